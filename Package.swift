@@ -92,8 +92,10 @@ let package = Package(
         .product(name: "Crypto", package: "swift-crypto"),
         .product(name: "CryptoExtras", package: "swift-crypto"),
         .product(name: "NIOCore", package: "swift-nio"),
+        .product(name: "NIOHTTP1", package: "swift-nio"),
         .product(name: "NIOPosix", package: "swift-nio"),
         .product(name: "NIOSSL", package: "swift-nio-ssl"),
+        .product(name: "NIOWebSocket", package: "swift-nio"),
       ]),
     // Random numbers that a seed repeats, and bad network paths, for the tests and the load test.
     .target(name: "Seeded", path: "Tests/Seeded"),
@@ -133,7 +135,7 @@ let package = Package(
         "MediaModel", "Forwarding", "CongestionControl", "Transport", "RTP", "LinuxIO", "CAllocations", "Paths",
       ]),
     // A disk that the simulated worlds share.
-    .target(name: "Simulation", dependencies: ["Calls", "Contract", "MediaModel"], path: "Tests/Simulation"),
+    .target(name: "Simulation", dependencies: ["Calls", "Contract", "MediaModel", "Octets"], path: "Tests/Simulation"),
     // Writes to a store and waits, for tests alone.
     .target(name: "StoreWriting", dependencies: ["Calls", "Persistence"], path: "Tests/StoreWriting"),
     .testTarget(name: "CallsTests", dependencies: ["Seeded", "Calls", "Contract", "MediaModel", "Simulation"]),
@@ -201,6 +203,7 @@ let package = Package(
         .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "NIOEmbedded", package: "swift-nio"),
         .product(name: "NIOPosix", package: "swift-nio"),
+        .product(name: "NIOWebSocket", package: "swift-nio"),
         .product(name: "Logging", package: "swift-log"),
       ],
       exclude: ["Vectors"]),

@@ -3,13 +3,13 @@
 build_packages="libssl-dev libnice-dev libjansson-dev libsqlite3-dev zlib1g-dev pkg-config openssl"
 # Swift's tests compare our SRTP with libsrtp2.
 swift_test_packages="libsrtp2-dev"
-test_packages="$swift_test_packages chromium chromium-driver firefox-esr xvfb xauth nodejs node-typescript python3-venv python3-gi python3-gst-1.0 gir1.2-gst-plugins-bad-1.0
+test_packages="$swift_test_packages chromium chromium-driver firefox-esr xvfb xauth nodejs node-typescript esbuild python3-venv python3-gi python3-gst-1.0 gir1.2-gst-plugins-bad-1.0
   gstreamer1.0-nice gstreamer1.0-plugins-bad gstreamer1.0-plugins-good gstreamer1.0-plugins-base fonts-dejavu-core coturn
   ruby-stomp libnet-stomp-perl php-cli php-stomp python3-stomper prometheus
-  debootstrap systemd systemd-container umoci skopeo dpkg-dev nginx-light caddy certbot pebble docker-compose binutils valgrind janus"
+  debootstrap systemd systemd-container umoci skopeo dpkg-dev nginx-light libnginx-mod-stream caddy certbot pebble docker-compose gnupg minisign binutils valgrind janus"
 
 # For deploy/package.
-package_packages="binutils dpkg-dev umoci skopeo python3 ca-certificates"
+package_packages="binutils dpkg-dev esbuild umoci skopeo python3 ca-certificates"
 
 # One configuration for the server, the load test and all tests, so that each is built once.
 swift_flags="-c release -Xswiftc -enable-testing"

@@ -16,7 +16,7 @@ struct ServerOptions: ParsableArguments {
   @Option(
     name: .customLong("url"),
     help:
-      "The server: stomp://HOST:PORT, or stomps:// with TLS. For signaling without TLS, and stomp://LOGIN:PASSCODE@HOST:PORT for a server that takes no tokens; http://HOST:PORT/janus for Janus (default: stomp://127.0.0.1:61613, or http://127.0.0.1:8088/janus)."
+      "The server: stomp://HOST:PORT, or stomps:// with TLS, or wss://HOST/stomp behind a web proxy. For signaling without TLS, and stomp://LOGIN:PASSCODE@HOST:PORT for a server that takes no tokens; http://HOST:PORT/janus for Janus (default: stomp://127.0.0.1:61613, or http://127.0.0.1:8088/janus)."
   )
   var givenURL: String?
 

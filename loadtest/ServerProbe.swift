@@ -135,7 +135,7 @@ extension ServerProbe {
     case .tlsFailed(let words):
       if words.contains("CERTIFICATE_VERIFY") {
         return
-          "\(place): its certificate is not trusted; use the name that is in it, or add its issuer with SSL_CERT_FILE"
+          "\(place): its certificate is not trusted; use the name that is in it, or add its issuer to the system's authorities"
       }
       return "\(place): TLS failed (\(words)); a port without TLS is stomp://, the one with it listen.stompTLS"
     }

@@ -29,6 +29,22 @@ package struct CallSummary: Codable, Sendable {
   package var connected: Int
 }
 
+/// The log's knowledge of a call that runs since before the server's start.
+package struct CallTally: Sendable {
+  package var call: CallID
+  package var members: [MemberState]
+  /// All that ever joined.
+  package var participants: Int
+  package var failures: Int
+
+  package init(call: CallID, members: [MemberState], participants: Int, failures: Int) {
+    self.call = call
+    self.members = members
+    self.participants = participants
+    self.failures = failures
+  }
+}
+
 package struct CallInspection: Codable, Sendable {
   package enum MediaState: String, Codable, Sendable { case never, up, gone }
 
@@ -72,6 +88,14 @@ package struct ConnectedUser: Codable, Sendable {
 extension Node {
   /// Calls that run, in no order.
   package var callSummaries: [CallSummary] { control.calls.values.map(\.summary) }
+
+  /// Calls that run, in no order.
+  package var callTallies: [CallTally] {
+    control.calls.values.map { call in
+      CallTally(
+        call: call.id, members: call.members.map(\.state), participants: Int(call.lastNumber), failures: call.failures)
+    }
+  }
 
   /// A call that runs, or the end of one of the last that ended; nil for an unknown id.
   package func inspection(of id: CallID) -> CallInspection? {

@@ -49,6 +49,7 @@ package struct Node {
     switch command {
     case .media(let event): control.take(event, now: now)
     case .drain: control.drain()
+    case .failures(let call, let count): control.countFailures(count, in: call, now: now)
     case .end(let call): control.end(call, now: now)
     default: people.handle(command, now: now)
     }
@@ -66,6 +67,12 @@ package struct Node {
 
   /// When `.timeout` has to be handled next; nil while nothing runs.
   package var nextDeadline: Timestamp? { [control.nextDeadline, people.nextDeadline].compactMap { $0 }.min() }
+
+  /// Changes limits and rules. Calls that run keep those that they began with.
+  package mutating func configure(_ change: (inout CallConfiguration) -> Void) {
+    change(&people.configuration)
+    change(&control.configuration)
+  }
 
   /// No call runs.
   package var isIdle: Bool { control.calls.isEmpty }
@@ -94,7 +101,7 @@ package struct Node {
       people.directory.device(of: session)?.user
     case .answer(let question, _):
       people.questions.session(of: question).flatMap { people.directory.device(of: $0)?.user }
-    case .media, .pushGone, .forget, .end, .disconnectUser, .drain, .timeout: nil
+    case .media, .pushGone, .forget, .end, .disconnectUser, .failures, .drain, .timeout: nil
     }
   }
 

@@ -26,6 +26,8 @@ package enum NodeCommand: Sendable {
   case end(CallID)
   /// The operator takes the user out of its calls and closes its connections: `conclave disconnect`. It may come back.
   case disconnectUser(UserID)
+  /// The log counted failures in the call, whose number outlives a restart.
+  case failures(CallID, Int)
   /// The server is about to stop: no new calls.
   case drain
   /// `nextDeadline` has come.

@@ -8,23 +8,30 @@ import UnixSignals
 
 /// The program's commands: run the server, mint a token, forget a user.
 package enum Commands {
-  /// Runs the server until SIGINT, or until SIGTERM and the end of the calls.
+  /// Runs the server until SIGINT, or until SIGTERM and the end of the calls. SIGHUP has it read the configuration again.
+  /// - Parameter load: reads the configuration.
   /// - Throws: `ConfigurationError` when it cannot start, in words for the operator.
-  package static func serve(_ configuration: Configuration) async throws {
+  package static func serve(_ load: @escaping @Sendable () throws -> Configuration) async throws {
+    let configuration = try load()
     try configuration.validate()
     let format = configuration.logFormat
-    var logger = Logger(label: "conclave") { label -> any LogHandler in
+    let level = SharedLogLevel(configuration.log)
+    let logger = Logger(label: "conclave") { label -> any LogHandler in
       switch format {
-      case .text: StreamLogHandler.standardError(label: label)
-      case .json: JSONLogHandler()
+      case .text: SharedLevelHandler(StreamLogHandler.standardError(label: label), level)
+      case .json: SharedLevelHandler(JSONLogHandler(), level)
       }
     }
-    logger.logLevel = Logger.Level(rawValue: configuration.log.rawValue) ?? .info
     // Trapped before the ports open: a signal in between must not kill us half started.
-    let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm)
-    let server = try await Server(configuration, logger: logger)
+    let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm, .sighup)
+    let server: Server
+    do {
+      server = try await Server(configuration, logger: logger, level: level)
+    } catch let error as ConfigurationError {
+      throw configuration.located(error)
+    }
     FileHandle.standardOutput.write(Data((server.greeting + "\n").utf8))
-    await waitForEnd(signals, of: server, drain: configuration.drain, logger)
+    await Lifetime(server: server, logger: logger, load: load).run(until: signals)
     await server.stop()
   }
 
@@ -35,10 +42,31 @@ package enum Commands {
   package static func administer(
     _ request: AdminRequest, configuration: Configuration, asJSON: Bool
   ) throws(ConfigurationError) -> String {
-    let reply = try AdminClient(folder: configuration.state).ask(request)
+    try text(of: AdminClient(folder: configuration.state).ask(request), to: request.command, asJSON: asJSON)
+  }
+
+  /// Asks a running server how it does, as `administer`.
+  /// - Returns: text for standard output, and whether the server takes calls.
+  package static func status(
+    configuration: Configuration, asJSON: Bool
+  ) throws(ConfigurationError) -> (text: String, isReady: Bool) {
+    let reply = try AdminClient(folder: configuration.state).ask(AdminRequest(.status))
+    let status = try readable { () throws(JSONError) in try JSONCoding.decode(AdminStatus.self, from: reply) }
+    return (try text(of: reply, to: .status, asJSON: asJSON), status.notReady == nil)
+  }
+
+  private static func text(
+    of reply: [UInt8], to command: AdminRequest.Command, asJSON: Bool
+  ) throws(ConfigurationError) -> String {
     guard !asJSON else { return String(decoding: reply, as: UTF8.self) }
+    return try readable { () throws(JSONError) in
+      try AdminTables.text(of: reply, to: command, now: WallClock().now())
+    }
+  }
+
+  private static func readable<Value>(_ read: () throws(JSONError) -> Value) throws(ConfigurationError) -> Value {
     do throws(JSONError) {
-      return try AdminTables.text(of: reply, to: request.command, now: WallClock().now())
+      return try read()
     } catch {
       throw ConfigurationError("the server's answer cannot be read: it is of another version, or use --json")
     }
@@ -84,49 +112,26 @@ package enum Commands {
     try moment(text, now: WallClock().now())
   }
 
-  private enum Step { case signal(UnixSignal), operatorDrains, drained }
-
-  /// SIGTERM drains first; SIGINT, and any second signal, ends at once. `conclave drain` waits as long as calls run, and a SIGTERM limits it.
-  /// - Parameter seconds: how long the calls have to end by themselves; 0 ends them at once.
-  private static func waitForEnd(
-    _ signals: UnixSignalsSequence, of server: Server, drain seconds: Int, _ logger: Logger
-  ) async {
-    let (steps, continuation) = AsyncStream.makeStream(of: Step.self)
-    let watch = Task { for await signal in signals { continuation.yield(.signal(signal)) } }
-    defer { watch.cancel() }
-    let orders = Task { for await _ in server.drainOrders { continuation.yield(.operatorDrains) } }
-    defer { orders.cancel() }
-    var unlimited: Task<Void, Never>?
-    defer { unlimited?.cancel() }
-    var drain: Task<Void, Never>?
-    defer { drain?.cancel() }
-    for await step in steps {
-      if case .signal(.sigterm) = step, drain == nil, seconds > 0 {
-        logger.notice("draining", metadata: ["signal": "SIGTERM", "seconds": "\(seconds)"])
-        drain = Task {
-          await server.drain(seconds: seconds)
-          continuation.yield(.drained)
-        }
-        continue
-      }
-      if case .operatorDrains = step {
-        guard unlimited == nil, drain == nil else { continue }
-        unlimited = Task {
-          await server.drain(seconds: nil)
-          continuation.yield(.drained)
-        }
-        continue
-      }
-      if case .signal(let signal) = step { logger.notice("ending", metadata: ["signal": "\(signal)"]) }
-      return
-    }
-  }
-
   /// Looks for all that `serve` would refuse, and changes nothing.
   /// - Returns: text for standard output.
   /// - Throws: `ConfigurationError` with a line for each thing that is wrong.
   package static func check(_ configuration: Configuration) async throws -> String {
-    ["The configuration is good.", try await Server.check(configuration)].compactMap { $0 }.joined(separator: " ")
+    do throws(ConfigurationError) {
+      let remark = try await Server.check(configuration)
+      return ["The configuration is good.", remark].compactMap { $0 }.joined(separator: " ")
+    } catch {
+      throw configuration.located(error)
+    }
+  }
+
+  /// Tries each TURN and STUN server of the configuration, as a client would.
+  /// - Parameter trust: a PEM file of authorities to trust besides the system's.
+  /// - Returns: a line for each, and whether it is good.
+  /// - Throws: `ConfigurationError` when there is none to try, in words for the operator.
+  package static func checkTURN(
+    _ configuration: Configuration, trust: String?
+  ) async throws(ConfigurationError) -> [(line: String, isGood: Bool)] {
+    try await TURNCheck(configuration, trust: trust, now: WallClock().now()).run()
   }
 
   /// Deletes all that is kept of a user. A server that runs lets go of the user within seconds, one that starts later at once.

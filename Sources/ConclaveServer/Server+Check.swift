@@ -56,7 +56,7 @@ extension Server {
     func take(_ check: () throws(ConfigurationError) -> Void) { faults.take(check) }
     take { () throws(ConfigurationError) in _ = try AnnouncedAddresses(configuration.media.announce) }
     take { () throws(ConfigurationError) in _ = try configuration.turn.map(TURNCredentials.init) }
-    take { () throws(ConfigurationError) in _ = try configuration.webhooks?.secret.bytes("webhooks", minimum: 32) }
+    take { () throws(ConfigurationError) in _ = try configuration.webhooks?.secret?.bytes("webhooks", minimum: 32) }
     take { () throws(ConfigurationError) in _ = try configuration.authorize?.secret?.bytes("authorize", minimum: 32) }
     if let push = configuration.webPush {
       take { () throws(ConfigurationError) in try push.check() }
@@ -135,10 +135,11 @@ extension Server {
 
   /// Why a server with these ports alone could not start; 0 is any free one. nil when it could.
   private static func signalingFault(
-    _ configuration: Configuration, _ group: MultiThreadedEventLoopGroup, http: Int = 0, stomp: Int? = nil,
-    hasTLS: Bool = false
+    _ configuration: Configuration, _ group: MultiThreadedEventLoopGroup, http: ListenAddress = 0,
+    stomp: ListenAddress? = nil, hasTLS: Bool = false
   ) async -> String? {
-    guard [http, stomp ?? 0, configuration.listen.stompTLS].allSatisfy((0...65_535).contains) else { return nil }
+    let ports = [http.port, stomp?.port ?? 0, configuration.listen.stompTLS.port]
+    guard ports.allSatisfy(ListenAddress.isPort.contains) else { return nil }
     var tried = configuration
     tried.listen.http = http
     tried.listen.stomp = stomp
@@ -158,10 +159,11 @@ extension Server {
   private static func metricsFault(_ configuration: Configuration, _ group: MultiThreadedEventLoopGroup) async
     -> String?
   {
-    guard let port = configuration.listen.metrics, (0...65_535).contains(port) else { return nil }
+    guard let listener = configuration.listen.metrics, ListenAddress.isPort.contains(listener.port) else { return nil }
     let status = StatusPages(unready: { nil }, metrics: { "" })
     do {
-      try await MonitoringServer(configuration.listen.address, port: port, group: group, pages: status).stop()
+      let host = listener.address ?? configuration.listen.address
+      try await MonitoringServer(host, port: listener.port, group: group, pages: status).stop()
       return nil
     } catch {
       return "\(error)"

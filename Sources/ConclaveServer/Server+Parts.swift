@@ -1,4 +1,5 @@
 import Calls
+import Contract
 import Logging
 import MediaModel
 import MediaPlane
@@ -53,15 +54,20 @@ extension Server {
 }
 
 extension Configuration {
-  func calls(_ turn: TURNCredentials?, _ clock: WallClock) -> CallConfiguration {
+  func calls(_ turn: LiveValue<TURNCredentials?>, _ clock: WallClock) -> CallConfiguration {
     var calls = CallConfiguration()
-    if let turn { calls.ice = { turn.ice(for: $0.user, now: clock.machineTime()) } }
+    calls.ice = { turn.value?.ice(for: $0.user, now: clock.machineTime()) ?? ICE() }
+    setLimits(&calls)
+    calls.asksBackEnd = authorize != nil
+    return calls
+  }
+
+  /// Sets the part of it that a reload may change.
+  func setLimits(_ calls: inout CallConfiguration) {
     calls.maximumParticipants = limits.participants
     calls.maximumRinging = limits.ringing
     calls.maximumGuests = limits.guests
     calls.neverStarts = Set(roles.filter(\.value.neverStarts).keys)
-    calls.asksBackEnd = authorize != nil
-    return calls
   }
 
   func signaling(
@@ -69,9 +75,12 @@ extension Configuration {
   ) -> SignalingServer.Configuration {
     var signaling = SignalingServer.Configuration()
     signaling.host = listen.address == "::" ? nil : listen.address
-    signaling.stompPort = listen.stomp
-    signaling.stompTLSPort = listen.stompTLS
-    signaling.httpPort = listen.http
+    signaling.stompHost = listen.stomp?.address
+    signaling.stompPort = listen.stomp?.port
+    signaling.stompTLSHost = listen.stompTLS.address
+    signaling.stompTLSPort = listen.stompTLS.port
+    signaling.httpHost = listen.http.address
+    signaling.httpPort = listen.http.port
     signaling.serverName = "conclave/\(Server.version)"
     signaling.tls = tls.map { .init(certificateChain: $0.certificate, privateKey: $0.key) }
     signaling.maximumConnections = files.connections(wanted: limits.connections, workers: mediaWorkers, tcp: media.tcp)

@@ -14,7 +14,15 @@ import Transport
 package final class Server: Sendable {
   package static let version = "0.1.0"
 
+  /// As it was at the start.
   private let configuration: Configuration
+  /// As it was read last.
+  private let current: LiveValue<Configuration>
+  private let files: OpenFiles
+  private let logger: Logger
+  private let level: SharedLogLevel
+  private let turn: LiveValue<TURNCredentials?>
+  private let guests: GuestEntry?
   private let authenticator: BearerAuthenticator
   private let group: MultiThreadedEventLoopGroup
   /// For SDPs.
@@ -39,10 +47,15 @@ package final class Server: Sendable {
   package var metricsPort: Int? { monitoring?.port }
   package func mediaPort(of worker: Int) -> UInt16 { media.port(of: worker) }
 
+  /// - Parameter level: of the logger, which a reload may change.
   /// - Throws: `ConfigurationError`, in words for the operator; nothing is left open then.
-  package init(_ configuration: Configuration, logger: Logger) async throws {
+  package init(_ configuration: Configuration, logger: Logger, level: SharedLogLevel? = nil) async throws {
     self.configuration = configuration
+    current = LiveValue(configuration)
+    self.logger = logger
+    self.level = level ?? SharedLogLevel(configuration.log)
     let files = OpenFiles.raised()
+    self.files = files
     let clock = WallClock()
     let folder = try StateFolder(configuration.state)
     lock = try folder.lock()
@@ -50,7 +63,9 @@ package final class Server: Sendable {
     let log = LimitedLog(logger)
     let authenticator = try await BearerAuthenticator(configuration, folder, clock: clock, log: log)
     self.authenticator = authenticator
-    var rules = configuration.calls(try configuration.turn.map(TURNCredentials.init), clock)
+    let turn = LiveValue(try configuration.turn.map(TURNCredentials.init))
+    self.turn = turn
+    var rules = configuration.calls(turn, clock)
     let announced = try AnnouncedAddresses(configuration.media.announce)
     let certificate = DTLSCertificate()
     // Nothing happens on either plane before a client has connected, so neither misses the other while it is not set.
@@ -97,7 +112,7 @@ package final class Server: Sendable {
         refusal: { signalingOnce.value?.refusal($0) })
     )
     controlOnce.set(control)
-    let guests = authenticator.guests.map { [control] tokens in
+    guests = authenticator.guests.map { [control] tokens in
       GuestEntry(
         tokens: tokens, clock: clock, proxies: AddressList(configuration.listen.proxies) ?? .loopback,
         calls: GuestEntry.CallLookup(
@@ -110,9 +125,10 @@ package final class Server: Sendable {
         if signalingOnce.value == nil { return "not every port is open yet" }
         return authenticator.failure ?? health.statistics.failure
       },
-      metrics: { [control, backEnd, webPush, spans] in
+      metrics: { [control, backEnd, webPush, spans, guests] in
         Metrics.text(
           media: media.statistics(), signaling: signalingOnce.value?.statistics, calls: await control.counts,
+          outcomes: await control.callCounts,
           waitingForDisk: await control.waitingForDisk,
           backlog: control.backlog, guests: guests?.counts,
           store: health.statistics, backEnd: backEnd, webPush: webPush, spans: spans, measured: measurements.values,
@@ -128,8 +144,9 @@ package final class Server: Sendable {
       let pages = try Pages(
         demo: configuration.demo ? authenticator.tokens : nil, guests: guests, clock: clock,
         status: configuration.listen.metrics == nil ? status : nil)
-      if let port = configuration.listen.metrics {
-        monitoring = try await MonitoringServer(configuration.listen.address, port: port, group: group, pages: status)
+      if let listener = configuration.listen.metrics {
+        monitoring = try await MonitoringServer(
+          listener.address ?? configuration.listen.address, port: listener.port, group: group, pages: status)
       } else {
         monitoring = nil
       }
@@ -148,6 +165,35 @@ package final class Server: Sendable {
     self.media = media
     signalingOnce.set(signaling)
     control.begin()
+  }
+
+  /// How long SIGTERM lets the calls end by themselves.
+  package var drainSeconds: Int { current.value.drain }
+
+  /// Takes what a running server can take of another configuration, and says what has to wait for the next start.
+  /// - Throws: `ConfigurationError` when a secret or the certificate cannot be used; then nothing has changed.
+  package func reload(_ new: Configuration) async throws(ConfigurationError) {
+    let credentials = try new.turn.map(TURNCredentials.init)
+    var taken = configuration
+    taken.takeLive(new)
+    do {
+      try signaling.use(taken.signaling(files, mediaWorkers: media.workers, logger))
+    } catch {
+      throw ConfigurationError("\(error)")
+    }
+    turn.set(credentials)
+    guests?.setOrigins(taken.listen.originPolicy)
+    let rules = taken
+    await control.configure { rules.setLimits(&$0) }
+    level.set(new.log)
+    let changed = current.value.changes(to: new).live
+    let waiting = configuration.changes(to: new).waiting
+    current.set(new)
+    logger.notice("the configuration was read again", metadata: ["changed": "\(changed.joined(separator: ", "))"])
+    guard !waiting.isEmpty else { return }
+    logger.warning(
+      "these members of the configuration count from the next start on",
+      metadata: ["members": "\(waiting.joined(separator: ", "))"])
   }
 
   /// Takes no new calls, and waits until none is left, at most `seconds`; nil has no limit.
@@ -217,6 +263,7 @@ extension Hashing {
     Hashing(
       digest: { Array(SHA256.hash(data: $0)) },
       authenticationCode: { Array(HMAC<SHA256>.authenticationCode(for: $0, using: SymmetricKey(data: $1))) },
-      isValid: { HMAC<SHA256>.isValidAuthenticationCode($0, authenticating: $1, using: SymmetricKey(data: $2)) })
+      isValid: { HMAC<SHA256>.isValidAuthenticationCode($0, authenticating: $1, using: SymmetricKey(data: $2)) },
+      verifies: { DeviceSignature(bytes: $0, message: $1).isValid(algorithm: $2, publicKey: $3) })
   }
 }

@@ -11,9 +11,13 @@ package struct Ring: Codable, Sendable, Hashable {
   package var metadata: Base64Bytes?
   package var envelope: Envelope?
   package var list: [ListEntry]?
+  /// The words that the callee needs, and the devices that signed them.
+  package var admissions: [Admission]?
+  package var signers: [Signer]?
   package init(
     from: UserID, media: CallMedia, members: [MemberState], waiting: Bool, expiresAt: Timestamp,
-    metadata: Base64Bytes?, envelope: Envelope?, list: [ListEntry]?
+    metadata: Base64Bytes?, envelope: Envelope?, list: [ListEntry]?, admissions: [Admission]? = nil,
+    signers: [Signer]? = nil
   ) {
     self.from = from
     self.media = media
@@ -23,6 +27,8 @@ package struct Ring: Codable, Sendable, Hashable {
     self.metadata = metadata
     self.envelope = envelope
     self.list = list
+    self.admissions = admissions
+    self.signers = signers
   }
 }
 
@@ -65,8 +71,10 @@ package struct MemberChanges: Codable, Sendable, Hashable {
   package init(members: [MemberChange]) { self.members = members }
 }
 
-package enum EndReason: String, Codable, Sendable {
+package enum EndReason: String, Codable, Sendable, CaseIterable {
   case endedByInitiator = "ended-by-initiator"
+  case endedByService = "ended-by-service"
+  case endedByOperator = "ended-by-operator"
   case allLeft = "all-left"
   case declined
   case noAnswer = "no-answer"

@@ -36,6 +36,8 @@ package struct CallState: Codable, Sendable, Hashable {
   package var media: CallMedia
   package var initiator: UserID
   package var startedAt: Timestamp
+  /// When another than the initiator joined first; absent before.
+  package var answeredAt: Timestamp?
   package var epoch: UInt32
   package var policy: Policy
   package var members: [MemberState]
@@ -43,7 +45,7 @@ package struct CallState: Codable, Sendable, Hashable {
 
   package init(
     id: CallID, rev: UInt64? = nil, state: CallPhase, media: CallMedia, initiator: UserID, startedAt: Timestamp,
-    epoch: UInt32, policy: Policy, members: [MemberState], metadata: Base64Bytes?
+    answeredAt: Timestamp? = nil, epoch: UInt32, policy: Policy, members: [MemberState], metadata: Base64Bytes?
   ) {
     self.id = id
     self.rev = rev
@@ -51,6 +53,7 @@ package struct CallState: Codable, Sendable, Hashable {
     self.media = media
     self.initiator = initiator
     self.startedAt = startedAt
+    self.answeredAt = answeredAt
     self.epoch = epoch
     self.policy = policy
     self.members = members

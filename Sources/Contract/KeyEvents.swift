@@ -17,10 +17,14 @@ package struct Rotate: Codable, Sendable, Hashable {
   package var list: [ListEntry]?
   /// For the leader: who needs an envelope.
   package var deliver: [ListEntry]?
+  /// The words that the list needs, for a device that has it new; else those that the list before did not need.
+  package var admissions: [Admission]?
+  /// The devices that signed them and are not on the list.
+  package var signers: [Signer]?
   package init(
     epoch: UInt32, mode: RotationMode, leader: ParticipantNumber, previous: Base64Bytes, listHash: Base64Bytes,
     added: [ListEntry]? = nil, removed: [ParticipantNumber]? = nil, list: [ListEntry]? = nil,
-    deliver: [ListEntry]? = nil
+    deliver: [ListEntry]? = nil, admissions: [Admission]? = nil, signers: [Signer]? = nil
   ) {
     self.epoch = epoch
     self.mode = mode
@@ -31,6 +35,8 @@ package struct Rotate: Codable, Sendable, Hashable {
     self.removed = removed
     self.list = list
     self.deliver = deliver
+    self.admissions = admissions
+    self.signers = signers
   }
 }
 

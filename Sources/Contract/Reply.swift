@@ -231,9 +231,13 @@ package struct KeyList: Codable, Sendable, Hashable {
   package var links: [EpochLink]
   /// The newest epoch's confirmations so far.
   package var confirmed: [ConfirmationBucket]
+  /// The words that the list needs.
+  package var admissions: [Admission]?
+  /// The devices that signed them and are not on the list.
+  package var signers: [Signer]?
   package init(
     epoch: UInt32, mode: RotationMode, previous: Base64Bytes, listHash: Base64Bytes, list: [ListEntry],
-    links: [EpochLink], confirmed: [ConfirmationBucket]
+    links: [EpochLink], confirmed: [ConfirmationBucket], admissions: [Admission]? = nil, signers: [Signer]? = nil
   ) {
     self.epoch = epoch
     self.mode = mode
@@ -242,6 +246,8 @@ package struct KeyList: Codable, Sendable, Hashable {
     self.list = list
     self.links = links
     self.confirmed = confirmed
+    self.admissions = admissions
+    self.signers = signers
   }
 }
 
@@ -256,7 +262,7 @@ package struct EpochLink: Codable, Sendable, Hashable {
 }
 
 /// Reply of `keys/confirmations`: the single tags of one bucket.
-package struct Confirmations: Codable, Sendable, Hashable {
+package struct ConfirmationTags: Codable, Sendable, Hashable {
   package struct Tag: Codable, Sendable, Hashable {
     package var participant: ParticipantNumber
     package var tag: Base64Bytes

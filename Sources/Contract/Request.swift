@@ -121,11 +121,14 @@ package struct StartCall: Codable, Sendable {
   package var joinId: Base64Bytes?
   package var joinKey: JoinKey?
   package var envelopes: [Envelope]?
+  /// A word for each callee, and the sender's root.
+  package var admissions: [Admission]?
   /// For a service alone: the user on whose behalf it starts the call (protocol section 11).
   package var `as`: UserID?
   package init(
     id: CallID? = nil, callees: [UserID], media: CallMedia, policy: Policy? = nil, metadata: Base64Bytes? = nil,
-    joinId: Base64Bytes? = nil, joinKey: JoinKey? = nil, envelopes: [Envelope]? = nil, as: UserID? = nil
+    joinId: Base64Bytes? = nil, joinKey: JoinKey? = nil, envelopes: [Envelope]? = nil, admissions: [Admission]? = nil,
+    as: UserID? = nil
   ) {
     self.id = id
     self.callees = callees
@@ -135,6 +138,7 @@ package struct StartCall: Codable, Sendable {
     self.joinId = joinId
     self.joinKey = joinKey
     self.envelopes = envelopes
+    self.admissions = admissions
     self.as = `as`
   }
 }
@@ -143,12 +147,18 @@ package struct StartCall: Codable, Sendable {
 package struct Join: Codable, Sendable {
   /// For `join` alone: lets in a user who is not a member.
   package var link: String?
+  /// With `link`, and for `rejoin` of a guest whose keys are new: the word for the user itself.
+  package var admission: Admission?
   package var joinId: Base64Bytes?
   package var joinKey: JoinKey?
   /// For `rejoin` alone: false from a device that has the call's state.
   package var state: Bool?
-  package init(link: String? = nil, joinId: Base64Bytes? = nil, joinKey: JoinKey? = nil, state: Bool? = nil) {
+  package init(
+    link: String? = nil, admission: Admission? = nil, joinId: Base64Bytes? = nil, joinKey: JoinKey? = nil,
+    state: Bool? = nil
+  ) {
     self.link = link
+    self.admission = admission
     self.joinId = joinId
     self.joinKey = joinKey
     self.state = state
@@ -163,9 +173,12 @@ package struct Decline: Codable, Sendable {
 package struct Invite: Codable, Sendable {
   package var callees: [UserID]
   package var metadata: Base64Bytes?
-  package init(callees: [UserID], metadata: Base64Bytes? = nil) {
+  /// A word for each callee.
+  package var admissions: [Admission]?
+  package init(callees: [UserID], metadata: Base64Bytes? = nil, admissions: [Admission]? = nil) {
     self.callees = callees
     self.metadata = metadata
+    self.admissions = admissions
   }
 }
 
@@ -177,9 +190,12 @@ package struct Cancel: Codable, Sendable {
 package struct MakeLink: Codable, Sendable {
   /// Seconds, 60 to 86,400; 3,600 without.
   package var expiresIn: Int?
+  /// The word that makes the link.
+  package var admission: Admission?
   package var revoke: Bool?
-  package init(expiresIn: Int? = nil, revoke: Bool? = nil) {
+  package init(expiresIn: Int? = nil, admission: Admission? = nil, revoke: Bool? = nil) {
     self.expiresIn = expiresIn
+    self.admission = admission
     self.revoke = revoke
   }
 }

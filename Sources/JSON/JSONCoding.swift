@@ -74,6 +74,8 @@ package struct JSONError: Error, Equatable {
   /// The member concerned, as a dotted path ("callees.0"), where it is known.
   package var field: String?
   package var reason: String
+  /// Bytes of the text that were read until the fault, where it is one of the text.
+  package var offset: Int?
 
   package init(field: String? = nil, reason: String) {
     self.field = field
@@ -107,6 +109,7 @@ package struct JSONError: Error, Equatable {
     case json_error_invalid_utf8: self.init(reason: "not UTF-8 \(place)")
     default: self.init(reason: "not JSON \(place)")
     }
+    offset = max(0, Int(refusal.position))
   }
 
   private init(path: [any CodingKey], reason: String) {

@@ -38,6 +38,8 @@ package enum DropReason: UInt8, Sendable, CaseIterable {
   case payloadType
   /// An RTX packet without a packet in it: a probe.
   case emptyRetransmission
+  /// A packet of padding alone, which a sender without RTX probes its path with. Receivers see no gap.
+  case padding
   /// To a slot that waits for a key frame.
   case awaitingKeyFrame
   /// A packet of a layer that this receiver does not get.

@@ -81,4 +81,34 @@ extension Transcript {
     transcript.append(rosterHash)
     return transcript
   }
+
+  /// A member's device lets a user in: label ‖ lp(call) ‖ fingerprint ‖ lp(user).
+  /// - Parameter fingerprint: the signing device's, 32 bytes.
+  package static func admission(call: String, fingerprint: [UInt8], user: String) -> Transcript {
+    var transcript = Transcript("conclave-admission-v1")
+    transcript.appendPrefixed(call)
+    transcript.append(fingerprint)
+    transcript.appendPrefixed(user)
+    return transcript
+  }
+
+  /// A member's device makes a link: label ‖ lp(call) ‖ fingerprint ‖ the link's public key.
+  package static func callLink(call: String, fingerprint: [UInt8], link: [UInt8]) -> Transcript {
+    var transcript = Transcript("conclave-call-link-v1")
+    transcript.appendPrefixed(call)
+    transcript.append(fingerprint)
+    transcript.append(link)
+    return transcript
+  }
+
+  /// A user comes by a link, whose private key signs: label ‖ lp(call) ‖ the link's public key ‖ fingerprint ‖ lp(user).
+  /// - Parameter fingerprint: the joining device's, 32 bytes.
+  package static func linkJoin(call: String, link: [UInt8], fingerprint: [UInt8], user: String) -> Transcript {
+    var transcript = Transcript("conclave-link-join-v1")
+    transcript.appendPrefixed(call)
+    transcript.append(link)
+    transcript.append(fingerprint)
+    transcript.appendPrefixed(user)
+    return transcript
+  }
 }

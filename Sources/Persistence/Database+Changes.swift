@@ -30,6 +30,16 @@ extension Database {
       try run("DELETE FROM link WHERE call = ? AND epoch <= ?", [id.text, last])
     case .confirmation(let id, let participant, let tag):
       try run("INSERT OR IGNORE INTO confirmation VALUES (?, ?, ?)", [id.text, participant, Data(tag.bytes)])
+    case .word(let id, let word):
+      try run("INSERT OR REPLACE INTO word VALUES (?, ?, ?)", [id.text, word.subject.text, try blob(word)])
+    case .wordGone(let id, let subject):
+      try run("DELETE FROM word WHERE call = ? AND subject = ?", [id.text, subject.text])
+    case .signer(let id, let signer):
+      try run(
+        "INSERT OR REPLACE INTO signer VALUES (?, ?, ?)",
+        [id.text, Data(signer.fingerprint.bytes), try blob(signer)])
+    case .signerGone(let id, let fingerprint):
+      try run("DELETE FROM signer WHERE call = ? AND fingerprint = ?", [id.text, Data(fingerprint.bytes)])
     case .member(let id, let member):
       try run("INSERT OR REPLACE INTO member VALUES (?, ?, ?)", [id.text, member.user.text, try blob(member)])
     case .memberGone(let id, let user): try run("DELETE FROM member WHERE call = ? AND user = ?", [id.text, user.text])
@@ -62,6 +72,7 @@ extension Database {
       // A guest is forgotten with its call. Its id stands for nobody, and what it did there is to be looked at.
       try forget(user, reports: !user.isGuest)
       try run("DELETE FROM forgotten WHERE user = ?", [user.text])
+    case .running(let at): try run("UPDATE server SET ranUntil = ?", [at.milliseconds])
     }
   }
 

@@ -8,6 +8,8 @@ enum Schema {
     migrator.registerMigration("2") { db in try db.execute(sql: second) }
     migrator.registerMigration("3") { db in try db.execute(sql: third) }
     migrator.registerMigration("4") { db in try db.execute(sql: fourth) }
+    migrator.registerMigration("5") { db in try db.execute(sql: fifth) }
+    migrator.registerMigration("6") { db in try db.execute(sql: sixth) }
     return migrator
   }
 
@@ -99,4 +101,17 @@ enum Schema {
     CREATE INDEX reportByAuthor ON report (author, at);
     CREATE INDEX reportByUser ON report (user);
     """
+
+  /// The words by which people came into a call. A call that runs goes on without: clients take its people for let in by the app's service.
+  private static let fifth = """
+    CREATE TABLE word (
+      call TEXT NOT NULL REFERENCES call ON DELETE CASCADE, subject TEXT NOT NULL, record BLOB NOT NULL,
+      PRIMARY KEY (call, subject));
+    CREATE TABLE signer (
+      call TEXT NOT NULL REFERENCES call ON DELETE CASCADE, fingerprint BLOB NOT NULL, record BLOB NOT NULL,
+      PRIMARY KEY (call, fingerprint));
+    """
+
+  /// When the server ran last.
+  private static let sixth = "ALTER TABLE server ADD COLUMN ranUntil INTEGER;"
 }

@@ -26,6 +26,7 @@ extension Database {
   func stored(now: Timestamp) throws -> Stored {
     let db = self
     var stored = Stored(boots: try UInt32.fetchOne(db, sql: "SELECT boots FROM server") ?? 0)
+    stored.ranUntil = try Int64.fetchOne(db, sql: "SELECT ranUntil FROM server").map { Timestamp(milliseconds: $0) }
     stored.calls = try db.calls()
     stored.devices = try db.records(StoredDevice.self, "SELECT record FROM device ORDER BY user, device")
     for row in try Row.fetchAll(db, sql: "SELECT user, device, record FROM mailbox") {
@@ -67,6 +68,8 @@ extension Database {
     let envelopes = try byCall(Envelope.self, "ringEnvelope")
     let links = try chains()
     let confirmations = try confirmations()
+    let words = try byCall(StoredWord.self, "word")
+    let signers = try byCall(Signer.self, "signer")
     return try records(StoredCall.self, "SELECT record FROM call ORDER BY id").map { call in
       let id = call.id.text
       guard let progress = progress[id]?.first, let epoch = epochs[id]?.first else {
@@ -74,7 +77,8 @@ extension Database {
       }
       return Stored.CallRecord(
         call: call, progress: progress, epoch: epoch, members: members[id] ?? [], ringEnvelopes: envelopes[id] ?? [],
-        epochLinks: links[id] ?? [], confirmations: confirmations[id] ?? [:])
+        epochLinks: links[id] ?? [], confirmations: confirmations[id] ?? [:], words: words[id] ?? [],
+        signers: signers[id] ?? [])
     }
   }
 

@@ -4,7 +4,7 @@ import NIOCore
 
 /// Everything that all connections of a server share.
 struct SharedServices: Sendable {
-  let configuration: SignalingServer.Configuration
+  let current: CurrentConfiguration
   let authenticator: any Authenticator
   let sink: any SignalingSink
   let pages: @Sendable (HTTPRequest) async -> HTTPResponse
@@ -22,14 +22,16 @@ struct SharedServices: Sendable {
   let slowReaders: SlowReaders
   let sessionIDs = SessionNumbers()
   let stateTexts = StateTexts()
-  let rules: DestinationRules
+
+  /// The one that counts now.
+  var configuration: FixedConfiguration { current.value }
 
   init(
     configuration: SignalingServer.Configuration, group: any EventLoopGroup, authenticator: any Authenticator,
     sink: any SignalingSink, pages: @escaping @Sendable (HTTPRequest) async -> HTTPResponse,
     clock: @escaping @Sendable () -> Timestamp, logger: Logger
   ) {
-    self.configuration = configuration
+    current = CurrentConfiguration(configuration)
     self.authenticator = authenticator
     self.sink = sink
     self.pages = pages
@@ -45,6 +47,14 @@ struct SharedServices: Sendable {
     shares = UserShares(limits: configuration.userShare)
     slowReaders = SlowReaders(limits: configuration.backlog)
     broker = SharedBroker(loops: Array(group.makeIterator()), counters: counters)
-    rules = DestinationRules(prefixes: configuration.destinations, body: configuration.requestBody)
+  }
+
+  /// Takes limits, origins and times of another configuration. Open connections keep the limits of one connection.
+  func use(_ configuration: SignalingServer.Configuration) {
+    current.set(configuration)
+    admission.setLimits(configuration.admission)
+    pageRates.set(perSecond: configuration.requestsFromAddressPerSecond, burst: configuration.requestBurstFromAddress)
+    shares.setLimits(configuration.userShare)
+    slowReaders.setLimits(configuration.backlog)
   }
 }

@@ -5,7 +5,7 @@ extension SignalingServer {
   /// Addresses, limits and times. The defaults are the protocol's (sections 1, 2 and 10).
   package struct Configuration: Sendable {
     /// PEM files.
-    package struct TLS: Sendable {
+    package struct TLS: Sendable, Hashable {
       package var certificateChain: String
       package var privateKey: String
 
@@ -17,6 +17,10 @@ extension SignalingServer {
 
     /// The address to listen on; nil is all of them, IPv4 and IPv6.
     package var host: String?
+    /// Addresses of single listeners; nil is `host`.
+    package var stompHost: String?
+    package var stompTLSHost: String?
+    package var httpHost: String?
     /// Ports; 0 lets the system choose. Without TLS there may be no STOMP port.
     package var stompPort: Int? = 61_613
     package var stompTLSPort = 61_614

@@ -51,10 +51,16 @@ package final class SignalingServer: Sendable {
         return listener.localAddress?.port ?? 0
       }
       let http = open(
-        try await listening.http(port: configuration.httpPort, tls: configuration.httpUsesTLS ? tls : nil))
+        try await listening.http(
+          configuration.httpHost, port: configuration.httpPort, tls: configuration.httpUsesTLS ? tls : nil))
       var (plain, secured): (Int?, Int?)
-      if let port = configuration.stompPort { plain = open(try await listening.stomp(port: port, tls: nil)) }
-      if let tls { secured = open(try await listening.stomp(port: configuration.stompTLSPort, tls: tls)) }
+      if let port = configuration.stompPort {
+        plain = open(try await listening.stomp(configuration.stompHost, port: port, tls: nil))
+      }
+      if let tls {
+        secured = open(
+          try await listening.stomp(configuration.stompTLSHost, port: configuration.stompTLSPort, tls: tls))
+      }
       return SignalingServer(
         services: services, listeners: listeners, ports: (plain ?? 0, secured, http), certificates: tls,
         chores: chores(services, certificates: tls, on: group.next()))
@@ -119,6 +125,13 @@ package final class SignalingServer: Sendable {
   /// Writes replies and events to clients, in this order for each, and closes connections. Callable from any thread; calls that overlap have no order.
   /// Deliveries to a session that is gone are dropped and counted.
   package func deliver(_ deliveries: [Delivery]) { services.deliver(deliveries) }
+
+  /// Takes limits, origins and the certificate's files from another configuration. Ports and addresses stay, and open connections keep the limits of one connection.
+  /// - Throws: `ListenError` when the certificate cannot be used; then nothing has changed.
+  package func use(_ configuration: Configuration) throws(ListenError) {
+    if let certificates, let files = configuration.tls { try certificates.use(files) }
+    services.use(configuration)
+  }
 
   /// Closes the ports, and all sessions with an ERROR of this `message`.
   package func stop(message: String = "the server is shutting down") async {

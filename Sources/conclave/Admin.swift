@@ -14,11 +14,17 @@ struct AdminOptions: ParsableArguments {
 }
 
 struct Status: ParsableCommand {
-  static let configuration = CommandConfiguration(abstract: "Say how a running server is doing.")
+  static let configuration = CommandConfiguration(
+    abstract: "Say how a running server is doing.",
+    discussion: "The exit status is 2 while the server is not ready, or drains, as the page /readyz says.")
 
   @OptionGroup var admin: AdminOptions
 
-  func run() throws { try admin.ask(AdminRequest(.status)) }
+  func run() throws {
+    let (text, isReady) = try Commands.status(configuration: admin.options.load(), asJSON: admin.json)
+    print(text)
+    if !isReady { throw ExitCode(2) }
+  }
 }
 
 struct ListCalls: ParsableCommand {

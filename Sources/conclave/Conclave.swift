@@ -7,25 +7,36 @@ struct Conclave: AsyncParsableCommand {
     abstract: "A server for end-to-end encrypted group calls.",
     version: Server.version,
     subcommands: [
-      Serve.self, Token.self, Forget.self, CheckConfig.self, Status.self, ListCalls.self, ShowCall.self, Users.self,
+      Serve.self, Token.self, Forget.self, CheckConfig.self, ConfigSchema.self, CheckTURN.self, Status.self,
+      ListCalls.self, ShowCall.self, Users.self,
       Reports.self, ShowReport.self, End.self, Disconnect.self, Drain.self, ShowVersion.self,
     ])
 }
 
 /// Where the configuration comes from; the command line wins over the file.
 struct ConfigurationOptions: ParsableArguments {
-  @Option(help: "JSON file with the configuration; docs/deploy.md lists its members.")
+  @Option(
+    help:
+      "JSON file with the configuration (default \(Configuration.installed), if there is one); docs/deploy.md lists its members."
+  )
   var config: String?
 
   @Option(help: "Folder of what survives a restart (default /var/lib/conclave).")
   var state: String?
 
+  /// The file to read; nil for the defaults alone.
+  var file: String? { config ?? Configuration.installedFile() }
+
   /// - Parameter isValidated: values that do not go together, or are out of range, are refused here.
   func load(isValidated: Bool = true) throws -> Configuration {
+    let configuration = try Self.load(file, state: state)
+    if isValidated { try configuration.validate() }
+    return configuration
+  }
+
+  static func load(_ file: String?, state: String?) throws -> Configuration {
     var configuration = Configuration()
-    if let config {
-      configuration = isValidated ? try Configuration(file: config) : try Configuration(unvalidated: config)
-    }
+    if let file { configuration = try Configuration(unvalidated: file) }
     if let state { configuration.state = state }
     return configuration
   }
@@ -40,10 +51,13 @@ struct Serve: AsyncParsableCommand {
   var demo = false
 
   func run() async throws {
-    var configuration = try options.load()
-    configuration.demo = demo
-    if demo { configuration.guests = true }
-    try await Commands.serve(configuration)
+    let (file, state, demo) = (options.file, options.state, demo)
+    try await Commands.serve {
+      var configuration = try ConfigurationOptions.load(file, state: state)
+      configuration.demo = demo
+      if demo { configuration.guests = true }
+      return configuration
+    }
   }
 }
 
@@ -114,4 +128,29 @@ struct CheckConfig: AsyncParsableCommand {
   func run() async throws {
     print(try await Commands.check(options.load(isValidated: false)))
   }
+}
+
+struct CheckTURN: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "check-turn",
+    abstract: "Allocate through each TURN server of the configuration as a client would, and say what is wrong.",
+    discussion: "Ends with 0 when all are good, with 2 when one is not, and with 1 when there is none to try.")
+
+  @OptionGroup var options: ConfigurationOptions
+
+  @Option(help: "PEM file of authorities to trust besides the system's.")
+  var trust: String?
+
+  func run() async throws {
+    let results = try await Commands.checkTURN(options.load(), trust: trust)
+    for result in results { print(result.line) }
+    if !results.allSatisfy(\.isGood) { throw ExitCode(2) }
+  }
+}
+
+struct ConfigSchema: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "config-schema", abstract: "Print the JSON Schema of the configuration, for editors.")
+
+  func run() { print(Configuration.schemaText) }
 }

@@ -139,6 +139,46 @@ private let cModules = ["CLinux", "COpenSSL", "CSTUN", "CJansson", "CZlib"]
   }
 }
 
+/// The table in docs/e2ee.md says where each rule of the key agreement is in each client: the files are there, and no part of it is left out.
+@Test func theTableOfRulesNamesTheFilesOfBothClients() throws {
+  let text = try String(contentsOfFile: root + "/docs/e2ee.md", encoding: .utf8)
+  let section = try #require(text.split(separator: "\n## ").first { $0.hasPrefix("Where each rule is") })
+  let rows = section.split(separator: "\n").filter { $0.hasPrefix("| 5.") || $0.hasPrefix("| all") }
+  #expect(rows.count > 20)
+  var named: Set<String> = []
+  for row in rows {
+    let cells = row.split(separator: "|").map { $0.split(separator: "`").map(String.init) }
+    try #require(cells.count == 4, "\(row)")
+    for (cell, folder) in [(cells[2], "ConclaveServer/Web/conclave"), (cells[3], "ConclaveClient")] {
+      for file in cell where file.hasSuffix(".js") || file.hasSuffix(".swift") {
+        #expect(FileManager.default.fileExists(atPath: "\(root)/Sources/\(folder)/\(file)"), "there is no \(file)")
+        named.insert("\(folder)/\(file)")
+      }
+    }
+  }
+  // A stay's own values and random times have no rules of their own.
+  let parts = try sources(of: "ConclaveClient").map(\.file).filter {
+    $0.contains("/Keys/Agreement/") && !$0.hasSuffix("/OwnStay.swift") && !$0.hasSuffix("/Spread.swift")
+  }
+  #expect(!parts.isEmpty && Set(parts).subtracting(named) == [])
+}
+
+/// A type that holds more than that is several: divide it by what it is about.
+@Test func noPartOfTheKeyAgreementHasManyStoredProperties() throws {
+  let parts = try sources(of: "ConclaveClient").filter { $0.file.contains("/Keys/Agreement/") }
+  for (file, text) in parts {
+    let lines = withoutComments(text).split(separator: "\n")
+    let stored = lines.filter { line in
+      guard line.hasPrefix("  "), !line.hasPrefix("   ") else { return false }
+      let words = line.split(separator: " ").filter { $0 != "package" && $0 != "public" && !$0.hasPrefix("private") }
+      return ["let", "var"].contains(words.first ?? "") && !line.hasSuffix("{") && !line.hasSuffix("}")
+    }
+    #expect(stored.count <= 25, "\(file) has \(stored.count) stored properties")
+    if file.hasSuffix("/RosterWatch.swift") { #expect(stored.count > 10) }
+  }
+  #expect(parts.count > 10)
+}
+
 private func withoutComments(_ text: String) -> String {
   text.split(separator: "\n").map { line in
     line.firstRange(of: "//").map { String(line[..<$0.lowerBound]) } ?? String(line)

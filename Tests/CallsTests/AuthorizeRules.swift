@@ -10,7 +10,7 @@ struct AuthorizeRules {
 
   func start(_ client: Client, _ callees: [String], id: String = "s", join: UInt8 = 1) {
     let start = client.start(callees.map { UserID(unchecked: $0) }, join: join)
-    stage.handle(.request(client.session, id: id, start))
+    stage.handle(.request(client.session, id: id, client.withWords(start)))
   }
 
   /// The one question that was asked.

@@ -57,7 +57,7 @@ struct ConfirmationRules {
     #expect(confirm(clients[0], call, 1) == nil)
     #expect(confirm(clients[0], call, 9) == nil, "a repeat is fine and changes nothing")
     #expect(confirm(clients[1], call, 2) == nil)
-    let tags: Confirmations = try clients[0].get(
+    let tags: ConfirmationTags = try clients[0].get(
       .inCall(call, .listConfirmations(ListConfirmations(epoch: 2, bucket: 0))))
     #expect(tags.tags.map(\.participant) == [1, 2] && tags.tags.map(\.tag) == [tag(1), tag(2)])
     #expect(confirm(clients[0], call, 1, epoch: 1) == .keysEpochStale)
@@ -134,7 +134,7 @@ struct ConfirmationRules {
     let joinId = try #require(try clients[0].state(call).members[1].participants.first?.joinId)
     let fresh = clients[1].joinKey(joinId, generation: 1)
     #expect(confirm(clients[1], call, 2, joinKey: clients[1].joinKey(joinId, generation: 2)) == .requestInvalid)
-    let tags: Confirmations = try clients[0].get(
+    let tags: ConfirmationTags = try clients[0].get(
       .inCall(call, .listConfirmations(ListConfirmations(epoch: 2, bucket: 0))))
     #expect(tags.tags.isEmpty, "the tag and the key count together")
     #expect(confirm(clients[1], call, 2, joinKey: fresh) == nil)

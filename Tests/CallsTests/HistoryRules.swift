@@ -33,6 +33,48 @@ struct HistoryRules {
     #expect(outcome(of: "alice") == .missed)
   }
 
+  @Test func aCalleeWhoIsNotRungHasTheCallAsMissed() throws {
+    let alice = stage.connect("alice")
+    let bob = stage.connect("bob")
+    let carol = stage.connect("carol")
+    _ = bob.ask(.people(.setPresence(SetPresence(state: .unavailable))))
+    _ = try alice.call(["bob", "nobody"])
+    #expect(outcome(of: "bob") == .missed && outcome(of: "alice") == .missed)
+    #expect(outcome(of: "nobody") == nil, "a user without devices has no history")
+
+    // A busy user whom the policy does not ring missed it, too.
+    let other = stage.connect("dave")
+    try carol.accept(try other.call(["carol"]))
+    _ = try alice.call(["carol", "bob"]) { $0.whenBusy = .reject }
+    let missed = stage.disk.history.count {
+      if case .part(_, carol.user, _, .incoming, .missed) = $0 { true } else { false }
+    }
+    #expect(missed == 1)
+  }
+
+  @Test func aCalleeWhoIsInvitedAgainAndComesHasAnsweredIt() throws {
+    let alice = stage.connect("alice")
+    let bob = stage.connect("bob")
+    _ = stage.connect("carol")
+    _ = bob.ask(.people(.setPresence(SetPresence(state: .unavailable))))
+    let call = try alice.call(["bob", "carol"])
+    #expect(outcome(of: "bob") == .missed)
+    _ = bob.ask(.people(.setPresence(SetPresence(state: .available))))
+    #expect(alice.code(.call(call, .invite(Invite(callees: [bob.user])))) == nil)
+    try bob.accept(call)
+    #expect(outcome(of: "bob") == .answered && outcome(of: "alice") == .answered)
+  }
+
+  @Test func aForgottenUserWhoWasNotRungIsInNoHistoryAgain() throws {
+    let alice = stage.connect("alice")
+    let bob = stage.connect("bob")
+    _ = stage.connect("carol")
+    _ = bob.ask(.people(.setPresence(SetPresence(state: .unavailable))))
+    let call = try alice.call(["bob", "carol"])
+    stage.handle(.forget(bob.user))
+    #expect(stage.node.control.calls[call]?.silenced.isEmpty == true)
+  }
+
   @Test func aForgottenUserThatComesBackByALinkIsInTheHistoryAgain() throws {
     let alice = stage.connect("alice")
     let bob = stage.connect("bob")

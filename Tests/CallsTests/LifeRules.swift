@@ -22,6 +22,21 @@ struct LifeRules {
     #expect(alice.code(.call(call, .end)) == nil, "also without being there")
   }
 
+  @Test func theStateSaysWhenAnotherJoinedFirst() throws {
+    let alice = stage.connect("alice")
+    let bob = stage.connect("bob")
+    let carol = stage.connect("carol")
+    let call = try alice.call(["bob", "carol"])
+    #expect(try alice.state(call).answeredAt == nil)
+    stage.advance(.seconds(4))
+    try bob.accept(call)
+    let answeredAt = try #require(try alice.state(call).answeredAt)
+    #expect(answeredAt == stage.now)
+    stage.advance(.seconds(2))
+    try carol.accept(call)
+    #expect(try carol.state(call).answeredAt == answeredAt)
+  }
+
   @Test func rule8WhileNobodyHasJoinedItsLeaveCancelsAllRings() throws {
     let alice = stage.connect("alice")
     let bob = stage.connect("bob")
@@ -105,6 +120,37 @@ struct LifeRules {
     #expect(try alice.state(call).state == .ringing)
     stage.advance(.seconds(121))
     #expect(alice.events().ended?.reason == .noAnswer)
+  }
+
+  @Test func secondsCountToWhenTheLastOneWasThere() throws {
+    let (alice, bob, carol) = (stage.connect("alice"), stage.connect("bob"), stage.connect("carol"))
+    let call = try alice.call(["bob", "carol"]) { $0.awaySeconds = 300 }
+    try bob.accept(call)
+    try carol.accept(call)
+    for client in [alice, bob] { try client.connectMedia(call) }
+    stage.advance(.seconds(46))
+    // Both browsers are killed: their signaling ends at once, and their media is missed later.
+    for client in [alice, bob] { client.disconnect() }
+    stage.advance(.seconds(10))
+    for client in [alice, bob] { try client.loseMedia(call, silence: .seconds(10)) }
+    stage.advance(.seconds(100))
+    #expect(carol.code(.call(call, .leave)) == nil)
+    stage.advance(.seconds(400))
+    let topic = stage.webhooks.compactMap { if case .ended(let ended) = $0.event.body { ended } else { nil } }
+    #expect(topic.last == Ended(reason: .allLeft, by: nil, seconds: 156), "Carol was the last, 110 s after the others")
+  }
+
+  @Test func secondsCountToTheLastConnectionOfAllWhoWereLost() throws {
+    let (alice, bob) = (stage.connect("alice"), stage.connect("bob"))
+    let call = try alice.call(["bob"])
+    try bob.accept(call)
+    for client in [alice, bob] { try client.connectMedia(call) }
+    stage.advance(.seconds(46))
+    for client in [alice, bob] { client.disconnect() }
+    stage.advance(.seconds(10))
+    for client in [alice, bob] { try client.loseMedia(call, silence: .seconds(10)) }
+    stage.advance(.seconds(400))
+    #expect(stage.node.inspection(of: call)?.ended == Ended(reason: .allLeft, by: nil, seconds: 46))
   }
 
   @Test func rule9ACallExpires() throws {

@@ -38,10 +38,9 @@ struct MediaRules {
       call = try alice.call(["nobody"], join: 1) { $0.aloneSeconds = 600 }
     } else {
       // A device without keys starts no call, and may come into one.
-      let host = stage.connect("host")
-      call = try host.call([])
-      let link = try (host.get(.call(call, .link(MakeLink()))) as CallLink).link
-      #expect(alice.code(.call(call, .join(alice.join(link: link)))) == nil)
+      _ = stage.connect("alice", "tablet")
+      call = try stage.connect("host").call(["alice"])
+      try alice.accept(call)
     }
     for _ in 0..<2 {
       #expect(alice.offer(call, .sending(["0": .microphone]), [.init(mid: "0", source: .microphone)]) == nil)

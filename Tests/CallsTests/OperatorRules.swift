@@ -26,10 +26,21 @@ struct OperatorRules {
     #expect(stage.node.callSummaries.map(\.joined) == [2])
     stage.handle(.end(call))
     #expect(stage.node.callSummaries.isEmpty)
-    #expect(stage.node.inspection(of: call)?.ended?.reason == .endedByInitiator)
+    #expect(stage.node.inspection(of: call)?.ended?.reason == .endedByOperator)
     #expect(stage.node.inspection(of: call)?.ended?.by == nil)
     stage.handle(.end(call))
     #expect(stage.node.isIdle)
+  }
+
+  @Test func membersAreToldThatAnOperatorEndedTheCall() throws {
+    let (alice, bob) = (stage.connect("alice"), stage.connect("bob"))
+    let call = try alice.call(["bob"])
+    try bob.accept(call)
+    stage.advance(.seconds(3))
+    stage.handle(.end(call))
+    for device in [alice, bob] {
+      #expect(device.events().ended == Ended(reason: .endedByOperator, by: nil, seconds: 3))
+    }
   }
 
   @Test func aDisconnectedUserLeavesItsCallsAndKeepsItsDevices() throws {

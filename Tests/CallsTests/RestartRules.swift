@@ -298,15 +298,73 @@ struct RestartRules {
     _ = bob
   }
 
+  @Test func theLogsCountsOutliveARestart() throws {
+    let (call, alice, _) = try callOfTwo()
+    stage.handle(.failures(call, 2))
+    stage.handle(.failures(CallID(unchecked: "gone"), 1))
+    stage.restart(after: .seconds(2))
+    stage.handle(.failures(call, 1))
+    stage.restart(after: .seconds(2))
+    let tally = try #require(stage.node.callTallies.first)
+    #expect(tally.call == call && tally.failures == 3 && tally.participants == 2)
+    #expect(tally.members.map(\.user).contains(alice.user))
+  }
+
+  // MARK: how long it lasted
+
+  @Test func aCallToWhichNobodyComesBackLastedUntilTheServerStopped() throws {
+    let (call, _, _) = try callOfTwo()
+    stage.advance(.seconds(60))
+    let startedAt = try #require(stage.node.callSummaries.first).startedAt
+    stage.noteRunning()
+    let last = stage.now
+    stage.advance(.seconds(3))
+    stage.restart(after: .seconds(3_600))
+    stage.advance(.seconds(700))
+    let ended = try #require(stage.node.inspection(of: call)?.ended)
+    #expect(ended.reason == .allLeft)
+    #expect(ended.seconds == Int((last.milliseconds - startedAt.milliseconds) / 1_000))
+  }
+
+  @Test func someoneWhoComesBackAfterARestartIsCountedFurther() throws {
+    let (call, _, _) = try callOfTwo()
+    stage.noteRunning()
+    let startedAt = try #require(stage.node.callSummaries.first).startedAt
+    stage.restart(after: .seconds(5))
+    let alice = stage.connect("alice")
+    try alice.rejoin(call)
+    stage.advance(.seconds(100))
+    #expect(alice.code(.call(call, .end)) == nil)
+    let ended = try #require(stage.node.inspection(of: call)?.ended)
+    #expect(ended.seconds == Int((stage.now.milliseconds - startedAt.milliseconds) / 1_000))
+  }
+
+  @Test func theLastToBeThereIsKnownAfterARestart() throws {
+    let (call, alice, bob) = try callOfTwo()
+    let startedAt = try #require(stage.node.callSummaries.first).startedAt
+    let carol = stage.connect("carol")
+    _ = alice.ask(.call(call, .invite(Invite(callees: [carol.user]))))
+    try carol.accept(call)
+    for client in [alice, bob] { client.disconnect() }
+    for client in [alice, bob] { try client.loseMedia(call, silence: .seconds(0)) }
+    stage.advance(.seconds(50))
+    #expect(carol.code(.call(call, .leave)) == nil)
+    let last = stage.now
+    stage.noteRunning()
+    stage.restart(after: .seconds(10))
+    stage.advance(.seconds(700))
+    #expect(
+      stage.node.inspection(of: call)?.ended?.seconds == Int((last.milliseconds - startedAt.milliseconds) / 1_000))
+  }
+
   // MARK: what is written
 
   @Test func aJoinOfALargeCallIsAFewRecords() throws {
     // Without a join key the initiator is on no list, so that no epoch is led.
     let alice = stage.connect("alice")
-    let callees = (0..<100).map { UserID(unchecked: "u\($0)") }
-    let call = try (alice.get(.start(StartCall(id: .random, callees: callees, media: .audio))) as Joined).call.id
     let clients = (0..<100).map { stage.connect("u\($0)") }
-    _ = try alice.get(.call(call, .invite(Invite(callees: clients.map(\.user))))) as InviteResults
+    let start = StartCall(id: .random, callees: clients.map(\.user), media: .audio)
+    let call = try (alice.get(.start(start)) as Joined).call.id
     var most = 0
     for client in clients {
       let before = stage.disk.writes

@@ -106,7 +106,7 @@ struct ServiceRules {
     #expect(list.calls.allSatisfy { $0.metadata == nil })
     #expect(try service.state(older).initiator == alice.user)
     #expect(service.code(.call(older, .end)) == nil)
-    #expect(alice.events().ended == Ended(reason: .endedByInitiator, by: nil, seconds: 0))
+    #expect(alice.events().ended == Ended(reason: .endedByService, by: nil, seconds: 0))
     #expect(service.code(.call(older, .end)) == .callEnded && service.code(.call(older, .state)) == .callEnded)
     #expect(service.code(.call(CallID(unchecked: "none"), .end)) == .callNotFound)
   }

@@ -22,6 +22,8 @@ final class Stage {
   private(set) var negotiations: [Negotiate] = []
   private var replies: [String: Reply] = [:]
   private(set) var disk = Disk()
+  /// The public keys of the links that were made, by the server's tokens.
+  var linkKeys: [String: Base64Bytes] = [:]
   /// Devices that were written to the disk.
   private(set) var writes = 0
   private let configuration: CallConfiguration
@@ -58,8 +60,10 @@ final class Stage {
     }
   }
 
+  static let words = SimulatedWords(digest: digest)
   static let hashing = Hashing(
-    digest: digest, authenticationCode: { digest($1 + $0) }, isValid: { $0 == digest($2 + $1) })
+    digest: digest, authenticationCode: { digest($1 + $0) }, isValid: { $0 == digest($2 + $1) },
+    verifies: words.verifies)
 
   // MARK: doing
 
@@ -71,6 +75,9 @@ final class Stage {
     inbox = [:]
     handle(.timeout)
   }
+
+  /// The server notes that it runs, as it does every few seconds.
+  func noteRunning() { disk.write([.store(.running(now))]) }
 
   /// The state that a restart would find.
   var stored: Stored { disk.read() }
@@ -133,6 +140,13 @@ final class Stage {
     return client
   }
 
+  /// The public key of the link that a request comes by, else one for a new link.
+  func linkKey(for request: Request) -> Base64Bytes {
+    if case .calls(.call(_, .join(let body))) = request, let link = body.link, let key = linkKeys[link] { return key }
+    lastRequest += 1
+    return Base64Bytes(Stage.digest(Array("link \(lastRequest)".utf8)))
+  }
+
   /// The reply to a request whose id the test has made.
   func reply(_ id: String) -> Reply? { replies.removeValue(forKey: id) }
 
@@ -170,8 +184,31 @@ struct Client {
     ]
   }
 
+  /// A request that lets people in gets the words for them, unless it has its own.
   func ask(_ request: Request) -> Calls.Reply {
-    stage.request(session) { .request(session, id: $0, request) } ?? .failed(RequestError(.internal, "no reply"))
+    let link = stage.linkKey(for: request)
+    let completed = withWords(request, link: link)
+    let reply = stage.request(session) { .request(session, id: $0, completed) }
+    if case .ok(let body)? = reply, let made = body as? CallLink { stage.linkKeys[made.link] = link }
+    return reply ?? .failed(RequestError(.internal, "no reply"))
+  }
+
+  /// The request with the words that it needs.
+  /// - Parameter link: the key of the link that it makes, or comes by.
+  func withWords(_ request: Request, link: Base64Bytes = Base64Bytes([])) -> Request {
+    keysOfNow(for: request).map { Stage.words.completed(request, by: $0, link: link) } ?? request
+  }
+
+  /// The keys that its participant in the call has, else those that the device has registered.
+  private func keysOfNow(for request: Request) -> DeviceEntry? {
+    if case .calls(.call(let call, let request)) = request {
+      switch request {
+      case .invite, .link:
+        if let keyed = stage.node.control.calls[call]?.epochs.keyedDevices[device] { return keyed.keys }
+      default: break
+      }
+    }
+    return stage.node.people.directory[device]?.entry
   }
 
   func offer(_ call: CallID, _ offer: MediaOffer, _ tracks: [MediaRequest.Track]) -> RequestError.Code? {

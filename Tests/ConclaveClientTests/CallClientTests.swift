@@ -25,14 +25,50 @@ struct CallClientTests {
     await house.close()
   }
 
-  @Test func theStarterSaysHowOftenKeysRotate() async throws {
+  @Test func theStarterSetsThePolicyAndLearnsWhatBecameOfEachRing() async throws {
     let house = try await House()
     let alice = try await house.client("alice")
-    _ = try await house.client("bob")
-    _ = try await alice.client.start(callees: ["bob"], media: .audio, rotateMinutes: 1_440)
+    let bob = try await house.client("bob")
+    var policy = CallPolicy()
+    policy.rotateMinutes = 1_440
+    policy.invite = .initiator
+    let call = try await alice.client.start(callees: ["bob", "nobody"], media: .audio, policy: policy)
+    #expect(call.ringResults["bob"] == "ringing" && call.ringResults["nobody"] == "no-keys")
+    let bobs = try await bob.client.accept(bob.ring())
+    #expect(bobs.ringResults.isEmpty)
+    await #expect(throws: SignalingError.self) { try await bobs.invite(["carol"]) }
+    policy.rotateMinutes = 1_441
     await #expect(throws: SignalingError.self) {
-      try await alice.client.start(callees: ["bob"], media: .audio, rotateMinutes: 1_441)
+      try await alice.client.start(callees: ["bob"], media: .audio, policy: policy)
     }
+    await house.close()
+  }
+
+  /// The state that an app has to keep between its starts.
+  @Test func stateThatAnAppKeepsIsCodable() throws {
+    let pin = PinnedDevice(
+      user: "bob", device: "phone", fingerprint: [1, 2], isVerified: true, signAlgorithm: "ES256", signKey: [3])
+    let statement = TrustStatement(
+      kind: .revoke, user: "bob", device: "old", fingerprint: [1], signer: "phone", signerFingerprint: [2], at: 3,
+      algorithm: "ES256", signature: [4])
+    let ring = UsedRing(call: "6f0c2f6e-4d5e-4b52-9f0c-1f2a3b4c5d6e", at: 5)
+    func kept<Value: Codable>(_ value: Value) throws -> Value {
+      try JSONDecoder().decode(Value.self, from: JSONEncoder().encode(value))
+    }
+    #expect(try kept(pin) == pin)
+    #expect(try kept(statement) == statement)
+    #expect(try kept(ring) == ring)
+  }
+
+  /// As behind a web proxy, which passes on HTTP and nothing else.
+  @Test func aCallIsMadeOverWebSockets() async throws {
+    let house = try await House()
+    let (alice, bob) = try await (house.client("alice", isWeb: true), house.client("bob", isWeb: true))
+    let call = try await alice.client.start(callees: ["bob"], media: .audio)
+    let bobs = try await bob.client.accept(bob.ring())
+    try await expectAgreement([call, bobs])
+    try await bobs.leave()
+    try await eventually { await call.snapshot?.members.first { $0.user == "bob" }?.state == "left" }
     await house.close()
   }
 

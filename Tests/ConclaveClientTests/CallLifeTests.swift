@@ -90,12 +90,14 @@ struct CallLifeTests {
     let call = try await alice.client.start(callees: ["bob"], media: .audio)
     let bobs = try await bob.client.accept(bob.ring())
     let link = try await call.makeLink()
-    let carols = try await carol.client.join(call.id, link: link.link)
+    let carols = try await carol.client.join(call.id, link: link.link, secret: link.secret)
     try await expectAgreement([call, bobs, carols])
     #expect(await call.snapshot?.members.filter(\.isByLink).map(\.user) == ["carol"])
     try await call.revokeLinks()
     let dave = try await house.client("dave")
-    await #expect(throws: SignalingError.self) { _ = try await dave.client.join(call.id, link: link.link) }
+    await #expect(throws: SignalingError.self) {
+      _ = try await dave.client.join(call.id, link: link.link, secret: link.secret)
+    }
     try await call.hold(true)
     try await eventually { await bobs.snapshot?.members.flatMap(\.participants).filter(\.isHeld).count == 1 }
     await house.close()

@@ -29,9 +29,10 @@ struct CallSessionTests {
   @Test func aMemberWhoAcceptsMakesTheCallActive() {
     var session = session()
     #expect(
-      session.handle(.member(MemberChange(member: member("bob", .joined, participant: 2), cause: .accepted)))
-        == .members)
-    #expect(session.state.state == .active)
+      session.handle(
+        .member(MemberChange(member: member("bob", .joined, participant: 2), cause: .accepted)),
+        at: Timestamp(milliseconds: 4_000)) == .members)
+    #expect(session.state.state == .active && session.state.answeredAt?.milliseconds == 4_000)
     #expect(session.state.members[1].participants.map(\.participant) == [2])
     #expect(session.handle(.member(MemberChange(member: member("carol", .ringing), cause: .invited))) == .members)
     #expect(session.state.members.map(\.user.text) == ["alice", "bob", "carol"])

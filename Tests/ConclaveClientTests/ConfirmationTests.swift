@@ -29,8 +29,8 @@ struct ConfirmationTests {
   @Test func aDeviceThatDoesNotConfirmIsNamedAndNobodyStops() {
     var world = three()
     // Carol has a secret of her own.
-    world.members["carol"]!.agreement.epochs[3]?.secret = KeyAgreement.secret(using: &world.generator)
-    world.members["carol"]!.agreement.confirming = nil
+    world.members["carol"]!.agreement.epochs[3]?.secret = Epoch.secret(using: &world.generator)
+    world.members["carol"]!.agreement.confirmations = Confirmations()
     world.run(.seconds(30))
     for name in ["alice", "bob"] {
       guard case .notConfirmed(let who) = world.members[name]!.confirmation else {
@@ -102,7 +102,7 @@ struct ConfirmationTests {
   @Test func aRefreshThatWasNotTakenIsOfferedAgain() throws {
     var world = three()
     var join = world.members["bob"]!.agreement.join
-    let identity = world.members["bob"]!.agreement.identity
+    let identity = world.members["bob"]!.agreement.own.identity
     let first = join.refresh(identity, at: KeyWorld.clock)
     let again = join.refresh(identity, at: KeyWorld.clock)
     #expect(again == first)

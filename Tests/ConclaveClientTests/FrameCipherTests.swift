@@ -10,7 +10,7 @@ import Testing
 struct FrameCipherTests {
   private static func secret() -> SymmetricKey {
     var generator = SystemRandomNumberGenerator()
-    return KeyAgreement.secret(using: &generator)
+    return Epoch.secret(using: &generator)
   }
 
   private func world() -> KeyWorld {
@@ -75,7 +75,7 @@ struct FrameCipherTests {
   private func key(of world: KeyWorld, epoch: UInt32? = nil) throws -> SendingKey {
     let agreement = try #require(world.members["alice"]).agreement
     let inUse = try #require(agreement.epochs[2])
-    let key = try #require(agreement.sendingKey(inUse))
+    let key = try #require(agreement.own.sendingKey(inUse))
     return SendingKey(
       epoch: epoch ?? key.epoch, participant: key.participant, joinId: key.joinId, baseKey: key.baseKey)
   }

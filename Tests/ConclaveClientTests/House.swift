@@ -29,6 +29,7 @@ final class House {
   }
 
   let address: ServerAddress
+  private let webAddress: ServerAddress
   private var server: Server?
   private let configuration: Configuration
   private let tokens: TokenAuthority
@@ -43,10 +44,11 @@ final class House {
     configuration.media.port = 0
     configuration.media.workers = 1
     let server = try await Self.run(configuration)
-    configuration.listen.stomp = server.stompPort
+    configuration.listen.stomp = ListenAddress(port: server.stompPort)
     self.configuration = configuration
     self.server = server
     address = ServerAddress(host: "127.0.0.1", port: server.stompPort, usesTLS: false)
+    webAddress = ServerAddress(host: "127.0.0.1", port: server.httpPort, usesTLS: false, webSocketPath: "/stomp")
     tokens = TokenAuthority(secret: try StateFolder(configuration.state).secret(file: nil).secret)
   }
 
@@ -61,12 +63,13 @@ final class House {
     server = try await Self.run(configuration)
   }
 
-  func client(_ user: String, identity: DeviceIdentity? = nil) async throws -> Resident {
+  /// - Parameter isWeb: whether the client takes the WebSocket.
+  func client(_ user: String, identity: DeviceIdentity? = nil, isWeb: Bool = false) async throws -> Resident {
     let identity = try identity ?? #require(DeviceIdentity(user: user, device: "phone"))
     let token = try tokens.mint(
       user: #require(UserID(user)), device: DeviceID("phone"), name: nil,
       expiresAt: Timestamp(milliseconds: Int64(Date().timeIntervalSince1970 * 1000) + 600_000))
-    let client = CallClient(server: address, identity: identity, token: { token })
+    let client = CallClient(server: isWeb ? webAddress : address, identity: identity, token: { token })
     let resident = Resident(client, identity: identity)
     try await client.connect()
     return resident

@@ -26,12 +26,15 @@ struct KeyCostTests {
     var now = Instant(nanoseconds: 1_000_000_000)
     var generator = SystemRandomNumberGenerator()
     var effects: [KeyEffect] = []
+    /// The device that started the call and let everybody in.
+    let starter: DeviceIdentity
 
     init(_ count: Int) throws {
       let people = (1...count).map { Self.person($0) }
       entries = people.map(\.entry).sorted { $0.address < $1.address }
       delivered = people.map(\.delivered).sorted { $0.address < $1.address }
       let own = people[0]
+      starter = own.identity
       agreement = KeyAgreement(identity: own.identity, join: own.join, now: now)
       epoch = 2
       list = try EpochList(entries, epoch: 2)
@@ -44,10 +47,15 @@ struct KeyCostTests {
         .rotate(
           Rotate(
             epoch: 2, mode: .fresh, leader: 1, previous: Base64Bytes(previous), listHash: Base64Bytes(listHash),
-            list: entries, deliver: [])))
+            list: entries, deliver: [], admissions: words(for: entries))))
       answer()
       take(.switchKeys(epoch: 2))
       #expect(cipher.sendingEpoch == 2)
+      #expect(agreement.lettingIn.root == own.identity.address.user && agreement.lettingIn.uninvited.isEmpty)
+    }
+
+    func words(for entries: [ListEntry]) -> [Admission] {
+      entries.map { .letting($0.user, into: KeyWorld.call, by: starter) }
     }
 
     typealias Person = (
@@ -125,7 +133,7 @@ struct KeyCostTests {
       listHash = list.hash(epoch, of: KeyWorld.call, previous: previous)
       return Rotate(
         epoch: epoch, mode: mode, leader: 1, previous: Base64Bytes(previous), listHash: Base64Bytes(listHash),
-        added: added, removed: [], deliver: deliver)
+        added: added, removed: [], deliver: deliver, admissions: words(for: added))
     }
 
     /// All tags of the newest epoch, as the server adds them up.
@@ -171,7 +179,11 @@ struct KeyCostTests {
       crowd.now = crowd.now.advanced(by: .seconds(15))
       measure("timers") { crowd.perform(crowd.agreement.handleTimeout(now: crowd.now)) }
       #expect(crowd.cipher.sendingEpoch == crowd.epoch)
-      #expect(crowd.agreement.confirmationTold == .confirmed)
+      #expect(crowd.agreement.confirmations.told == .confirmed)
+      #expect(crowd.agreement.lettingIn.uninvited.isEmpty)
+      // Part of the announcement.
+      let word = crowd.words(for: [person.entry])
+      measure("(one word)") { #expect(word[0].isGood(in: KeyWorld.call, by: crowd.starter.publicKeys)) }
     }
     report("join of another", count, parts)
   }
@@ -195,6 +207,39 @@ struct KeyCostTests {
       parts[name] = min(parts[name] ?? .infinity, time)
     }
     report("leader", count, parts)
+  }
+
+  /// A newcomer reads the whole list, and the words for all on it.
+  @Test(arguments: sizes)
+  func aNewcomersFirstList(_ count: Int) throws {
+    let crowd = try Crowd(count)
+    let newcomer = crowd.delivered[0]
+    var parts: [String: Double] = [:]
+    for hasWords in [false, true] {
+      for _ in 0..<3 {
+        let person = Crowd.person(count + 1)
+        let entries = (crowd.entries + [person.entry]).sorted { $0.address < $1.address }
+        let list = try EpochList(entries, epoch: 3)
+        var agreement = KeyAgreement(identity: person.identity, join: person.join, now: crowd.now)
+        _ = agreement.enter(
+          Joined(call: Crowd.state(entries), participant: person.entry.participant, ice: ICE()), now: crowd.now)
+        let rotation = Rotate(
+          epoch: 3, mode: .fresh, leader: 1, previous: Base64Bytes(crowd.listHash),
+          listHash: Base64Bytes(list.hash(3, of: KeyWorld.call, previous: crowd.listHash)), list: entries,
+          admissions: hasWords ? crowd.words(for: entries) : nil)
+        var generator = SystemRandomNumberGenerator()
+        let time = Self.milliseconds {
+          _ = agreement.handle(.rotate(rotation), now: crowd.now, using: &generator)
+          _ = agreement.handle(.directory(Devices(devices: crowd.directory)), now: crowd.now, using: &generator)
+        }
+        #expect(
+          agreement.lettingIn.origin(of: newcomer)
+            == (hasWords ? (newcomer.participant == 1 ? .started : .by(user: "user1")) : nil))
+        let name = hasWords ? "with words" : "without"
+        parts[name] = min(parts[name] ?? .infinity, time)
+      }
+    }
+    report("a newcomer's first list", count, parts)
   }
 
   private func report(_ what: String, _ count: Int, _ parts: [String: Double]) {

@@ -260,7 +260,7 @@ struct MessageVectorTests {
       join: JoinCredentials(
         call: vector.call, joinId: try #require(entry.joinId), joinKey: try #require(entry.joinKey),
         privateKey: try wrap.key.agreement), pins: pins, directory: directory, now: Instant(nanoseconds: 1))
-    keys.participant = participant
+    keys.own.participant = participant
     keys.epochs[vector.epoch] = Epoch(
       number: vector.epoch, mode: .fresh, list: try EpochList(epoch.list, epoch: epoch.epoch),
       listHash: epoch.listHash.bytes)

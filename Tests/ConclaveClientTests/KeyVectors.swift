@@ -161,7 +161,7 @@ struct KeyVectors: Decodable {
     struct Poisoned: Decodable {
       var participant: UInt32
       var bucket: ConfirmationBucket
-      var tags: [Confirmations.Tag]
+      var tags: [ConfirmationTags.Tag]
     }
     struct Flipped: Decodable {
       var buckets: [ConfirmationBucket]
@@ -174,7 +174,7 @@ struct KeyVectors: Decodable {
     var list: [ListEntry]
     var listHash: Base64Bytes
     var key: Base64Bytes
-    var tags: [Confirmations.Tag]
+    var tags: [ConfirmationTags.Tag]
     var buckets: [ConfirmationBucket]
     var some: Some
     var poisoned: Poisoned

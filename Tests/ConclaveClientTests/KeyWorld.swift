@@ -62,6 +62,8 @@ struct KeyWorld {
   var confirms = true
   /// How many look-ups of each member get no answer.
   var failingLookUps: [String: Int] = [:]
+  /// Members without a signed word.
+  var uninvited: Set<String> = []
   /// The join keys that replaced those of the lists.
   var refreshes: [String: JoinKey] = [:]
   private var nextDelivery: UInt64 = 0
@@ -87,7 +89,7 @@ struct KeyWorld {
 
   /// Another stay of a device: what it had is forgotten.
   mutating func rejoin(_ name: String, as participant: ParticipantNumber) {
-    join(name, identity: members[name]!.agreement.identity, participant: participant)
+    join(name, identity: members[name]!.agreement.own.identity, participant: participant)
   }
 
   func joined(_ name: String) -> Joined {
@@ -128,6 +130,14 @@ struct KeyWorld {
 
   func entries(_ names: [String]) -> [ListEntry] { names.map { members[$0]!.entry }.sorted { $0.address < $1.address } }
 
+  /// The words for these members: the initiator lets everybody in. None for members whom `uninvited` names.
+  func words(for names: [String]) -> [Admission]? {
+    guard let alice = members["alice"]?.agreement.own.identity else { return nil }
+    return names.filter { !uninvited.contains($0) }.compactMap { members[$0]?.entry.user }.map {
+      .letting($0, into: Self.call, by: alice)
+    }
+  }
+
   /// The `keys.rotate` event for `name` when the next list is that of `names`.
   func rotation(to names: [String], mode: RotationMode, leader: String, for name: String) -> Rotate {
     let next = entries(names)
@@ -142,7 +152,8 @@ struct KeyWorld {
         try! EpochList(next, epoch: epoch + 1).hash(epoch + 1, of: Self.call, previous: hashes[epoch]!)),
       added: isNew ? nil : next.filter { !list.contains($0) },
       removed: isNew ? nil : list.filter { !next.contains($0) }.map(\.participant),
-      list: isNew ? next : nil, deliver: name == leader ? receivers.map { entryWithKeys($0) } : nil)
+      list: isNew ? next : nil, deliver: name == leader ? receivers.map { entryWithKeys($0) } : nil,
+      admissions: words(for: names))
   }
 
   func entryWithKeys(_ name: String) -> ListEntry {
@@ -175,7 +186,7 @@ struct KeyWorld {
       links: since.map {
         $0 < epoch ? ($0 + 1...epoch).map { EpochLink(epoch: $0, roster: Base64Bytes(rosters[$0]!)) } : []
       }
-        ?? [], confirmed: [])
+        ?? [], confirmed: [], admissions: words(for: list.map(\.user.text)))
   }
 
   mutating func deliverEnvelopes() {
@@ -226,7 +237,7 @@ struct KeyWorld {
         answer(request, of: name)
       case .askState: members[name]!.stateQuestions += 1
       case .acknowledge(let delivery, let opened): members[name]!.acknowledged[delivery] = opened
-      case .drop, .pin, .tilesChanged: break
+      case .drop, .pin, .tilesChanged, .letInByService: break
       case .install(let keys): members[name]!.cipher.install(keys)
       case .send(let key):
         members[name]!.cipher.send(key)

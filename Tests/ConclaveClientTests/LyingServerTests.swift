@@ -134,7 +134,7 @@ struct LyingServerTests {
     var agreement = Self.caller(pins)
     let (envelopes, effects) = agreement.ring(listed, using: &generator)
     #expect(envelopes.map(\.to) == [phone.address, stranger.address])
-    #expect(agreement.epochs[1]?.list[ghost.address] == nil)
+    #expect(agreement.ringKeys.first?.list[ghost.address] == nil)
     #expect(effects.contains { if case .warn(let warning) = $0 { warning.problem == .newDevice } else { false } })
     // The server refuses the envelopes once: by then the ghost is pinned, and still gets none.
     agreement.ringAlone()
@@ -154,7 +154,7 @@ struct LyingServerTests {
     var agreement = Self.caller()
     let envelopes = agreement.ring((tablets + phones).map(Self.entry), using: &generator).envelopes
     #expect(envelopes.map(\.to) == (tablets.prefix(155) + phones).map(\.address))
-    #expect(agreement.epochs[1]?.list.entries.count == 256)
+    #expect(agreement.ringKeys.first?.list.entries.count == 256)
   }
 
   // MARK: the list
@@ -198,11 +198,11 @@ struct LyingServerTests {
     var world = KeyWorld.pair
     world.join("carol")
     world.rotate(["alice", "bob", "carol"], mode: .fresh, leader: "bob")
-    let thief = world.members["carol"]!.agreement.identity
+    let thief = world.members["carol"]!.agreement.own.identity
     let revoke = TrustStatement(
       .revoke, device: thief.device, fingerprint: thief.fingerprint, at: KeyWorld.clock, by: thief)
-    _ = world.members["alice"]!.agreement.pins.remember(thief.publicKeys)
-    world.members["alice"]!.agreement.pins.learn(revoke)
+    _ = world.members["alice"]!.agreement.known.pins.remember(thief.publicKeys)
+    world.members["alice"]!.agreement.known.pins.learn(revoke)
     world.feed(.trustChanged, to: "alice")
     #expect(!world.members["alice"]!.isSending)
     world.rotate(["alice", "bob", "carol"], mode: .fresh, leader: "bob")
@@ -239,8 +239,8 @@ struct LyingServerTests {
     let second = try seal([1, 2, 3])
     #expect(open(second) == [1, 2, 3])
     let third = try seal([4])
-    world.members["bob"]!.agreement.openedMessages[2] = Set(
-      (0..<KeyAgreement.maximumOpened).map { [UInt8(truncatingIfNeeded: $0 >> 8), UInt8(truncatingIfNeeded: $0)] })
+    world.members["bob"]!.agreement.privateMessages.opened[2] = Set(
+      (0..<PrivateMessages.maximumOpened).map { [UInt8(truncatingIfNeeded: $0 >> 8), UInt8(truncatingIfNeeded: $0)] })
     #expect(open(third) == nil, "the memory is full")
   }
 
@@ -345,7 +345,7 @@ struct LyingServerTests {
     try await call.verify([
       ListedDevice(
         user: "bob", device: "phone", participant: 2, fingerprint: new, joinId: [], trust: .known, standing: .present,
-        hasConfirmed: true)
+        letIn: nil, hasConfirmed: true)
     ])
     #expect(await client.pinnedDevices.map(\.isVerified) == [true])
     await call.trust(KeyWarning(.newDevice, user: "bob", device: "phone", fingerprint: new))

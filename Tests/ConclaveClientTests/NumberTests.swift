@@ -126,7 +126,7 @@ struct NumberTests {
     try each("state", CallState.self) { hear(.state($0), world, $1) }
     try each("devices", Devices.self) { hear(.directory($0), world, $1) }
     try each("keyList", KeyList.self) { hear(.list($0), world, $1) }
-    try each("confirmations", Confirmations.self) { reply, text in
+    try each("confirmations", ConfirmationTags.self) { reply, text in
       for bucket in [0, 1, 64] { hear(.confirmations(epoch: 2, bucket: bucket, reply), world, text) }
     }
     try each("media", MediaAnswer.self) { answer, _ in

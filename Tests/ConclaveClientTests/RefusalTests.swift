@@ -135,7 +135,7 @@ struct RefusalTests {
     var world = KeyWorld.pair
     world.join("eve")
     let good = envelope(&world)
-    let eve = world.members["eve"]!.agreement.identity
+    let eve = world.members["eve"]!.agreement.own.identity
     let epoch = world.members["bob"]!.agreement.epochs[3]!
     let forged = sealed(
       SymmetricKey(size: .bits256), EnvelopeContext(call: KeyWorld.call, epoch: 3, listHash: epoch.listHash), by: eve,
@@ -157,7 +157,8 @@ struct RefusalTests {
     case "list": context.listHash[0] ^= 1
     default: context.epoch = 4
     }
-    var envelope = sealed(SymmetricKey(size: .bits256), context, by: world.members["alice"]!.agreement.identity, &world)
+    var envelope = sealed(
+      SymmetricKey(size: .bits256), context, by: world.members["alice"]!.agreement.own.identity, &world)
     envelope.epoch = 3
     world.deliver(envelope, to: "bob")
     #expect(world.members["bob"]!.refusals == [.envelopeNotAuthentic])
@@ -169,7 +170,7 @@ struct RefusalTests {
     let epoch = world.members["bob"]!.agreement.epochs[3]!
     let short = sealed(
       SymmetricKey(size: .bits128), EnvelopeContext(call: KeyWorld.call, epoch: 3, listHash: epoch.listHash),
-      by: world.members["alice"]!.agreement.identity, &world)
+      by: world.members["alice"]!.agreement.own.identity, &world)
     world.deliver(short, to: "bob")
     #expect(world.members["bob"]!.refusals == [.envelopeNotReadable])
   }
@@ -181,7 +182,7 @@ struct RefusalTests {
     let epoch = world.members["bob"]!.agreement.epochs[3]!
     let second = sealed(
       SymmetricKey(size: .bits256), EnvelopeContext(call: KeyWorld.call, epoch: 3, listHash: epoch.listHash),
-      by: world.members["alice"]!.agreement.identity, &world)
+      by: world.members["alice"]!.agreement.own.identity, &world)
     world.deliver(second, to: "bob")
     #expect(world.members["bob"]!.agreement.epochs[3]!.secret == epoch.secret)
   }

@@ -28,7 +28,8 @@ struct RingKeyTests {
       let bobs = bob.address
       ring = Ring(
         from: alice.address.user, media: .audio, members: [], waiting: false, expiresAt: KeyWorld.clock, metadata: nil,
-        envelope: envelopes.first { $0.to == bobs }, list: agreement.epochs[1]?.list.entries)
+        envelope: envelopes.first { $0.to == bobs }, list: agreement.ringKeys.first?.list.entries,
+        admissions: [.letting(bobs.user, into: KeyWorld.call, by: alice)])
       effects = []
       effects = agreement.start(joined(1, [(alice, 1, join.joinId)]), now: RingKeyTests.now, using: &generator) ?? []
     }
@@ -100,7 +101,7 @@ struct RingKeyTests {
     take(caller.effects, alices)
     #expect(throws: FrameCipherError.noKey, "nothing is sealed while it rings") { try alices.seal([1], track: 1) }
     // Its 10 s begin when it sends.
-    #expect(caller.agreement.securing.due == nil)
+    #expect(caller.agreement.switching.securing.due == nil)
     var generator = SystemRandomNumberGenerator()
     let state = caller.joined(1, [(caller.alice, 1, caller.agreement.join.joinId), (caller.bob, 2, bob.join.joinId)])
       .call
@@ -108,7 +109,7 @@ struct RingKeyTests {
     #expect(try bobs.openWhereItBelongs(alices.seal([1], track: 1)).1.participant == 1)
     #expect(try alices.openWhereItBelongs(bobs.seal([2], track: 1)).1.participant == 2)
     #expect(bob.code == caller.agreement.code)
-    #expect(caller.agreement.securing.due == Self.now.advanced(by: .seconds(10)))
+    #expect(caller.agreement.switching.securing.due == Self.now.advanced(by: .seconds(10)))
   }
 
   /// Nothing can be sealed to Carol's wrap key, or to one of a kind that is not known here: Bob is rung with a key all the same.

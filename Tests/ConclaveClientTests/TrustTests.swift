@@ -68,10 +68,10 @@ struct TrustTests {
     let entry = world.members["bob"]!.entry
     var other = entry.fingerprint.bytes
     other[0] ^= 1
-    world.members["carol"]!.agreement.pins.pin(entry.address, other, isVerified: true)
+    world.members["carol"]!.agreement.known.pins.pin(entry.address, other, isVerified: true)
     world.feed(.trusted(entry.address), to: "carol")
     #expect(!world.members["carol"]!.isSending, "another key than the one that waits was trusted")
-    world.members["carol"]!.agreement.pins.pin(entry.address, entry.fingerprint.bytes, isVerified: true)
+    world.members["carol"]!.agreement.known.pins.pin(entry.address, entry.fingerprint.bytes, isVerified: true)
     world.feed(.trusted(entry.address), to: "carol")
     #expect(world.members["carol"]!.isSending)
     #expect(try world.travel("at last", from: "bob", to: "carol").0 == "at last")
@@ -82,7 +82,7 @@ struct TrustTests {
     rotate(&world)
     world.deliverEnvelopes()
     world.switchAll()
-    world.members["alice"]!.agreement.pins.pin(
+    world.members["alice"]!.agreement.known.pins.pin(
       world.members["bob"]!.entry.address, world.members["bob"]!.entry.fingerprint.bytes, isVerified: true)
     world.feed(.trusted(world.members["bob"]!.entry.address), to: "alice")
     world.feed(.keyRequest(KeyRequest(epoch: 3, to: world.entryWithKeys("bob"))), to: "alice")
@@ -101,12 +101,12 @@ struct TrustTests {
     let new = try seal()
     let alices = try world.seal("y", from: "alice")
     for frame in [old[0], new[0]] { #expect(try world.open(frame, as: "carol").0 == "x") }
-    let bob = try #require(world.members["bob"]).agreement.identity
+    let bob = try #require(world.members["bob"]).agreement.own.identity
     let revoke = TrustStatement(
       .revoke, device: bob.device, fingerprint: bob.fingerprint, at: KeyWorld.clock, by: bob)
     for name in ["alice", "carol"] {
-      _ = world.members[name]!.agreement.pins.remember(bob.publicKeys)
-      world.members[name]!.agreement.pins.learn(revoke)
+      _ = world.members[name]!.agreement.known.pins.remember(bob.publicKeys)
+      world.members[name]!.agreement.known.pins.learn(revoke)
       world.feed(.trustChanged, to: name)
       for frame in [old[1], new[1]] {
         #expect(throws: FrameCipherError.unknownKey) { try world.open(frame, as: name) }
@@ -144,9 +144,9 @@ struct TrustTests {
 
   @Test func aNewDeviceOfAKnownUserIsNews() {
     var world = three()
-    var pins = world.members["alice"]!.agreement.pins
+    var pins = world.members["alice"]!.agreement.known.pins
     pins.pin(Device(user: UserID("dave")!, device: DeviceID("laptop")!), [UInt8](repeating: 1, count: 32))
-    world.members["alice"]!.agreement.pins = pins
+    world.members["alice"]!.agreement.known.pins = pins
     world.join("dave")
     world.announce(["alice", "bob", "carol", "dave"], mode: .ratchet, leader: "alice")
     #expect(world.members["alice"]!.warnings.map(\.problem) == [.newDevice])
@@ -160,7 +160,7 @@ struct TrustTests {
     world.join("bob")
     let entry = world.members["bob"]!.entry
     let alice = world.members["alice"]!.agreement
-    var strict = KeyAgreement(identity: alice.identity, join: alice.join, trust: .verifiedOnly, now: world.now)
+    var strict = KeyAgreement(identity: alice.own.identity, join: alice.join, trust: .verifiedOnly, now: world.now)
     let effects = strict.start(world.joined("alice"), now: world.now, using: &world.generator)!
     world.members["alice"]!.agreement = strict
     world.members["alice"]!.cipher = FrameCipher()
@@ -168,7 +168,7 @@ struct TrustTests {
     world.rotate(["alice", "bob"], mode: .fresh, leader: "alice")
     #expect(world.members["alice"]!.warnings.map(\.problem) == [.unverified])
     #expect(!world.members["alice"]!.isSending)
-    world.members["alice"]!.agreement.pins.pin(entry.address, entry.fingerprint.bytes, isVerified: true)
+    world.members["alice"]!.agreement.known.pins.pin(entry.address, entry.fingerprint.bytes, isVerified: true)
     world.feed(.trusted(entry.address), to: "alice")
     #expect(world.members["alice"]!.isSending)
     world.feed(.keyRequest(KeyRequest(epoch: 2, to: world.entryWithKeys("bob"))), to: "alice")

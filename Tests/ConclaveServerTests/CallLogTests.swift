@@ -114,6 +114,30 @@ struct CallLogTests {
     #expect(lines.all.map { $0["event"] } == ["ended"])
   }
 
+  @Test func joinsAreCountedByWhatBecameOfTheirMedia() {
+    var log = log()
+    for event in [
+      joins(alice, 1, at: 0, connected: false), joins(alice, 1, at: 1, connected: true),
+      joins(alice, 1, at: 2, connected: false), joins(alice, 1, at: 3, connected: true),
+      joins(bob, 2, at: 1, connected: false), goes(bob, .left, at: 3),
+      joins(bob, 3, at: 4, connected: false), joins(bob, 4, at: 9, connected: false), ends(at: 30),
+    ] { log.take(event) }
+    #expect(log.counts.joins == [.connected: 1, .leftEarly: 1, .neverConnected: 2])
+    #expect(log.counts.ends == [.allLeft: 1])
+  }
+
+  @Test func aCallFromBeforeARestartKeepsItsCounts() {
+    var log = log()
+    let members = [member(alice, 1, connected: false), member(bob, 3, connected: false)]
+    log.restore(CallTally(call: call, members: members, participants: 3, failures: 2), now: Timestamp(milliseconds: 0))
+    #expect(log.take(joins(alice, 4, at: 1, connected: true)) == 0)
+    #expect(log.take(goes(bob, .disconnected, at: 15)) == 1, "it never came back")
+    log.take(ends(at: 30))
+    #expect(lines.all.map { $0["cause"] } == ["lost", "all-left"])
+    #expect(lines.all.last?["participants"] == "4" && lines.all.last?["failures"] == "3")
+    #expect(log.counts.joins == [.connected: 1], "joins before the restart are not counted again")
+  }
+
   @Test func aKeyThatNeverCameIsAFailure() {
     var log = log()
     log.take(joins(alice, 1, at: 0, connected: true))

@@ -15,6 +15,10 @@ import Testing
 
 @Test(arguments: [
   (#"{"listen":{"stmp":1}}"#, "listen.stmp"), (#"{"listen":{"stomp":70000}}"#, "listen.stomp"),
+  (#"{"listen":{"metrics":"9464"}}"#, #"listen.metrics: take a port, as 9464, or an address"#),
+  (#"{"listen":{"metrics":"::1:9464"}}"#, "[::1]:9464"), (#"{"listen":{"metrics":"127.0.0.1:70000"}}"#, "not a port"),
+  (#"{"media":{"port":"8080"}}"#, "media.port: take a number from 0 to 65535, without quotes"),
+  (#"{"log":"warn"}"#, #"log: "warn" is none; take one of debug, info, notice, warning, error"#),
   (#"{"media":{"workers":-1}}"#, "media.workers"), (#"{"media":{"tcp":"no"}}"#, "media.tcp"),
   (#"{"media":{"voices":0}}"#, "media.voices"),
   (#"{"media":{"historyMiB":0}}"#, "media.historyMiB"),
@@ -66,7 +70,8 @@ func aMistakeIsNamed(json: String, words: String) {
 
 @Test(arguments: [
   (#"{"listen":{"http":9,"stomp":9}}"#, "listen.http"), (#"{"listen":{"metrics":8080}}"#, "listen.metrics"),
-  (#"{"media":{"port":8080}}"#, "media.port"),
+  (#"{"media":{"port":8080}}"#, "media.port"), (#"{"listen":{"http":"127.0.0.1:9","metrics":9}}"#, "listen.metrics"),
+  (#"{"listen":{"http":"127.0.0.1:9","metrics":"127.0.0.1:9"}}"#, "listen.metrics"),
   (#"{"listen":{"stompTLS":8080},"tls":{"certificate":"c","key":"k"}}"#, "listen.http"),
 ])
 func aPortThatTwoMembersNameIsAMistake(json: String, name: String) {
@@ -76,7 +81,7 @@ func aPortThatTwoMembersNameIsAMistake(json: String, name: String) {
 
 @Test(arguments: [
   #"{"listen":{"http":0,"stomp":0,"metrics":0},"media":{"port":0}}"#, #"{"listen":{"stompTLS":8080}}"#,
-  #"{"media":{"port":8080,"tcp":false}}"#,
+  #"{"media":{"port":8080,"tcp":false}}"#, #"{"listen":{"http":"127.0.0.1:9","metrics":"[::1]:9"}}"#,
 ])
 func portsThatAreNotOpenedTogetherMayBeEqual(json: String) throws { _ = try Configuration(json: Array(json.utf8)) }
 
@@ -95,9 +100,9 @@ func tracesHaveAPathBelowTheCollectorsAddress(url: String) throws {
   let listen = configuration.listen
   let media = configuration.media.port..<configuration.media.port + 256
   let limit = min(here, 32_768)
-  #expect(media.upperBound <= limit && listen.http < limit)
+  #expect(media.upperBound <= limit && listen.http.port < limit)
   // 61613 and 61614 are STOMP's registered ports, above the kernel's default range.
-  for port in [listen.stomp ?? 0, listen.stompTLS] { #expect(!(32_768...60_999).contains(port)) }
+  for port in [listen.stomp?.port ?? 0, listen.stompTLS.port] { #expect(!(32_768...60_999).contains(port)) }
 }
 
 @Test func theSTOMPPortWithoutTLSCanBeClosed() throws {

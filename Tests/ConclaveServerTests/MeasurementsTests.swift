@@ -22,10 +22,15 @@ import Testing
   let measurements = Measurements()
   for rtt in [10.0, 30, 9999] { measurements.add(QualityNumbers(rtt: rtt)) }
   let text = Metrics.text(
-    media: [], signaling: nil, calls: (2, 5), waitingForDisk: 0, backlog: (0, [:]), guests: nil,
+    media: [], signaling: nil, calls: (2, 5),
+    outcomes: CallCounts(ends: [.endedByOperator: 3], joins: [.neverConnected: 4]), waitingForDisk: 0,
+    backlog: (0, [:]), guests: nil,
     store: StoreHealth.Statistics(), backEnd: nil, webPush: nil, spans: nil,
     measured: measurements.values, process: ProcessFacts())
   let lines = text.split(separator: "\n")
+  #expect(lines.contains(#"conclave_calls_ended_total{reason="ended-by-operator"} 3"#))
+  #expect(lines.contains(#"conclave_calls_ended_total{reason="all-left"} 0"#))
+  #expect(lines.contains(#"conclave_joins_total{outcome="never-connected"} 4"#))
   #expect(lines.contains(#"conclave_client_round_trip_seconds_bucket{le="0.025"} 1"#))
   #expect(lines.contains(#"conclave_client_round_trip_seconds_bucket{le="0.05"} 2"#))
   #expect(lines.contains(#"conclave_client_round_trip_seconds_bucket{le="+Inf"} 3"#))

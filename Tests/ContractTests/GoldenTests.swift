@@ -15,6 +15,14 @@ struct GoldenTests {
     #expect(never.isEmpty, "no example has these members")
   }
 
+  @Test func theReasonsOfAnEndAreThoseOfTheProtocol() {
+    #expect(
+      EndReason.allCases.map(\.rawValue) == [
+        "ended-by-initiator", "ended-by-service", "ended-by-operator", "all-left", "declined", "no-answer", "cancelled",
+        "expired",
+      ])
+  }
+
   private func checkRequests(note: (Any) -> Void) throws {
     var paths: Set<String> = []
     for (destination, body) in try golden("requests") {
@@ -34,7 +42,7 @@ struct GoldenTests {
       "joined": Joined.self, "rejoined": Rejoined.self, "started": StartedCall.self, "results": InviteResults.self,
       "registered": Registered.self, "devices": Devices.self,
       "state": CallState.self, "calls": CallList.self, "link": CallLink.self, "media": MediaAnswer.self,
-      "keys": KeysDelivered.self, "keyList": KeyList.self, "confirmations": Confirmations.self,
+      "keys": KeysDelivered.self, "keyList": KeyList.self, "confirmations": ConfirmationTags.self,
       "presence": PresenceList.self, "history": HistoryList.self,
       "totals": Totals.self, "nothing": NoBody.self, "error": ErrorReply.self,
     ]

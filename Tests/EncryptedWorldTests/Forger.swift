@@ -93,7 +93,7 @@ final class Ghost {
       joinId: join.joinId,
       joinKey: join.joinKey, fingerprint: Base64Bytes(identity.fingerprint))
     keys = KeyAgreement(identity: identity, join: join, now: world.instant)
-    keys.participant = participant
+    keys.own.participant = participant
     entry.keys = nil
     self.entry = entry
   }

@@ -62,14 +62,14 @@ struct HonestRunTests {
     first.start([], policy: policy)
     world.run(1_000)
     let call = try #require(world.calls.control.calls.keys.first)
-    var link: CallLink?
-    first.ask(.call(call, .link(MakeLink()))) { (made: CallLink) in link = made }
+    var link: (token: String, secret: LinkSecret)?
+    first.makeLink(to: call) { link = ($0, $1) }
     world.run(500)
-    let token = try #require(link).link
+    let (token, secret) = try #require(link)
     let others = (1...200).map { world.add("u\(String(1_000 + $0).suffix(3))") }
     world.run(3_000)
     for device in others {
-      device.join(call, link: token)
+      device.join(call, link: token, secret: secret)
       world.run(50)
     }
     expectConverged(world, call)

@@ -31,7 +31,7 @@ extension Lies {
   private static func forge(_ scene: Scene, as victim: SimDevice, counter: UInt64) throws -> [UInt8] {
     let keys = try #require(victim.stay).keys
     let epoch = try #require(keys.current.flatMap { keys.epochs[$0] })
-    let key = try #require(keys.sendingKey(epoch))
+    let key = try #require(keys.own.sendingKey(epoch))
     var context = SenderContext(
       suite: Epoch.suite,
       keyID: FrameKeyID(participant: key.participant, track: 1, epoch: key.epoch).rawValue, baseKey: key.baseKey,

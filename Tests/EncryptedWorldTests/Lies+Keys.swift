@@ -77,8 +77,8 @@ extension Lies {
     let scene = try Scene(seed: seed)
     // Bob has published a newer key by the time that the epoch is announced.
     var keys = try #require(scene.bob.stay).keys
-    _ = keys.join.refresh(scene.bob.identity, at: scene.world.timestamp)
-    keys.join.publish()
+    _ = keys.own.join.refresh(scene.bob.identity, at: scene.world.timestamp)
+    keys.own.join.publish()
     scene.bob.stay?.keys = keys
     let (epoch, envelope) = try announced(scene)
     try scene.tell(scene.bob, .envelope(envelope(secret(), context(scene, epoch), nil), delivery: 1))
@@ -175,7 +175,7 @@ extension Lies {
   private static func join(_ scene: Scene, _ user: String) throws -> SimDevice {
     let device = scene.world.add(user)
     scene.world.run(500)
-    scene.alice.ask(.call(scene.call, .invite(Invite(callees: [UserID(user)!])))) { (_: InviteResults) in }
+    scene.alice.invite([user], to: scene.call)
     scene.world.run(500)
     device.accept(scene.call)
     return device
@@ -377,7 +377,7 @@ extension Lies {
     var other = JoinCredentials(bob.identity, call: call, at: bob.clock, using: &world.random)
     func accept(_ join: JoinCredentials, after minutes: Int) -> KeyAgreement {
       var keys = KeyAgreement(identity: bob.identity, join: join, directory: bob.directory, now: world.instant)
-      keys.participant = 2
+      keys.own.participant = 2
       _ = keys.accept(ring, clock: bob.clock + .seconds(60 * minutes), now: world.instant)
       return keys
     }

@@ -126,7 +126,7 @@ extension Lies {
     let dave = scene.world.add("dave")
     scene.world.run(500)
     scene.world.lie = { message, _ in if case .rotate = message.body { nil } else { message } }
-    scene.alice.ask(.call(scene.call, .invite(Invite(callees: [UserID("dave")!])))) { (_: InviteResults) in }
+    scene.alice.invite(["dave"], to: scene.call)
     scene.world.run(500)
     dave.accept(scene.call)
     scene.world.run(10_000)
@@ -235,7 +235,7 @@ extension Lies {
     scene.world.run(8_000)
     // Alice leads, and is not who Bob knows: her envelope waits, and Bob is told with the fingerprint.
     #expect(scene.bob.stay?.cipher.sendingEpoch == nil)
-    #expect(scene.bob.stay?.keys.untrusted.isEmpty == false)
+    #expect(scene.bob.stay?.keys.received.untrusted.isEmpty == false)
     let warning = try #require(scene.bob.warnings.first { $0.problem == .changedKey })
     #expect(warning.fingerprint == old.fingerprint)
     #expect(!given.contains(scene.alice.address))
@@ -269,7 +269,7 @@ extension Lies {
     let scene = try Scene(seed: seed)
     let other = scene.world.add("b0b")
     scene.world.run(500)
-    scene.alice.ask(.call(scene.call, .invite(Invite(callees: [UserID("b0b")!])))) { (_: InviteResults) in }
+    scene.alice.invite(["b0b"], to: scene.call)
     scene.world.run(500)
     other.accept(scene.call)
     scene.world.run(4_000)

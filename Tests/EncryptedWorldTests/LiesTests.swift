@@ -59,4 +59,5 @@ struct Aftermath {
 enum Lies {
   static let rows: [Int: @Sendable (UInt64) throws -> Aftermath] = lists.merging(keys) { first, _ in first }
     .merging(rules) { first, _ in first }.merging(frames) { first, _ in first }.merging(hearing) { first, _ in first }
+    .merging(lettingIn) { first, _ in first }
 }

@@ -44,7 +44,7 @@ final class Oracles {
     guard !stay.isOver, keys.newest == body.epoch else {
       return world.audit.fail(.sealsForWhatIsOver, "epoch \(body.epoch), newest \(keys.newest)")
     }
-    let proposed = keys.proposal.flatMap { $0.epoch == body.epoch ? $0.secret : nil }
+    let proposed = keys.handout.proposal.flatMap { $0.epoch == body.epoch ? $0.secret : nil }
     guard let secret = keys.epochs[body.epoch]?.secret ?? proposed else {
       return world.audit.fail(.sealsForWhatIsOver, "envelopes of epoch \(body.epoch), whose secret it does not have")
     }
@@ -70,7 +70,8 @@ final class Oracles {
   /// After each input of a stay.
   func look(at stay: Stay) {
     guard !stay.isOver else { return }
-    for (number, epoch) in stay.keys.epochs {
+    for number in stay.keys.epochs.numbers {
+      guard let epoch = stay.keys.epochs[number] else { continue }
       let key = Signed(joinId: stay.joinId, epoch: number)
       if let own = signed[key], taken.contains(key), let used = epoch.secret, used != own {
         world.audit.fail(.sealsAnotherSecret, "it uses another one in epoch \(number) than it handed out")

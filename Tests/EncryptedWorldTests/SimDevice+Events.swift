@@ -16,6 +16,7 @@ extension SimDevice {
     switch body {
     case .ring(let ring):
       rings[call] = ring
+      ringers.note(ring.from, of: call)
       ask(.people(.listDevices(ListDevices(users: (ring.list ?? []).map(\.user))))) { [unowned self] (reply: Devices) in
         directory.learn(reply.devices)
       }

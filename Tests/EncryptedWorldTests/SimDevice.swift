@@ -27,7 +27,10 @@ final class SimDevice {
   /// Refusals without those of a list that this device is not on because it has gone.
   private(set) var falseRefusals: [KeyRefusal] = []
   private var usedRings = UsedRings()
+  var ringers = Ringers()
   /// Requests whose reply was no answer to them.
+  /// It was told that only the app's service lets it in.
+  private(set) var letInByService = false
   private(set) var aborted: [SignalingError] = []
   /// The lead of its clock over the world's, in ms.
   var clockError: Int64 = 0
@@ -137,6 +140,7 @@ final class SimDevice {
     if let stay { world.setMedia(false, of: self, in: stay.call) }
     stay?.isOver = true
     rings = [:]
+    ringers = Ringers()
     pending = [:]
     directory = KnownKeys()
   }
@@ -192,16 +196,18 @@ final class SimDevice {
     let callees = users.map { UserID($0)! }
     let id = CallID(unchecked: world.uuid())
     let join = JoinCredentials(identity, call: id, at: clock, using: &world.random)
-    var keys = KeyAgreement(identity: identity, join: join, pins: pins, trust: trust, now: world.instant)
+    var keys = KeyAgreement(
+      identity: identity, join: join, pins: pins, trust: trust, entrance: .started, now: world.instant)
+    let admissions = words(for: callees + [address.user], in: id)
     ask(.people(.listDevices(ListDevices(users: callees)))) { [unowned self] (devices: Devices) in
       let (envelopes, news) = keys.ring(devices.devices, using: &world.random)
       let start = StartCall(
         id: id, callees: callees, media: .audio, policy: policy, joinId: join.joinId, joinKey: join.joinKey,
-        envelopes: envelopes.isEmpty ? nil : envelopes)
+        envelopes: envelopes.isEmpty ? nil : envelopes, admissions: admissions)
       ask(.start(start)) { [unowned self] (joined: Joined) in
         results = joined.results ?? [:]
         for effect in news { note(effect) }
-        keys.pins = pins
+        keys.known.pins = pins
         guard let effects = keys.start(joined, now: world.instant, using: &world.random) else {
           return refuse(.notUnderstood)
         }
@@ -219,12 +225,34 @@ final class SimDevice {
     }
   }
 
-  func join(_ call: CallID, link: String? = nil) {
+  /// This device's words that these users may be in a call.
+  func words(for users: [UserID], in call: CallID) -> [Admission] {
+    Set(users).sorted().map { .letting($0, into: call, by: identity) }
+  }
+
+  func invite(_ users: [String], to call: CallID) {
+    let callees = users.map { UserID($0)! }
+    ask(.call(call, .invite(Invite(callees: callees, admissions: words(for: callees, in: call))))) {
+      (_: InviteResults) in
+    }
+  }
+
+  /// Makes a link; `made` gets the server's token and the secret.
+  func makeLink(to call: CallID, _ made: @escaping (String, LinkSecret) -> Void) {
+    let secret = LinkSecret(maker: identity.fingerprint, using: &world.random)
+    let word = Admission.making(secret.link(of: call), of: call, by: identity)
+    ask(.call(call, .link(MakeLink(admission: word)))) { (link: CallLink) in made(link.link, secret) }
+  }
+
+  func join(_ call: CallID) { enter(call, { .call(call, .join($0)) }) { _, _ in [] } }
+
+  func join(_ call: CallID, link: String, secret: LinkSecret) {
     enter(
-      call,
-      {
+      call, by: secret,
+      { [identity] in
         var body = $0
         body.link = link
+        body.admission = .coming(by: secret, into: call, as: identity)
         return .call(call, .join(body))
       }
     ) { _, _ in [] }
@@ -248,18 +276,20 @@ final class SimDevice {
   }
 
   private func enter(
-    _ call: CallID, _ request: @escaping (Join) -> Request,
+    _ call: CallID, by secret: LinkSecret? = nil, _ request: @escaping (Join) -> Request,
     first: @escaping (inout KeyAgreement, Joined) -> [KeyEffect]
   ) {
     let join = JoinCredentials(identity, call: call, at: clock, using: &world.random)
+    let entrance = secret.map { .link($0) } ?? ringers[call].map { .rung(by: $0) } ?? LettingIn.Entrance.other
     var keys = KeyAgreement(
-      identity: identity, join: join, pins: pins, trust: trust, directory: directory, now: world.instant)
+      identity: identity, join: join, pins: pins, trust: trust, directory: directory, entrance: entrance,
+      now: world.instant)
     ask(request(join.body)) { [unowned self] (joined: Joined) in
       rings[call] = nil
       var isRejoined = false
       if case .calls(.call(_, .rejoin)) = request(join.body) { isRejoined = true }
       guard joined.call.id == call else { return refuse(.notUnderstood) }
-      keys.pins = pins
+      keys.known.pins = pins
       var effects = keys.enter(joined, now: world.instant)
       effects += first(&keys, joined)
       open(joined, keys, effects, isRejoined: isRejoined)
@@ -273,7 +303,7 @@ final class SimDevice {
     stay?.isOver = true
     let stay = Stay(joined, keys: keys, device: self, continuing: old)
     stays.append(stay)
-    stay.keys.pins = pins
+    stay.keys.known.pins = pins
     perform(effects, of: stay)
     takeEarly(stay, isRejoined: isRejoined)
     world.at(100) { [unowned self] in if !stay.isOver { world.setMedia(true, of: self, in: stay.call) } }
@@ -328,7 +358,7 @@ final class SimDevice {
   func feed(_ input: KeyInput, to stay: Stay) {
     // A reply to a stay that is over is nobody's.
     guard !stay.isOver else { return }
-    stay.keys.pins = pins
+    stay.keys.known.pins = pins
     perform(stay.keys.handle(input, now: world.instant, using: &world.random), of: stay)
   }
 
@@ -359,6 +389,7 @@ final class SimDevice {
         share(keys, with: stay)
         stay.install(keys, world)
       case .askState: askState(of: stay)
+      case .letInByService(let isByService): letInByService = letInByService || isByService
       case .drop, .tilesChanged: break
       case .send(let key):
         if world.weakness == .neverSwitches, stay.cipher.sendingEpoch != nil { continue }
@@ -402,7 +433,7 @@ final class SimDevice {
       ask(
         request,
         orElse: { [unowned self] in feed(.confirmations(epoch: body.epoch, bucket: body.bucket, nil), to: stay) }
-      ) { [unowned self] (reply: Confirmations) in
+      ) { [unowned self] (reply: ConfirmationTags) in
         feed(.confirmations(epoch: body.epoch, bucket: body.bucket, reply), to: stay)
       }
     case .calls(.inCall(_, .keys(let handedOut))):
@@ -469,7 +500,7 @@ final class SimDevice {
         orElse: { [unowned self] in recover(stay, .rejoinFailed(code: lastError?.code.rawValue)) }
       ) { [unowned self] (joined: Joined) in
         stay.cipher.stopSending()
-        keys.pins = pins
+        keys.known.pins = pins
         keys.follow(stay.keys, now: world.instant)
         let effects = keys.enter(joined, now: world.instant)
         open(joined, keys, effects, isRejoined: true, continuing: stay)

@@ -58,7 +58,10 @@ final class World {
   private static let hashing = Hashing(
     digest: { Array(SHA256.hash(data: $0)) },
     authenticationCode: { Array(HMAC<SHA256>.authenticationCode(for: $0, using: SymmetricKey(data: $1))) },
-    isValid: { HMAC<SHA256>.isValidAuthenticationCode($0, authenticating: $1, using: SymmetricKey(data: $2)) })
+    isValid: { HMAC<SHA256>.isValidAuthenticationCode($0, authenticating: $1, using: SymmetricKey(data: $2)) },
+    verifies: { signature, message, algorithm, key in
+      SignAlgorithm(rawValue: algorithm)?.verifies(signature, of: message, by: key) ?? false
+    })
 
   private static func numbers(_ seed: UInt64) -> () -> UInt64 {
     var numbers = SeededGenerator(seed: seed)

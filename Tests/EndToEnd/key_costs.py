@@ -7,6 +7,7 @@ With `--joins 50` that many devices join each second instead, and the time from 
 
 import argparse
 import base64
+import hashlib
 import json
 import os
 import pathlib
@@ -21,6 +22,7 @@ import uuid
 from conftest import Server  # first: it knows where the others are
 
 import device
+import words
 from lying_proxy import Frame
 
 
@@ -51,7 +53,11 @@ class Light:
         self.socket = socket.create_connection(("127.0.0.1", crowd.server.stomp_port))
         self.write("CONNECT", {"accept-version": "1.2", "host": "test", "passcode": device.token(crowd.server, self.user, 7200), "device": "phone"})
         self.write("SUBSCRIBE", {"id": "0", "destination": "/user/queue/replies", "ack": "auto"})
-        keys = [{"use": "wrap", "alg": device_alg, "publicKey": b64(91)} for device_alg in [HPKE]] + [{"use": "sign", "alg": "ES256", "publicKey": b64(91)}]
+        self.sign_key, wrap = words.SignKey(), os.urandom(91)
+        parts = self.user, "phone", HPKE, wrap, "ES256", self.sign_key.spki
+        self.fingerprint = hashlib.sha256(b"conclave-device-v1" + b"".join(map(device.lp, parts))).digest()
+        named = ("wrap", HPKE, wrap), ("sign", "ES256", self.sign_key.spki)
+        keys = [{"use": use, "alg": alg, "publicKey": words.b64(key)} for use, alg, key in named]
         self.request("devices/register", {"name": "phone", "keys": keys})
         self.write("SUBSCRIBE", {"id": "1", "destination": "/user/queue/events", "ack": "auto"})
 
@@ -62,6 +68,9 @@ class Light:
 
     def request(self, path, body):
         self.requests += 1
+        body = words.with_words(f"/app/{path}", body, self.user, self.sign_key, self.fingerprint)
+        if path.endswith("/link"):
+            self.link_body = body
         size = self.write("SEND", {"destination": f"/app/{path}", "request-id": f"{self.requests}"}, json.dumps(body, separators=(",", ":")).encode())
         if "/keys" in path:
             self.crowd.costs.up += size
@@ -88,6 +97,7 @@ class Light:
                     raise AssertionError(frame.body)
                 elif b'"link"' in frame.body:
                     self.crowd.link = frame.json["link"]
+                    words.remember(self.link_body, frame.json)
                 continue
             name = frame.headers.get("event", "")
             if name.startswith("keys."):

@@ -220,6 +220,7 @@ def a_gap_with_links_that_do_not_join(stage):
 
 
 def with_ghost(stage, user, number):
+    """A device that the server made up. One of a user whom a member let in gets the key; others have nobody who let them in."""
     ghost = stage.proxy.lists.ghost(user)
     return ghost, lambda entries, _: in_order([*entries, ghost.entry(stage.id, number)])
 
@@ -227,7 +228,7 @@ def with_ghost(stage, user, number):
 @row(15)
 def a_split_with_a_ghost_for_the_leader(stage):
     stage.call()
-    ghost, change = with_ghost(stage, "zed", 77)
+    ghost, change = with_ghost(stage, stage.user("carol"), 77)
     stage.proxy.lists.lie_to(stage.alice.user, change)
     epoch = stage.come()
     wait_for(lambda: epoch in stage.audit.epochs(stage.bob.user), 10, "Bob sends under the split epoch")
@@ -240,7 +241,7 @@ def a_split_with_a_ghost_for_the_leader(stage):
 @row(16)
 def a_split_and_then_one_list_for_all(stage):
     stage.call()
-    _, change = with_ghost(stage, "zed", 77)
+    _, change = with_ghost(stage, stage.user("carol"), 77)
     stage.proxy.lists.lie_to(stage.alice.user, change)
     epoch = stage.come()
     stage.hearers.add(stage.alice.user)
@@ -255,7 +256,7 @@ def a_split_and_then_one_list_for_all(stage):
 @row(17)
 def a_ratchet_over_a_missed_list(stage):
     stage.call(("carol", "dave"))
-    _, change = with_ghost(stage, "zed", 77)
+    _, change = with_ghost(stage, stage.user("carol"), 77)
     stage.proxy.lists.lie_to(stage.bob.user, change)
     miss(stage, stage.bob)
     stage.proxy.lists.changes.clear()

@@ -176,3 +176,61 @@ def test_a_call_of_25_tiles_leaves_the_page_free(person, artifacts):
     told = lambda tasks, ms: f"{len(tasks)} in {ms / 1_000:.1f} s, together {sum(duration for _, duration in tasks):.0f} ms, the longest {max((duration for _, duration in tasks), default=0):.0f} ms"
     tell(artifacts, **{f"long_tasks_until_{PEOPLE}_tiles_are_there": told(joining, began - before), f"long_tasks_in_a_call_of_{PEOPLE}_tiles": told(tasks, ended - began)})
     assert sum(duration for _, duration in tasks) < (ended - began) / 2, "the page answers"
+
+
+# Calls of so many people, drawn by the page's own stage with its layout: in ms the first drawing, and one after a change of one member.
+DRAWN = """
+const [counts, rounds, done] = arguments;
+(async () => {
+  const urls = performance.getEntriesByType('resource').map(({ name }) => name);
+  const load = (name) => import(urls.find((url) => url.endsWith(`/${name}`)));
+  const [{ Stage }, { tilesOf }, { Members }, { Hands }, { learnNames }] = await Promise.all(['page/stage.js', 'conclave/tiles.js', 'conclave/members.js', 'page/hands.js', 'page/names.js'].map(load));
+  for (const section of document.querySelectorAll('main > section, body > section')) section.hidden = section.id !== 'call';
+  document.getElementById('call').hidden = false;
+  const callOf = (count) => {
+    const people = Array.from({ length: count }, (_, at) => ({ user: `user-${at}`, device: 'phone', participant: at + 1 }));
+    const tracks = (participant) => [{ track: `${participant}.1`, source: 'microphone', kind: 'audio', muted: false }, { track: `${participant}.2`, source: 'camera', kind: 'video', muted: false }];
+    const members = people.map(({ user, device, participant }) => ({ user, name: `Name ${user}`, state: 'joined', participants: [{ participant, device, connected: true, tracks: tracks(participant) }] }));
+    const roster = people.map((person) => ({ ...person, fingerprint: `f-${person.user}`, state: 'member', isConfirmed: true, admission: { how: 'member', by: 'user-0' } }));
+    const call = {
+      participant: 1, members: new Members(members), roster, devices: roster, hasKey: true, confirmation: { state: 'confirmed', missing: [] }, speaking: new Set(), audioTracks: [],
+      local: () => ({ isOn: true }), numberOwner: (number) => people[number - 1], watch: async () => {},
+      tiles: () => tilesOf(call, { find: () => undefined, pictureOf: () => 'awaited' }),
+    };
+    return call;
+  };
+  const stage = new Stage({ compare() {} });
+  const timed = (action) => {
+    const began = performance.now();
+    action();
+    void document.body.offsetHeight;
+    return performance.now() - began;
+  };
+  const hands = new Hands();
+  const result = {};
+  for (const count of counts) {
+    const [first, again] = [[], []];
+    for (let round = 0; round < rounds; round += 1) {
+      const call = callOf(count);
+      learnNames(call.members.values());
+      first.push(timed(() => stage.show(call, hands)));
+      call.members.get('user-1').participants[0].tracks[0].muted = true;
+      again.push(timed(() => stage.show(call, hands)));
+      stage.clear();
+    }
+    result[count] = [first, again];
+  }
+  return result;
+})().then(done, (error) => done(String(error.stack)));
+"""
+
+
+def test_a_call_of_300_is_drawn_nearly_as_fast_as_one_of_30(person, artifacts):
+    tab = person("Alice")
+    drawn = tab.driver.execute_async_script(DRAWN, [30, 300], 9)
+    assert isinstance(drawn, dict), drawn
+    (few_first, few_again), (first, again) = drawn["30"], drawn["300"]
+    tell(artifacts, first_drawing_of_30=middle(few_first), first_drawing_of_300=middle(first), drawing_300_after_a_change=middle(again), drawing_30_after_a_change=middle(few_again))
+    # A page of tiles is drawn, however many there are. Below a millisecond the clock is too coarse.
+    assert min(first) < 4 * max(min(few_first), 1)
+    assert min(again) < min(first)

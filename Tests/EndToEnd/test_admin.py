@@ -1,9 +1,11 @@
 """An operator controls a running server by its admin socket: `conclave status`, `calls`, `call`, `users`, `end`, `disconnect`, `drain`."""
 
+import contextlib
 import json
 import os
 import re
 import socket
+import sqlite3
 import subprocess
 import sys
 import uuid
@@ -83,12 +85,42 @@ def test_a_call_is_ended_for_all_and_the_log_says_by_whom(fresh_server, call):
     status, text, _ = ask(fresh_server, "end", id)
     assert (status, text) == (0, "the call is ended")
     for device in (alice, bob):
-        assert device.event("call.ended")["reason"] == "ended-by-initiator"
+        ended = device.event("call.ended")
+        assert ended["reason"] == "ended-by-operator" and "by" not in ended
     line = next(line for line in log(fresh_server).splitlines() if "an operator ended a call" in line)
     assert f"call={id}" in line and f"uid={os.getuid()}" in line
-    assert asked(fresh_server, "call", id)["ended"]["reason"] == "ended-by-initiator"
+    assert asked(fresh_server, "call", id)["ended"]["reason"] == "ended-by-operator"
     status, _, told = ask(fresh_server, "end", id)
     assert status == 1 and "this call has ended already" in told
+    assert fresh_server.metric_of("conclave_calls_ended_total", 'reason="ended-by-operator"') == 1
+    assert fresh_server.metric("conclave_calls_ended_total") == 1
+    assert fresh_server.metric_of("conclave_joins_total", 'outcome="connected"') == 0, "nobody had media"
+    assert fresh_server.metric("conclave_joins_total") == 2
+
+
+def test_a_call_that_outlives_a_restart_keeps_its_counts_and_its_length(fresh_server, call):
+    id, _, _ = call
+    wait_for(lambda: ran_until(fresh_server) is not None, 10, "the server notes that it runs")
+    fresh_server.die()
+    died = ran_until(fresh_server)
+    database = fresh_server.state / "conclave.sqlite"
+    with contextlib.closing(sqlite3.connect(database)) as connection, connection:
+        # An hour ago: as long as the server was down.
+        connection.execute("UPDATE server SET ranUntil = ranUntil - 3600000")
+        for table, member in (("call", "startedAt"), ("progress", "activeSince")):
+            connection.execute(f"UPDATE {table} SET record = CAST(json_set(CAST(record AS TEXT), '$.{member}', json_extract(CAST(record AS TEXT), '$.{member}') - 3600000) AS BLOB)")
+    fresh_server.start()
+    assert ask(fresh_server, "end", id)[0] == 0
+    line = wait_for(lambda: next((line for line in log(fresh_server).splitlines() if "event=ended" in line), None), 5, "the end is logged")
+    found = dict(re.findall(r"(\w+)=([\w-]+)", line))
+    assert (found["cause"], found["participants"]) == ("ended-by-operator", "2")
+    assert int(found["seconds"]) < 60, f"neither the hour nor the time since {died}: {line}"
+
+
+def ran_until(server):
+    """When the server noted last that it runs."""
+    with contextlib.closing(sqlite3.connect(server.state / "conclave.sqlite")) as connection:
+        return connection.execute("SELECT ranUntil FROM server").fetchone()[0]
 
 
 def test_a_user_loses_connections_and_places_and_may_come_back(fresh_server, call):
@@ -178,8 +210,9 @@ def test_drain_takes_no_new_calls_and_ends_with_the_last(tmp_path):
         alice = Device(server, "alice")
         id, _ = alice.start()
         assert ask(server, "drain")[0] == 0
-        status = wait_for(lambda: (found := asked(server, "status"))["isDraining"] and found, 5, "it drains")
-        assert status["notReady"] == "the server is draining: it takes no new calls"
+        drained = lambda: (told := ask(server, "status", "--json"))[0] == 2 and json.loads(told[1])
+        status = wait_for(drained, 5, "it drains")
+        assert status["isDraining"] and status["notReady"] == "the server is draining: it takes no new calls"
         assert alice.fails("/app/calls/start", {"callees": [], "media": "audio", **starting()}) == "server.draining"
         assert server.process.poll() is None, "it waits for the call"
         alice.call(id, "end")

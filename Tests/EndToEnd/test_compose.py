@@ -42,6 +42,19 @@ def test_files_that_are_mounted_are_there(services):
     assert {file.name for file in files} == {"conclave.json", "turn-secret", "turnserver.conf", "prometheus.yml", "alerts.yml"}
 
 
+def test_coturn_gets_its_certificate_with_turn_tls(tmp_path):
+    command = ["docker-compose", "-f", FOLDER / "compose.yml", "-f", FOLDER / "turn-tls.yml", "config"]
+    environment = {"TURN_SECRET": SECRET, "SERVER_ADDRESS": "203.0.113.7", "TURN_ADDRESS": "203.0.113.8", "TURN_CERTIFICATES": str(tmp_path)}
+    told = subprocess.run(command, capture_output=True, text=True, timeout=60, env={**os.environ, **environment}, cwd=FOLDER)
+    assert told.returncode == 0, told.stderr
+    coturn = yaml.safe_load(told.stdout)["services"]["coturn"]
+    mounted = {volume.split(":")[1]: volume.split(":")[0] for volume in coturn["volumes"]}
+    assert mounted["/etc/coturn/certificates"] == str(tmp_path) and mounted["/etc/coturn/turnserver.conf"] == str(FOLDER.parent / "turnserver.conf")
+    options = dict(option.split("=", 1) for option in coturn["command"].split() if "=" in option)
+    assert options["--tls-listening-port"] == "443" and options["--listening-ip"] == "203.0.113.8"
+    assert {os.path.dirname(options[name]) for name in ("--cert", "--pkey")} == {"/etc/coturn/certificates"}
+
+
 def test_the_server_accepts_its_configuration(tmp_path):
     text = (FOLDER / "conclave.json").read_text()
     assert json.loads(text)["turn"]["secretFile"] == "/etc/conclave/turn-secret"

@@ -120,6 +120,19 @@ def test_a_user_with_a_role_starts_unavailable_and_is_watched_by_role(on, names)
 # Section 8
 
 
+def test_a_callee_who_is_not_rung_has_a_missed_call_and_the_caller_its_name(on, names):
+    alice, bob = on(names[0]), on(names[1], claims={"name": "Bob"})
+    bob.request("/app/presence/set", {"state": "unavailable"})
+    call, reply = alice.start(bob.user)
+    assert reply["results"] == {bob.user: "unavailable"}
+    assert alice.event("call.ended", where=lambda b: b["call"] == call)["reason"] == "cancelled"
+    for device, direction in ((alice, "outgoing"), (bob, "incoming")):
+        entry = device.request("/app/history/list")["calls"][0]
+        assert (entry["id"], entry["direction"], entry["outcome"]) == (call, direction, "missed")
+        assert {member["user"] for member in entry["members"]} == {alice.user, bob.user}
+        assert {"user": bob.user, "name": "Bob"} in entry["members"]
+
+
 def test_history_has_each_outcome_for_each_side(on, names):
     alice, bob, carol = (on(name) for name in names[:3])
     wanted = []
@@ -265,7 +278,7 @@ def test_a_service_starts_a_call_on_behalf_of_a_user(on, names):
     assert call in [c["id"] for c in app.request("/app/calls/list")["calls"]]
     app.call(call, "end")
     ended = alice.event("call.ended")
-    assert ended["reason"] == "ended-by-initiator" and "by" not in ended
+    assert ended["reason"] == "ended-by-service" and "by" not in ended
     assert app.fails("/app/calls/start", {"as": "nobody-there", "callees": [], "media": "audio"}) == "user.not-found"
     assert app.fails("/app/calls/start", {"callees": [], "media": "audio"}) in ("request.invalid", "auth.forbidden")
     assert (

@@ -180,12 +180,13 @@ def test_epochs_5_what_was_not_acknowledged_comes_again_on_the_next_connection(o
 
 
 def test_a_device_without_keys_may_join_and_not_start(on, names):
-    bare, bob = on(names[0], keys=False), on(names[1])
+    phone, bare, bob = on(names[0]), on(names[0], "laptop", keys=False), on(names[1])
     body = {"callees": [bob.user], "media": "audio", **starting()}
     assert bare.fails("/app/calls/start", body) == "keys.not-allowed"
     assert "call.ring" not in bob.names()
-    call, _ = bob.start()
-    bare.enter(call, "join", {**join(), "link": bob.call(call, "link")["link"]})
+    call, _ = bob.start(phone.user)
+    assert bare.fails(f"/app/calls/{call}/join", {**join(), "link": bob.call(call, "link")["link"]}) == "request.invalid", "not by a link"
+    bare.enter(call)
     bare.call(call, "leave")
     bare.make_keys()
     bare.register()
@@ -194,13 +195,12 @@ def test_a_device_without_keys_may_join_and_not_start(on, names):
 
 def test_epochs_7_only_who_is_joined_and_listed_may_send_keys(on, names):
     alice, bob, carol = (on(name) for name in names[:3])
-    bare = on(names[3], keys=False)
-    call, _ = alice.start(bob.user, carol.user)
+    dave, bare = on(names[3]), on(names[3], "laptop", keys=False)
+    call, _ = alice.start(bob.user, carol.user, dave.user)
     bob.event("call.ring")
     keys = f"/app/calls/{call}/keys"
     assert carol.fails(keys, {"epoch": 1, "envelopes": []}) == "call.not-joined"
-    link = alice.call(call, "link")["link"]
-    bare.enter(call, "join", {**join(), "link": link})
+    bare.enter(call)
     assert bare.fails(keys, {"epoch": 1, "envelopes": []}) == "keys.not-allowed"
     bob.enter(call)
     rotate = alice.event("keys.rotate")

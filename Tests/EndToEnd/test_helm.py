@@ -12,6 +12,7 @@ import pathlib
 import re
 import shutil
 import socket
+import ssl
 import subprocess
 import tempfile
 import urllib.error
@@ -37,7 +38,7 @@ WHOLE = {
         "listen": {"proxies": ["10.0.0.0/8"]},
     },
     "ingress": {"enabled": True, "className": "nginx", "tlsSecret": "ingress-tls"},
-    "coturn": {"enabled": True, "serverAddresses": ["203.0.113.7", "2001:db8::7"]},
+    "coturn": {"enabled": True, "serverAddresses": ["203.0.113.7", "2001:db8::7"], "tls": {"secret": "turn-tls"}},
     "prometheus": {"enabled": True},
     "monitoring": {"operator": True, "dashboard": True, "labels": {"release": "kube-prometheus"}},
     "podAnnotations": {"a": "b"},
@@ -133,7 +134,7 @@ def test_kubernetes_accepts_each_object(release, version):
 
 def test_every_name_that_is_used_is_there(release, request):
     """Only those that the values name come from elsewhere."""
-    elsewhere = {"calls-tls", "app-secrets", "ingress-tls", "our-turn", "registry", "calls", "metrics"}
+    elsewhere = {"calls-tls", "app-secrets", "ingress-tls", "our-turn", "turn-tls", "registry", "calls", "metrics"}
     for kind, name, template in pods(release):
         pod = template["spec"]
         claims = release[kind, name]["spec"].get("volumeClaimTemplates", [])
@@ -299,12 +300,30 @@ def test_coturn_has_the_rules_and_the_image_of_compose(whole):
     assert len(base64.b64decode(whole["Secret", "demo-conclave-turn"]["data"]["secret"])) >= 32
 
 
+def test_coturn_with_a_certificate_is_announced_on_443(whole):
+    *_, config = server(whole)
+    assert config["turn"]["urls"][-1] == "turns:turn.app.example:443?transport=tcp"
+    pod = whole["Deployment", "demo-conclave-turn"]["spec"]["template"]["spec"]
+    container = pod["containers"][0]
+    assert "--tls-listening-port=5349" in container["args"] and named_ports(container)["turns"] == 5349
+    mounted = {mount["mountPath"]: mount["name"] for mount in container["volumeMounts"]}
+    volumes = {volume["name"]: volume for volume in pod["volumes"]}
+    files = [argument.split("=", 1)[1] for argument in container["args"] if argument.startswith(("--cert=", "--pkey="))]
+    assert [os.path.split(file) for file in files] == [("/etc/coturn-tls", "tls.crt"), ("/etc/coturn-tls", "tls.key")]
+    assert volumes[mounted["/etc/coturn-tls"]]["secret"]["secretName"] == "turn-tls"
+
+
 def test_coturn_accepts_its_arguments(whole, tmp_path):
     container = whole["Deployment", "demo-conclave-turn"]["spec"]["template"]["spec"]["containers"][0]
     (tmp_path / "turnserver.conf").write_text(whole["ConfigMap", "demo-conclave-turn"]["data"]["turnserver.conf"])
     port, secret = free_port(), "0123456789abcdef0123456789abcdef"
-    arguments = [argument.replace("$(TURN_SECRET)", secret).replace("/etc/coturn", str(tmp_path)).replace("=/tmp", f"={tmp_path}") for argument in container["args"]]
-    arguments = [f"--listening-port={port}" if argument.startswith("--listening-port") else argument for argument in arguments]
+    arguments = [argument.replace("$(TURN_SECRET)", secret).replace("=/tmp", f"={tmp_path}").replace("/etc/coturn", str(tmp_path)) for argument in container["args"]]
+    ports = {"--listening-port": port, "--tls-listening-port": free_port()}
+    arguments = [f"{name}={ports[name]}" if (name := argument.split("=")[0]) in ports else argument for argument in arguments]
+    certificate = pathlib.Path(f"{tmp_path}-tls")
+    certificate.mkdir()
+    made = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 1 -subj /CN=turn.app.example".split()
+    subprocess.run([*made, "-keyout", certificate / "tls.key", "-out", certificate / "tls.crt"], check=True, capture_output=True)
     log = tmp_path / "log"
     process = subprocess.Popen(["turnserver", *arguments, "--listening-ip=127.0.0.1", "--relay-ip=127.0.0.1"], stdout=log.open("wb"), stderr=subprocess.STDOUT)
     try:
@@ -313,6 +332,12 @@ def test_coturn_accepts_its_arguments(whole, tmp_path):
                 return True
 
         wait_for(is_open, 10, log.read_text)
+
+        def shown():
+            with contextlib.suppress(OSError):
+                return ssl.get_server_certificate(("127.0.0.1", ports["--tls-listening-port"]), timeout=10)
+
+        wait_for(lambda: shown() == (certificate / "tls.crt").read_text(), 10, log.read_text)
         # A secret is asked for: without one nothing is relayed.
         client = subprocess.run(["turnutils_uclient", "-n", "1", "-y", "-c", "-p", str(port), "127.0.0.1"], capture_output=True, text=True, timeout=60 * PATIENCE)
         assert client.returncode != 0

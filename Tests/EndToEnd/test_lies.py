@@ -5,6 +5,7 @@ In every row the hook on WebCrypto sees each key and nonce: none repeats, and no
 
 import re
 
+import lies_about_admissions  # noqa: F401
 import lies_about_frames  # noqa: F401
 import lies_about_keys  # noqa: F401
 import lies_about_lists  # noqa: F401
@@ -27,6 +28,10 @@ EXCUSED = {
     335: "needs a press within half a second; told to the page's modules",
     336: "needs a person from an earlier call; told to the page's modules",
     337: "told to the page's modules",
+    338: "needs a message that comes at the moment of a switch; told to the page's modules",
+    339: "needs a browser that knows a device from before; told to the page's modules",
+    340: "needs a look into the client; told to the page's modules",
+    **dict.fromkeys([404, 405, 406, 407, 410, 411, 413, 414, 415, 416, 418], "other chains of words, which look the same on the page; told to the page's modules"),
 }
 
 

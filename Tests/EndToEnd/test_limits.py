@@ -10,6 +10,7 @@ import uuid
 
 import pytest
 
+import words
 from conftest import Server, wait_for
 from device import Device, Wire, envelope, starting, token
 
@@ -179,6 +180,7 @@ def test_rings_are_paid_for_by_whoever_rings(small_server, keep):
     # All at once: when the first is charged, the others stand in line already.
     for number in range(40):
         body = {"callees": [phone.user for phone in phones], "media": "audio", "envelopes": envelopes, **starting()}
+        body = words.with_words("/app/calls/start", body, eve.user, eve.sign_key, eve.fingerprint)
         eve.send("SEND", {"destination": "/app/calls/start", "request-id": f"s{number}"}, json.dumps(body))
     codes = []
     while len(codes) < 40:

@@ -18,10 +18,12 @@ FOLDER = pathlib.Path(__file__).parents[2] / "deploy/monitoring"
 
 @pytest.fixture(scope="module")
 def watched(tmp_path_factory):
-    """A server with a back end, which does not answer: those metrics are there only then."""
+    """A server with a certificate, and a back end that does not answer: those metrics are there only then."""
     secret = "s" * 32
     back_end = {kind: {"url": f"http://127.0.0.1:{free_port()}/", "secret": secret} for kind in ("webhooks", "authorize")}
-    running = Server(tmp_path_factory.mktemp("watched"), **back_end)
+    vectors = pathlib.Path(__file__).parents[1] / "SignalingTests/Vectors"
+    files = {kind: str(vectors / f"test-{kind}.pem") for kind in ("certificate", "key")}
+    running = Server(tmp_path_factory.mktemp("watched"), tls=files, **back_end)
     yield running
     running.stop()
 
@@ -93,6 +95,7 @@ def prometheus(watched, tmp_path_factory):
     """Prometheus itself, which scrapes the server twice a second."""
     folder, port = tmp_path_factory.mktemp("prometheus"), free_port()
     config = (FOLDER / "prometheus.yml").read_text().replace("15s", "500ms").replace("conclave:8080", f"127.0.0.1:{watched.http_port}")
+    config = config.replace("job_name: conclave", "job_name: conclave\n    scheme: https\n    tls_config: {insecure_skip_verify: true}")
     (folder / "prometheus.yml").write_text(config)
     (folder / "alerts.yml").write_text((FOLDER / "alerts.yml").read_text())
     arguments = [f"--config.file={folder}/prometheus.yml", f"--storage.tsdb.path={folder}/data", f"--web.listen-address=127.0.0.1:{port}"]

@@ -1,7 +1,10 @@
 """Errors for an operator: the program says what is wrong and what would be right, with exit status 1."""
 
+import base64
 import contextlib
+import hmac
 import json
+import os
 import pathlib
 import socket
 import sqlite3
@@ -11,7 +14,8 @@ import urllib.request
 
 import pytest
 
-from conftest import BINARY, PATIENCE, Server, free_port
+from conftest import BINARY, PATIENCE, Server, free_port, wait_for
+from device import Device
 
 VECTORS = pathlib.Path(__file__).parents[1] / "SignalingTests/Vectors"
 CERTIFICATE = {kind: str(VECTORS / f"test-{file}.pem") for kind, file in (("certificate", "certificate"), ("key", "key"))}
@@ -264,9 +268,9 @@ def test_metrics_have_a_port_of_their_own(tmp_path):
         server.stop()
 
 
-def connects(port):
+def connects(port, host="127.0.0.1"):
     try:
-        socket.create_connection(("127.0.0.1", port), 5).close()
+        socket.create_connection((host, port), 5).close()
         return True
     except OSError:
         return False
@@ -281,3 +285,94 @@ def test_no_token_is_made_by_a_secret_that_no_server_has(tmp_path):
 def test_forgetting_names_the_folder_that_it_looked_in(tmp_path):
     status, told = run(tmp_path, "forget", "--user", "alice")
     assert status == 1 and f"{tmp_path}/state/conclave.sqlite: there is no such file" in told
+
+
+def test_exit_statuses_are_those_of_the_document(tmp_path):
+    server = Server(tmp_path)
+    try:
+        config = ["--config", str(server.config)]
+        status = lambda *arguments: subprocess.run([BINARY, *arguments], capture_output=True, text=True, timeout=30 * PATIENCE)
+        assert status("status", *config).returncode == 0 and status("version").returncode == 0 and status("check-config", *config).returncode == 0
+        assert status("end", "00000000-0000-4000-8000-000000000000", *config).returncode == 1
+        assert status("status", "--state", str(tmp_path / "elsewhere")).returncode == 1
+        for mistake in (["stat"], ["status", "--jsn"], ["token"], ["status", "--config"]):
+            assert status(*mistake).returncode == 64, mistake
+        alice = Device(server, "alice")
+        call, _ = alice.start()
+        assert status("drain", *config).returncode == 0
+        drained = wait_for(lambda: (told := status("status", *config)).returncode == 2 and told, 10, "status says that the server drains")
+        assert "the server is draining" in drained.stdout
+        assert json.loads(status("status", "--json", *config).stdout)["isDraining"] and status("status", "--json", *config).returncode == 2
+        alice.call(call, "end")
+        assert server.process.wait(10 * PATIENCE) == 0
+    finally:
+        server.process.kill()
+
+
+def test_commands_find_the_installed_configuration(tmp_path):
+    """`/etc/conclave/config.json`, in a mount namespace with an /etc of its own."""
+    if os.getuid() != 0:
+        pytest.skip("only root can mount")
+    secret = tmp_path / "secret"
+    secret.touch(mode=0o600)
+    secret.write_text("the secret of the installed server, which is not in its state\n")
+    server = Server(tmp_path, auth={"secretFile": str(secret)})
+    etc = tmp_path / "etc"
+    subprocess.run(["cp", "-a", "/etc", etc], check=True)
+    (etc / "conclave").mkdir(exist_ok=True)
+    (etc / "conclave/config.json").write_text(server.config.read_text())
+
+    def installed(*arguments):
+        command = ["unshare", "-m", "sh", "-c", 'mount --bind "$0" /etc; exec "$@"', str(etc), os.path.realpath(BINARY), *arguments]
+        return subprocess.run(command, capture_output=True, text=True, timeout=30 * PATIENCE)
+
+    try:
+        token = installed("token", "--user", "alice")
+        assert token.returncode == 0, token.stderr
+        text, signature = token.stdout.strip().rsplit(".", 1)
+        key = secret.read_text().strip().encode()
+        assert base64.urlsafe_b64encode(hmac.digest(key, text.encode(), "sha256")).decode().rstrip("=") == signature
+        assert json.loads(installed("status", "--json").stdout)["process"] == server.pid
+        assert "A server runs on" in installed("check-config").stdout
+        # Another one is named as before, and its state too.
+        (tmp_path / "empty.json").write_text("{}")
+        assert "no server runs on /nowhere" in installed("status", "--config", str(tmp_path / "empty.json"), "--state", "/nowhere").stderr
+        assert f"no server runs on {tmp_path}/other" in installed("status", "--state", str(tmp_path / "other")).stderr
+        (etc / "conclave/config.json").write_text("{")
+        broken = installed("status")
+        assert broken.returncode == 1 and "/etc/conclave/config.json:1:1: not JSON" in broken.stderr
+    finally:
+        server.stop()
+
+
+def test_a_listener_may_have_an_address_of_its_own(tmp_path):
+    """127.0.0.2 and 127.0.0.3 are this machine, too."""
+    port, stomp = free_port(), free_port()
+    listen = {"address": "127.0.0.1", "stomp": f"127.0.0.3:{stomp}", "http": free_port(), "stompTLS": free_port(), "metrics": f"127.0.0.2:{port}"}
+    config = tmp_path / "config.json"
+    config.write_text(json.dumps({"state": str(tmp_path / "state"), "listen": listen, "media": {"port": free_port(), "workers": 1}}))
+    with (tmp_path / "server.log").open("wb") as output:
+        process = subprocess.Popen([BINARY, "serve", "--config", str(config)], stdout=output, stderr=subprocess.STDOUT)
+    try:
+        wait_for(lambda: connects(listen["http"]), 20, "the HTTP port is open")
+        with urllib.request.urlopen(f"http://127.0.0.2:{port}/readyz", timeout=5) as reply:
+            assert reply.read() == b"ready\n"
+        assert connects(stomp, "127.0.0.3") and not connects(stomp) and not connects(port)
+        assert not connects(listen["http"], "127.0.0.2"), "the others have listen.address"
+    finally:
+        process.terminate()
+        assert process.wait(10 * PATIENCE) == 0
+    taken = {"listen": {**listen, "http": f"127.0.0.2:{port}"}}
+    status, told = run(tmp_path, "check-config", config=taken)
+    assert status == 1 and f"listen.metrics: {port} is the port of listen.http already" in told
+
+
+def test_a_mistake_is_told_with_its_place(tmp_path):
+    file = tmp_path / "config.json"
+    file.write_text('{\n  "log": "info",\n  "media": {\n    "voices": 99}}')
+    command = [BINARY, "check-config", "--config", str(file), "--state", str(tmp_path / "state")]
+    told = subprocess.run(command, capture_output=True, text=True, timeout=30 * PATIENCE)
+    assert told.returncode == 1 and f"{file}:4:5: media.voices: 99 is out of range; take 1 to 32" in told.stderr
+    file.write_text('{\n  "log": "warn"}')
+    told = subprocess.run(command, capture_output=True, text=True, timeout=30 * PATIENCE)
+    assert f'{file}:2:3: log: "warn" is none; take one of debug, info, notice, warning, error' in told.stderr

@@ -5,6 +5,7 @@
 
 import contextlib
 import ctypes
+import gzip
 import json
 import os
 import pathlib
@@ -49,7 +50,7 @@ def packages(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def package(packages):
-    return next(packages.glob("*.deb"))
+    return next(packages.glob("conclave_*.deb"))
 
 
 @pytest.fixture(scope="module")
@@ -181,6 +182,33 @@ def test_the_unit_is_hardened(machine):
     # The limits on system calls hold nothing up that the server needs.
     journal = machine.do("journalctl", "-u", "conclave", "--no-pager")
     assert "8080" in journal and "not permitted" not in journal
+
+
+def test_a_reload_takes_the_configuration_and_fails_for_one_that_cannot_be_used(machine):
+    wait_for(machine.is_ready, 30, "the server is ready")
+    file = machine.root / "etc/conclave/config.json"
+    before = file.read_text()
+    running = lambda: machine.do("systemctl", "show", "conclave", "-p", "MainPID,ActiveState", "--value")
+    first = running()
+    try:
+        file.write_text('{"log":"debug"}')
+        machine.do("systemctl", "reload", "conclave")
+        journal = lambda: machine.do("journalctl", "-u", "conclave", "--no-pager")
+        wait_for(lambda: "changed=log" in journal(), 10, "the server has read it")
+        file.write_text('{"log":"loud"}')
+        machine.do("systemctl", "reload", "conclave", check=False)
+        wait_for(lambda: "/etc/conclave/config.json:1:2: log: " in journal(), 10, "the journal has the mistake")
+        assert running() == first, "it is the same process"
+    finally:
+        file.write_text(before)
+    schema = json.loads((machine.root / "usr/share/conclave/config.schema.json").read_text())
+    assert schema["properties"]["log"]["enum"]
+
+
+def test_commands_find_the_installed_configuration(machine):
+    wait_for(machine.is_ready, 30, "the server is ready")
+    assert machine.do("conclave", "token", "--user", "alice").count(".") == 2
+    assert "ready" in machine.do("conclave", "status")
 
 
 def test_an_upgrade_keeps_running_calls_and_the_configuration(machine, package, tmp_path):
@@ -359,8 +387,106 @@ def test_the_list_of_components_is_whole(packages):
     components = {item["name"]: item for item in bom["components"]}
     for item in components.values():
         assert item["version"] and item["purl"].startswith("pkg:") and item["licenses"][0]["expression"]
-    depends = run("dpkg-deb", "-f", next(packages.glob("*.deb")), "Depends").split(", ")
+    depends = run("dpkg-deb", "-f", next(packages.glob("conclave_*.deb")), "Depends").split(", ")
     wanted = {part.split()[0] for part in depends} - {"adduser"}
     manifest = (ROOT / "Package.swift").read_text()
     wanted |= {url.rsplit("/", 1)[1] for url in re.findall(r'\.package\(url: "([^"]+)"', manifest)}
     assert wanted | {"swift", "boringssl", "llhttp"} <= set(components)
+
+
+@pytest.fixture(scope="module")
+def unpacked(package, tmp_path_factory):
+    """The files of the .deb."""
+    folder = tmp_path_factory.mktemp("unpacked")
+    run("dpkg-deb", "-x", package, folder)
+    return folder
+
+
+def test_every_link_of_the_installed_documents_leads_somewhere(unpacked):
+    folder = unpacked / "usr/share/doc/conclave"
+    documents = list(folder.rglob("*.md"))
+    assert {"deploy.md", "operate.md", "clients.md", "protocol.md", "releases.md", "security.md", "CHANGELOG.md"} <= {document.name for document in documents}
+    links = [(document, link) for document in documents for link in re.findall(r"\]\(([^)\s]+)\)", document.read_text()) if "://" not in link and not link.startswith(("#", "mailto:"))]
+    assert len(links) > 50
+    dead = [f"{document.name}: {link}" for document, link in links if not (document.parent / link.partition("#")[0]).exists()]
+    assert dead == []
+    assert (folder / "deploy/turnserver.conf").read_text() == (ROOT / "deploy/turnserver.conf").read_text()
+
+
+def test_the_manual_and_the_completions_have_every_command(unpacked):
+    told = json.loads(run(BINARY, "--experimental-dump-help"))["command"]["subcommands"]
+    commands = {each["commandName"] for each in told if each["commandName"] != "help"}
+    manual = gzip.decompress((unpacked / "usr/share/man/man1/conclave.1.gz").read_bytes()).decode()
+    assert {line.removeprefix(".SS ").replace("\\-", "-") for line in manual.splitlines() if line.startswith(".SS ")} == commands
+    completions = unpacked / "usr/share/bash-completion/completions/conclave"
+    run("bash", "-n", completions)
+    for file in (completions, unpacked / "usr/share/zsh/vendor-completions/_conclave", unpacked / "usr/share/fish/vendor_completions.d/conclave.fish"):
+        assert all(command in file.read_text() for command in commands), file
+
+
+def test_the_load_test_is_a_package(packages, tmp_path):
+    package = next(packages.glob("conclave-loadtest_*.deb"))
+    run("dpkg-deb", "-x", package, tmp_path)
+    told = run(tmp_path / "usr/lib/conclave-loadtest/conclave-loadtest", "--help", env={"LD_LIBRARY_PATH": str(tmp_path / "usr/lib/conclave-loadtest")})
+    assert "--participants" in told
+    assert (tmp_path / "usr/bin/conclave-loadtest").resolve() == (tmp_path / "usr/lib/conclave-loadtest/conclave-loadtest").resolve()
+
+
+@pytest.fixture
+def tagged(packages, tmp_path):
+    """The files that a release is made from, in a repository of its own, tagged. Its deploy/package brings the packages that are made already."""
+    copy = tmp_path / "project"
+    for file in ["deploy/release", "deploy/compose/compose.yml", "deploy/helm/conclave/Chart.yaml", "Sources/ConclaveServer/Server.swift", "CHANGELOG.md"]:
+        (copy / file).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / file, copy / file)
+    (copy / "deploy/package").write_text(f"#!/bin/sh\n[ $# -eq 2 ] && [ $1 = --output ] && cp {packages}/* $2\n")
+    (copy / "deploy/package").chmod(0o755)
+    version = run(BINARY, "version").split()[1]
+    changes = copy / "CHANGELOG.md"
+    changes.write_text(changes.read_text().replace("## Unreleased", f"## {version}", 1))
+    git = "git", "-c", "user.name=a", "-c", "user.email=a@b", "-C", copy
+    run("git", "init", "-q", copy)
+    run(*git, "add", "-A")
+    run(*git, "commit", "-qm", "All")
+    run(*git, "tag", f"v{version}")
+    return copy, version
+
+
+@pytest.fixture(params=["minisign", "gpg"])
+def signer(request, tmp_path, monkeypatch):
+    """The options that sign a release, the name of the signature, and the command that verifies it."""
+    key = tmp_path / "key"
+    if request.param == "minisign":
+        run("minisign", "-G", "-W", "-s", key, "-p", f"{key}.pub")
+        return ["--minisign", key], "SHA256SUMS.minisig", ["minisign", "-V", "-q", "-p", f"{key}.pub", "-m", "SHA256SUMS"]
+    key.mkdir(mode=0o700)
+    monkeypatch.setenv("GNUPGHOME", str(key))
+    run("gpg", "-q", "--batch", "--passphrase", "", "--quick-generate-key", "conclave@app.example")
+    return ["--gpg", "conclave@app.example"], "SHA256SUMS.asc", ["gpg", "--verify", "SHA256SUMS.asc"]
+
+
+def test_a_release_is_whole_and_signed(tagged, signer, tmp_path):
+    (copy, version), (signing, signature, verify), output = tagged, signer, tmp_path / "release"
+    release = [copy / "deploy/release", version, *signing, "--output", output]
+
+    def refusal(*command):
+        done = subprocess.run([str(part) for part in command], capture_output=True, text=True)
+        assert done.returncode != 0
+        return done.stderr
+
+    (copy / "more").touch()
+    assert "has changes" in refusal(*release)
+    (copy / "more").unlink()
+    assert "not tagged v9.9.9" in refusal(copy / "deploy/release", "9.9.9", *signing)
+    assert "deploy/release VERSION" in refusal(copy / "deploy/release", version), "unsigned releases are none"
+    run(*release)
+    machine = run("dpkg", "--print-architecture").strip()
+    assert {file.name for file in output.iterdir()} == {
+        f"conclave_{version}_{machine}.deb", f"conclave-loadtest_{version}_{machine}.deb", f"conclave_{version}_oci.tar", f"conclave-{version}.tgz",
+        f"conclave-client-{version}.tgz", f"conclave_{version}.cdx.json", "NOTES.md", "SHA256SUMS", signature,
+    }
+    run(*verify, cwd=output)
+    run("sha256sum", "--check", "--strict", "SHA256SUMS", cwd=output)
+    assert (output / "NOTES.md").read_text().startswith("- ")
+    (output / "SHA256SUMS").write_text("0\n")
+    assert subprocess.run([str(part) for part in verify], capture_output=True, cwd=output).returncode != 0

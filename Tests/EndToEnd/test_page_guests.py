@@ -40,7 +40,7 @@ def phone(person):
     return make
 
 
-def test_a_guest_on_a_phone_is_in_the_call_after_three_presses(person, phone, artifacts):
+def test_a_guest_on_a_phone_is_in_the_call_after_three_presses(person, phone, artifacts, look):
     judy = person("Judy")
     link = link_of(judy)
     ana = phone("Ana", link)
@@ -76,9 +76,14 @@ def test_a_guest_on_a_phone_is_in_the_call_after_three_presses(person, phone, ar
     ana.sees("#call")
     judy.decodes(f"{guest}/camera", voices=1, seconds=15)
     ana.press("Leave")
-    ana.sees("#guest")
-    wait_for(lambda: "You have left the call" in ana.text("#guest-error"), 10, "Ana is told")
+    ana.sees("#farewell")
+    assert "You have left the call" in ana.text("#farewell-title") and not ana.shown("form")
     assert ana.driver.execute_script("return sessionStorage.getItem('sign-in')") is None
+    look(ana, "a guest who has left")
+    # The call goes on, and the name need not be typed again.
+    ana.press("Join again")
+    ana.sees("#guest")
+    assert ana.driver.execute_script("return document.getElementById('guest-name').value") == "Ana"
 
 
 def test_a_guest_hears_that_the_call_or_the_link_is_over(person, phone, server, look):
@@ -91,8 +96,10 @@ def test_a_guest_hears_that_the_call_or_the_link_is_over(person, phone, server, 
     judy.sees(".tile:not(.own)")
     judy.press("End for all")
     judy.click("#end-dialog button", "End for all")
+    ana.sees("#farewell")
+    assert "Judy ended the call" in ana.text("#farewell-title") and not ana.shown("#farewell-again") and not ana.shown("form")
+    ana.driver.refresh()  # the farewell is said once
     ana.sees("#guest")
-    wait_for(lambda: "ended the call" in ana.text("#guest-error"), 10, "Ana is told")
     ana.fill("Your name", "Ana")
     ana.press("Join with audio")
     wait_for(lambda: "no longer good" in ana.text("#guest-error"), 10, "the link is over")

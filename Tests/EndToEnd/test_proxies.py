@@ -1,5 +1,6 @@
 """The proxies' configurations of docs/deploy.md, in front of a real server."""
 
+import json
 import os
 import ssl
 import subprocess
@@ -9,15 +10,17 @@ import urllib.request
 import pytest
 import websocket
 
-from conftest import UNVERIFIED, free_port, wait_for
+from conftest import PATIENCE, UNVERIFIED, free_port, wait_for
 from device import token
 from recipes import recipe
+from swift_stage import LOADTEST
 
 
 def nginx(folder, port, upstream):
     made = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 1 -subj /CN=localhost".split()
+    made += ["-addext", "subjectAltName=DNS:localhost"]
     subprocess.run([*made, "-keyout", folder / "privkey.pem", "-out", folder / "fullchain.pem"], check=True, capture_output=True)
-    site = recipe("deploy.md", "nginx").replace("/etc/letsencrypt/live/calls.app.example", str(folder))
+    site = recipe("deploy.md", "nginx", "map $http_upgrade").replace("/etc/letsencrypt/live/calls.app.example", str(folder))
     site = site.replace("listen 443", f"listen 127.0.0.1:{port}").replace("127.0.0.1:8080", upstream)
     places = "".join(f"{kind}_temp_path {folder}/{kind};\n" for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"))
     (folder / "nginx.conf").write_text(f"events {{}}\nhttp {{\naccess_log off;\n{places}{site}}}\n")
@@ -84,3 +87,22 @@ def test_metrics_and_foreign_pages_stay_outside(server, proxy):
     assert server.get("/metrics") and get(proxy, "/metrics")[0] == 404
     with pytest.raises(websocket.WebSocketBadStatusException, match="403"):
         opened(proxy, "https://elsewhere.example")
+
+
+def test_swift_clients_call_each_other_through_the_proxy(server, proxy, tmp_path):
+    """`ConclaveClient`, which checks the proxy's certificate, over WebSockets with TLS."""
+    authority = next(path for path in (tmp_path / "fullchain.pem", tmp_path / "data/caddy/pki/authorities/local/root.crt") if path.exists())
+    report = tmp_path / "report.json"
+    # The system's authorities are this one, for this process alone; it needs root.
+    trusting = ["unshare", "-m", "sh", "-c", 'mount --bind "$0" /etc/ssl/certs/ca-certificates.crt && exec "$@"', authority]
+    command = [LOADTEST, "--url", f"wss://localhost:{proxy}/stomp", "--state", server.state, "--participants", "3", "--duration", "3", "--audio-only"]
+    done = called([*trusting, *command, "--json", report])
+    assert done.returncode == 0, done.stderr
+    told = json.loads(report.read_text())
+    assert (told["joined"], told["decryptFailures"]) == (3, 0) and told["received"] > 0
+    refused = called([*command, "--join-timeout", "5"])
+    assert refused.returncode == 1 and "could not sign in" in refused.stderr
+
+
+def called(command):
+    return subprocess.run([str(part) for part in command], capture_output=True, text=True, timeout=90 * PATIENCE)

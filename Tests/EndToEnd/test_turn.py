@@ -1,16 +1,23 @@
 """A real coturn over UDP, TCP and TLS: it accepts the credentials that the server hands out, and media reaches the server through it."""
 
 import asyncio
+import contextlib
+import json
+import pathlib
 import re
 import shutil
+import socket
+import ssl
 import subprocess
+import threading
 
 import pytest
 from aiortc import RTCConfiguration, RTCIceServer, RTCPeerConnection, RTCSessionDescription
 from aiortc.mediastreams import AudioStreamTrack
 
 from client import Client
-from conftest import Server, free_port, wait_for
+from conftest import BINARY, PATIENCE, Server, free_port, wait_for
+from recipes import recipe
 
 
 SECRET = "a secret that coturn shares with the server"
@@ -28,13 +35,13 @@ def turn(tmp_path, artifacts):
     port, tls_port = free_port(), free_port()
     subprocess.run(
         ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "1", "-subj", "/CN=coturn",
-         "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", tmp_path / "turn.key", "-out", tmp_path / "turn.crt"],
+         "-addext", "subjectAltName=IP:127.0.0.1,DNS:localhost", "-keyout", tmp_path / "turn.key", "-out", tmp_path / "turn.crt"],
         check=True, capture_output=True,
     )
     config = tmp_path / "turnserver.conf"
     config.write_text(
         f"listening-ip=127.0.0.1\nrelay-ip=127.0.0.1\nlistening-port={port}\ntls-listening-port={tls_port}\nuse-auth-secret\n"
-        f"static-auth-secret={SECRET}\nrealm=conclave\nallow-loopback-peers\ncli-password=none\nno-cli\nno-dtls\n"
+        f"static-auth-secret={SECRET}\nrealm=conclave\nallow-loopback-peers\ndenied-peer-ip=10.0.0.0-10.255.255.255\ncli-password=none\nno-cli\nno-dtls\n"
         f"cert={tmp_path / 'turn.crt'}\npkey={tmp_path / 'turn.key'}\n"
         f"userdb={tmp_path / 'turn.sqlite'}\npidfile={tmp_path / 'turn.pid'}\nlog-file=stdout\nverbose\n"
     )
@@ -124,3 +131,112 @@ def test_media_reaches_the_server_through_coturn_alone(with_turn, transport, tmp
     assert "peer usage" in log.read_text() or "ALLOCATE processed, success" in log.read_text()
     alice.request(f"/app/calls/{call}/end")
     alice.close()
+
+
+def check_turn(folder, urls, secret=SECRET, announce="127.0.0.1", trust=None):
+    """The exit status of `conclave check-turn`, and what it says of each URL."""
+    config = {"turn": {"urls": urls, "secret": secret}, "media": {"announce": [announce]}}
+    (folder / "check.json").write_text(json.dumps(config))
+    command = [BINARY, "check-turn", "--config", folder / "check.json", *(["--trust", trust] if trust else [])]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60 * PATIENCE)
+    return done.returncode, [line.split(": ", 1)[1] for line in done.stdout.splitlines()], done.stderr
+
+
+def urls_of(ports):
+    return [f"turn:127.0.0.1:{ports['udp']}", f"turn:127.0.0.1:{ports['tcp']}?transport=tcp", f"turns:localhost:{ports['tls']}?transport=tcp", f"stun:127.0.0.1:{ports['udp']}"]
+
+
+def test_check_turn_finds_a_good_server_good_over_each_transport(turn, tmp_path):
+    ports, _ = turn
+    status, told, _ = check_turn(tmp_path, urls_of(ports), trust=tmp_path / "turn.crt")
+    assert (status, told) == (0, ["good: it relays from 127.0.0.1"] * 3 + ["good: it tells clients their address"])
+
+
+def test_check_turn_says_what_is_wrong_and_what_to_do(turn, tmp_path):
+    ports, _ = turn
+    udp = [f"turn:127.0.0.1:{ports['udp']}"]
+    with socket.create_server(("127.0.0.1", 0)) as web:
+        closed, silent = free_port(), free_port()
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as deaf:
+            deaf.bind(("127.0.0.1", silent))
+            answer_as_a_web_server(web)
+            cases = {
+                "static-auth-secret": check_turn(tmp_path, udp, secret="another secret of 16 bytes"),
+                "allowed-peer-ip=10.1.2.3": check_turn(tmp_path, udp, announce="10.1.2.3"),
+                "certificate is not trusted for localhost": check_turn(tmp_path, urls_of(ports)[2:3]),
+                f"nothing listens on TCP {closed}": check_turn(tmp_path, [f"turn:127.0.0.1:{closed}?transport=tcp"]),
+                f"nothing listens on UDP {closed}": check_turn(tmp_path, [f"turn:127.0.0.1:{closed}"]),
+                f"no answer: open UDP {silent}": check_turn(tmp_path, [f"turn:127.0.0.1:{silent}"]),
+                "a web server answers there": check_turn(tmp_path, [f"turn:127.0.0.1:{web.getsockname()[1]}?transport=tcp"]),
+                "there is no host nowhere.invalid": check_turn(tmp_path, ["turn:nowhere.invalid"]),
+                "not tried": check_turn(tmp_path, ["turns:127.0.0.1?transport=udp"]),
+            }
+    for words, (status, told, errors) in cases.items():
+        assert status == 2 and len(told) == 1 and words in told[0], (words, status, told, errors)
+
+
+def answer_as_a_web_server(listener):
+    def answer():
+        with contextlib.suppress(OSError):
+            peer, _ = listener.accept()
+            with peer:
+                peer.recv(1_000)
+                peer.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+
+    threading.Thread(target=answer, daemon=True).start()
+
+
+def test_check_turn_without_servers_has_a_status_of_its_own(tmp_path):
+    (tmp_path / "none.json").write_text("{}")
+    done = subprocess.run([BINARY, "check-turn", "--config", tmp_path / "none.json"], capture_output=True, text=True, timeout=30 * PATIENCE)
+    assert done.returncode == 1 and "names no TURN server" in done.stderr
+
+
+def test_a_web_proxy_and_coturn_share_port_443_by_the_name(turn, tmp_path):
+    """The recipe of deploy.md: the TURN server's name leads to coturn, any other to the web site."""
+    ports, _ = turn
+    port = free_port()
+    with socket.create_server(("127.0.0.1", 0)) as web:
+        site = recipe("deploy.md", "nginx", "stream {").replace("turn.app.example", "localhost").replace("listen 443", f"listen 127.0.0.1:{port}")
+        site = site.replace("203.0.113.7:5349", f"127.0.0.1:{ports['tls']}").replace("127.0.0.1:8443", f"127.0.0.1:{web.getsockname()[1]}")
+        module = pathlib.Path("/usr/lib/nginx/modules/ngx_stream_module.so")
+        if not module.exists():
+            pytest.fail("nginx has no module for streams: install libnginx-mod-stream")
+        (tmp_path / "nginx.conf").write_text(f"load_module {module};\nevents {{}}\n{site}")
+        command = ["nginx", "-p", tmp_path, "-c", tmp_path / "nginx.conf", "-e", tmp_path / "error.log", "-g", f"daemon off; pid {tmp_path}/pid;"]
+        proxy = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            wait_for(lambda: accepts(port), 10, lambda: (tmp_path / "error.log").read_text())
+            status, told, errors = check_turn(tmp_path, [f"turns:localhost:{port}?transport=tcp"], trust=tmp_path / "turn.crt")
+            assert (status, told) == (0, ["good: it relays from 127.0.0.1"]), errors
+            with socket.create_connection(("127.0.0.1", port), 10) as other:
+                other.sendall(hello("calls.app.example"))
+                web.settimeout(10 * PATIENCE)
+                assert took_name(web, b"calls.app.example")
+        finally:
+            proxy.terminate()
+            proxy.wait(10)
+
+
+def accepts(port):
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def hello(name):
+    """The first bytes of a TLS client that asks for a name."""
+    outgoing = ssl.MemoryBIO()
+    client = ssl.create_default_context().wrap_bio(ssl.MemoryBIO(), outgoing, server_hostname=name)
+    with contextlib.suppress(ssl.SSLWantReadError):
+        client.do_handshake()
+    return outgoing.read()
+
+
+def took_name(listener, name):
+    """Whether a connection comes that asks for this name; others were made to see that the proxy is there."""
+    while True:
+        peer, _ = listener.accept()
+        with peer:
+            peer.settimeout(10 * PATIENCE)
+            if name in peer.recv(4_096):
+                return True

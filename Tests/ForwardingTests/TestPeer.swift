@@ -151,7 +151,11 @@ final class TestPeer {
 
   /// Protects a plain packet and sends it.
   func send(_ plain: [UInt8]) {
-    if let bytes = protect(plain) { output.append(bytes) }
+    guard let bytes = protect(plain) else { return }
+    output.append(bytes)
+    guard let header = plain.withUnsafeBytes({ RTPHeader(parsing: $0.bytes) }) else { return }
+    let track = tracks.first { $0.ssrc == header.ssrc && $0.description.formats[0].rtxPayloadType == nil }
+    track?.datagrams[header.sequenceNumber] = bytes
   }
 
   func protect(_ plain: [UInt8]) -> [UInt8]? {
@@ -317,6 +321,7 @@ final class TestPeer {
         guard let track = tracks.first(where: { $0.ssrc == nack.media }) else { continue }
         for number in nack.missing {
           if let again = track.retransmission(of: number, configuration.extensions) { send(again) }
+          if let again = track.datagrams[number] { output.append(again) }
         }
       case .pictureLoss(_, let media):
         guard let track = tracks.first(where: { $0.ssrc == media }) else { continue }

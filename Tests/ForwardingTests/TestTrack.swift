@@ -28,6 +28,8 @@ class TestTrack {
   var keyFrames: [UInt64] = []
   /// Plain packets for retransmission.
   var history: [UInt16: [UInt8]] = [:]
+  /// The datagrams of a track without RTX, for retransmission as they are.
+  var datagrams: [UInt16: [UInt8]] = [:]
   var rtxSequenceNumber: UInt16 = 1
   /// The lead of its sender reports' NTP times over the test's clock, in nanoseconds.
   var clockOffset: UInt64 = 7_000_000_000

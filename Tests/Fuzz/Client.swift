@@ -20,7 +20,7 @@ private let replies = [
   reader(of: Joined.self), reader(of: StartedCall.self), reader(of: InviteResults.self), reader(of: Registered.self),
   reader(of: Devices.self), reader(of: CallList.self), reader(of: MediaAnswer.self), reader(of: CallLink.self),
   reader(of: PresenceList.self), reader(of: HistoryList.self), reader(of: Totals.self), reader(of: KeysDelivered.self),
-  reader(of: KeyList.self), reader(of: Confirmations.self), reader(of: ErrorReply.self),
+  reader(of: KeyList.self), reader(of: ConfirmationTags.self), reader(of: ErrorReply.self),
 ]
 
 private func reader(of type: (some Decodable & Sendable).Type) -> @Sendable (ByteBuffer) -> Void {

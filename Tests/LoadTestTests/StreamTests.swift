@@ -16,7 +16,7 @@ struct StreamTests {
     var generator = SystemRandomNumberGenerator()
     let sender = SenderIdentity(fingerprint: [1], joinId: [2])
     let derivation = SenderDerivation(
-      call: try #require(CallID("c")), epoch: 1, listHash: [], secret: KeyAgreement.secret(using: &generator))
+      call: try #require(CallID("c")), epoch: 1, listHash: [], secret: Epoch.secret(using: &generator))
     let cipher = FrameCipher()
     cipher.install(EpochKeys(epoch: 1, derivation: derivation, senders: [1: sender]))
     cipher.send(

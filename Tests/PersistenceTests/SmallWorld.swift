@@ -19,10 +19,12 @@ struct SmallWorld {
     node = Node(configuration: CallConfiguration(), hashing: Self.hashing) { ids.next() }
   }
 
+  private static let words = SimulatedWords(digest: digest)
   static let hashing = Hashing(
-    digest: digest, authenticationCode: { digest($1 + $0) }, isValid: { $0 == digest($2 + $1) })
+    digest: digest, authenticationCode: { digest($1 + $0) }, isValid: { $0 == digest($2 + $1) },
+    verifies: words.verifies)
 
-  private static func digest(_ bytes: [UInt8]) -> [UInt8] {
+  @Sendable private static func digest(_ bytes: [UInt8]) -> [UInt8] {
     var state: UInt64 = 0xcbf2_9ce4_8422_2325
     for byte in bytes { state = (state ^ UInt64(byte)) &* 0x100_0000_01b3 }
     return (0..<32).map { UInt8(truncatingIfNeeded: state >> ($0 % 8 * 8)) ^ UInt8($0) }
@@ -37,7 +39,7 @@ struct SmallWorld {
     let call = user.flatMap { node.people.calls(of: $0).randomElement(using: &random) }
     guard let call else { return start(session) }
     let join = someJoin()
-    switch Int.random(in: 0..<12, using: &random) {
+    switch Int.random(in: 0..<15, using: &random) {
     case 0, 1: return ask(session, .call(call, .accept(join)))
     case 2: return ask(session, .call(call, .decline(Decline())))
     case 3: return ask(session, .call(call, .rejoin(join)))
@@ -46,13 +48,23 @@ struct SmallWorld {
     case 6: return start(session)
     case 9: return confirm(call, session)
     case 10: return state(of: session)
+    case 11: return ask(session, .call(call, .invite(Invite(callees: (0..<4).map { UserID(unchecked: "u\($0)") }))))
+    case 12: return ask(session, .call(call, .link(MakeLink(revoke: Bool.random(using: &random)))))
     case 7: return handle(.acknowledge(session, seqs: [1], accepted: true))
     default: return handle(.disconnect(session))
     }
   }
 
   private mutating func ask(_ session: SessionID, _ request: Request) -> [StoreChange] {
-    handle(.request(session, id: "1", request))
+    handle(.request(session, id: "1", withWords(request, session)))
+  }
+
+  private mutating func withWords(_ request: Request, _ session: SessionID) -> Request {
+    let link = Base64Bytes((0..<32).map { _ in UInt8.random(in: 0...255, using: &random) })
+    guard let device = node.people.directory.device(of: session), let keys = node.people.directory[device]?.entry else {
+      return request
+    }
+    return Self.words.completed(request, by: keys, link: link)
   }
 
   private mutating func connect() -> [StoreChange] {
@@ -62,7 +74,7 @@ struct SmallWorld {
     let device = Device(user: user, device: DeviceID(unchecked: "d\(Int.random(in: 0..<2, using: &random))"))
     sessions.append(session)
     let keys = [KeyUse.wrap, .sign].map {
-      DeviceKey(use: $0, alg: "x", publicKey: Base64Bytes(Array(device.user.text.utf8)))
+      DeviceKey(use: $0, alg: "ES256", publicKey: Base64Bytes(Array(device.user.text.utf8)))
     }
     return handle(.connect(session, Identity(device: device, name: "Ä \"name\"\n")))
       + handle(.request(session, id: "0", .people(.registerDevice(RegisterDevice(name: "phone", keys: keys)))))
@@ -77,13 +89,12 @@ struct SmallWorld {
     policy.screens = 2
     policy.aloneSeconds = 600
     let join = someJoin()
-    return handle(
-      .request(
-        session, id: "1",
-        .start(
-          StartCall(
-            id: someCallID(), callees: callees, media: .audio, policy: policy, metadata: Base64Bytes([0, 1, 255]),
-            joinId: join.joinId, joinKey: join.joinKey, envelopes: envelopes))))
+    return ask(
+      session,
+      .start(
+        StartCall(
+          id: someCallID(), callees: callees, media: .audio, policy: policy, metadata: Base64Bytes([0, 1, 255]),
+          joinId: join.joinId, joinKey: join.joinKey, envelopes: envelopes)))
   }
 
   private mutating func confirm(_ call: CallID, _ session: SessionID) -> [StoreChange] {

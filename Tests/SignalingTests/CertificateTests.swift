@@ -130,6 +130,20 @@ import Testing
     #expect(log.levels.count == before + 1)
   }
 
+  @Test func otherFilesAreTakenIfTheyCanBeUsed() throws {
+    try install("other")
+    defer { try? FileManager.default.removeItem(at: folder) }
+    let certificates = try Certificates(files, logger: Logger(label: "test") { _ in LogLines() })
+    let before = certificates.expiry
+    var others = files
+    others.privateKey += ".absent"
+    let error = #expect(throws: ListenError.self) { try certificates.use(others) }
+    #expect(error?.description.contains(".absent") == true && certificates.expiry == before)
+    try install("test")
+    try certificates.use(files)
+    #expect(certificates.expiry == Timestamp(milliseconds: 4_948_834_091_000) && before != certificates.expiry)
+  }
+
   @Test func unusableFilesAreLoggedOnceAndTriedAgainWhenTheyChange() throws {
     try install("test")
     defer { try? FileManager.default.removeItem(at: folder) }

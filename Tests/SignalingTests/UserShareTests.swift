@@ -30,6 +30,26 @@ struct UserShareTests {
     #expect(refusal(shares.connect(alice, now: 0)) == nil)
   }
 
+  @Test func newLimitsCountForUsersThatAreConnected() throws {
+    let shares = shares()
+    let share = try shares.connect(alice, now: 0).get()
+    var limits = UserShare.Limits(
+      connections: 1, subscriptions: 1, requestsPerSecond: 1, requestBurst: 8, inboundBytes: 10,
+      eventBytesPerSecond: 1 << 10, eventBurst: 1 << 20)
+    shares.setLimits(limits)
+    #expect(refusal(shares.connect(alice, now: 0)) == .userConnectionsFull)
+    #expect(share.subscribe() && !share.subscribe() && !share.hold(11))
+    for _ in 0..<8 { #expect(share.take(1, now: 0) == nil) }
+    #expect(share.take(1, now: 0) != nil)
+    // The same once more gives nobody a fresh burst.
+    shares.setLimits(limits)
+    #expect(share.take(1, now: 0) != nil)
+    limits.connections = 2
+    shares.setLimits(limits)
+    #expect(share.take(1, now: 0) == nil)
+    #expect(refusal(shares.connect(bob, now: 0)) == nil, "a user that comes has them, too")
+  }
+
   @Test func connectingAnewRestoresNothing() throws {
     let shares = shares()
     let share = try shares.connect(alice, now: 0).get()

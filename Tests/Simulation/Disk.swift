@@ -19,12 +19,14 @@ package struct Disk {
     var ringEnvelopes: [Envelope] = []
     var links: [EpochLink] = []
     var confirmations: [ParticipantNumber: Base64Bytes] = [:]
+    var words: [StoredWord.Subject: StoredWord] = [:]
+    var signers: [Base64Bytes: Signer] = [:]
 
     var whole: Stored.CallRecord? {
       guard let progress, let epoch else { return nil }
       return Stored.CallRecord(
         call: call, progress: progress, epoch: epoch, members: Array(members.values), ringEnvelopes: ringEnvelopes,
-        epochLinks: links, confirmations: confirmations)
+        epochLinks: links, confirmations: confirmations, words: Array(words.values), signers: Array(signers.values))
     }
   }
 
@@ -67,6 +69,10 @@ package struct Disk {
       calls[id]?.links.removeAll { $0.epoch <= link.endOfForgotten ?? 0 }
       calls[id]?.links.append(link)
     case .confirmation(let id, let participant, let tag): calls[id]?.confirmations[participant] = tag
+    case .word(let id, let word): calls[id]?.words[word.subject] = word
+    case .wordGone(let id, let subject): calls[id]?.words[subject] = nil
+    case .signer(let id, let signer): calls[id]?.signers[signer.fingerprint] = signer
+    case .signerGone(let id, let fingerprint): calls[id]?.signers[fingerprint] = nil
     case .member(let id, let member): calls[id]?.members[member.user] = member
     case .memberGone(let id, let user): calls[id]?.members[user] = nil
     case .number(let id, let number, let join): stored.numbers[id, default: [:]][number] = join
@@ -99,6 +105,7 @@ package struct Disk {
       stored.presence[user] = nil
       stored.revokes[user] = nil
       for place in stored.ended.indices { stored.ended[place].forget(user) }
+    case .running(let at): stored.ranUntil = at
     }
   }
 
@@ -113,6 +120,8 @@ package struct Disk {
       contents.formUnion(call.ringEnvelopes.map { .ringEnvelope(call.call.id, $0) })
       contents.formUnion(call.links.map { .link(call.call.id, $0) })
       contents.formUnion(call.confirmations.map { .confirmation(call.call.id, $0.key, $0.value) })
+      contents.formUnion(call.words.values.map { .word(call.call.id, $0) })
+      contents.formUnion(call.signers.values.map { .signer(call.call.id, $0) })
     }
     contents.formUnion(stored.devices.map(StoreChange.device))
     contents.formUnion(stored.revokes.map { .revokes($0.key, $0.value) })

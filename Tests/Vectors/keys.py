@@ -411,6 +411,53 @@ def statement_vector(label, signer, subject):
     }
 
 
+def admission_vector(signer, user):
+    data = admission_bytes(CALL, signer.fingerprint, user)
+    signature = signer.sign.sign(data)
+    word = {"user": user, "fingerprint": b64(signer.fingerprint), "sigAlg": "ES256", "signature": b64(signature)}
+    return {
+        "call": CALL,
+        "signKey": b64(signer.sign.spki),
+        "bytes": b64(data),
+        "word": word,
+        "flipped": {
+            "signature": b64(flip(signature)),
+            "bytesOfOtherCall": b64(admission_bytes(flip(CALL.encode()), signer.fingerprint, user)),
+            "bytesOfOtherUser": b64(admission_bytes(CALL, signer.fingerprint, flip(user.encode()).decode())),
+        },
+    }
+
+
+def link_vector(maker, newcomer):
+    """A link, the word that makes it, and that of a user who comes by it. Ed25519 signatures are always the same."""
+    secret = fixed("link secret", 16)
+    key = link_key(CALL, secret)
+    raw = serialization.Encoding.Raw
+    link = key.public_key().public_bytes(raw, serialization.PublicFormat.Raw)
+    seed = key.private_bytes(raw, serialization.PrivateFormat.Raw, serialization.NoEncryption())
+    made, joined = call_link_bytes(CALL, maker.fingerprint, link), link_join_bytes(CALL, link, newcomer.fingerprint, newcomer.user)
+    made_signature, joined_signature = maker.sign.sign(made), key.sign(joined)
+    return {
+        "call": CALL,
+        "secret": b64(secret),
+        "seed": b64(seed),
+        "link": b64(link),
+        "shown": base64.urlsafe_b64encode(secret + maker.fingerprint).decode(),
+        "signKey": b64(maker.sign.spki),
+        "madeBytes": b64(made),
+        "made": {"link": b64(link), "fingerprint": b64(maker.fingerprint), "sigAlg": "ES256", "signature": b64(made_signature)},
+        "joinedBytes": b64(joined),
+        "joined": {"user": newcomer.user, "fingerprint": b64(newcomer.fingerprint), "link": b64(link), "signature": b64(joined_signature)},
+        "flipped": {
+            "secret": b64(flip(secret)),
+            "seed": b64(hkdf512(flip(secret), CALL, b"conclave-link-secret-v1", 32)),
+            "made": b64(flip(made_signature)),
+            "joined": b64(flip(joined_signature)),
+            "joinedBytesOfOtherLink": b64(link_join_bytes(CALL, flip(link), newcomer.fingerprint, newcomer.user)),
+        },
+    }
+
+
 def pairing_vector(new, existing):
     session, r_n, r_e = fixed("pair session", 16), fixed("pair nonce N"), fixed("pair nonce E")
     fps = new.fingerprint, existing.fingerprint
@@ -489,6 +536,9 @@ def make():
         "vouch": statement_vector(b"conclave-vouch-v1", alice, laptop),
         "revoke": statement_vector(b"conclave-revoke-v1", alice, laptop),
         "pairing": pairing_vector(laptop, alice),
+        "admission": admission_vector(alice, "bob"),
+        "root": admission_vector(alice, "alice"),
+        "link": link_vector(alice, Device("guest~dave", "guest", 6)),
         "kids": {
             "valid": [{"participant": p, "n": n, "epoch": e, "kid": kid_of(p, n, e), "flipped": kid_of(p, n ^ 1, e)} for p, n, e in kids],
             "refused": [{"participant": p, "n": n, "epoch": e} for p, n, e in ((0, 1, 1), (1 << 32, 1, 1), (1, 256, 1), (1, 1, 0), (1, 1, (1 << 32) + 2))],

@@ -9,12 +9,16 @@ const { slotsIn } = await load('checks.js');
 
 const stay = (participant) => ({ participant, fingerprint: new Uint8Array(32).fill(participant), joinId: new Uint8Array(16).fill(participant) });
 
+async function begin(keys, epoch) {
+  const secret = await crypto.subtle.importKey('raw', new Uint8Array(32), 'HKDF', false, ['deriveBits']);
+  keys.install({ epoch, listHash: new Uint8Array(32), secret, senders: [stay(1), stay(2), stay(3)] });
+  keys.switchTo(epoch);
+}
+
 async function keysOf(participant) {
   const keys = new FrameKeys();
   keys.identify({ call: 'c', ...stay(participant) });
-  const secret = await crypto.subtle.importKey('raw', new Uint8Array(32), 'HKDF', false, ['deriveBits']);
-  keys.install({ epoch: 1, listHash: new Uint8Array(32), secret, senders: [stay(1), stay(2), stay(3)] });
-  keys.switchTo(1);
+  await begin(keys, 1);
   return keys;
 }
 
@@ -129,4 +133,34 @@ test('a map of slots with tracks that are none is refused as a whole', () => {
   for (const picture of ['', 'whole', 1, null, {}]) assert.throws(() => slotsIn([{ ...good, picture }], 8), /picture/);
   assert.throws(() => slotsIn({}, 8));
   assert.throws(() => slotsIn(Array(9).fill(good), 8));
+});
+
+test('a newcomer’s frames from before it was in the call are no failures, and those of a key that never comes are', async (t) => {
+  const { bob, receiver, played, give, frame, show, pass } = await slot(t);
+  const newcomer = new FrameKeys();
+  newcomer.identify({ call: 'c', ...stay(1) });
+  const late = new FrameReceiver({ keys: newcomer, name: 's', transformer: {}, isVideo: false, opened() {} });
+  const giveLate = async (sealed) => late.transform({ data: Uint8Array.from(sealed).buffer, getMetadata: () => ({}) }, { enqueue: ({ data }) => played.push(new Uint8Array(data)[0]) });
+  late.show(BOB);
+  await show(BOB);
+  await begin(bob, 250);
+  await giveLate(await frame(bob, 1)); // before there is any key
+  pass(1_001);
+  await begin(newcomer, 251);
+  late.retryWaiting();
+  await giveLate(await frame(bob, 2)); // an epoch before the newcomer's first
+  pass(1_001);
+  await begin(bob, 258); // 2 as a byte
+  await giveLate(await frame(bob, 3));
+  pass(1_001);
+  late.retryWaiting();
+  await begin(bob, 259);
+  await begin(newcomer, 259);
+  await giveLate(await frame(bob, 4));
+  assert.deepEqual([played, late.earlier, late.failed, late.foreign], [[4], 2, 1, 0]);
+  await give(await frame(bob, 5)); // alice was there from epoch 1 on, and lacks 259
+  pass(1_001);
+  receiver.retryWaiting();
+  await show(BOB);
+  assert.deepEqual([receiver.earlier, receiver.failed], [0, 1]);
 });

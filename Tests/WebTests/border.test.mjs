@@ -26,7 +26,7 @@ const UNREAD = ['speakers', 'push.ring', 'push.cancel', 'report']; // events for
 /** Members that this client does not read. */
 const DROPPED = { quality: ['participant', 'bitrate'], 'call.state': ['metadata'], state: ['metadata'], joined: ['metadata'], calls: ['metadata'] };
 /** Texts by id, or read by checks of the key agreement or of `Media`, which say what they refused. */
-const OTHERS_CHECK = /\.results$|^keys\.|^keyList$|^confirmations$|envelope|^\.list|\.tracks\.\d+\.track$/;
+const OTHERS_CHECK = /\.results$|^keys\.|^keyList$|^confirmations$|envelope|^\.(list|admissions|signers)|\.tracks\.\d+\.track$/;
 
 const bodies = [
   ...Object.entries(events).filter(([name]) => !UNREAD.includes(name)).map(([name, body]) => ({ name, body, enter: (value) => eventFrom(name, value) })),

@@ -109,6 +109,32 @@ test('a call that is taken here is offered here no more, also where the answer a
   assert.deepEqual([calls.elsewhere.size, offered.at(-1)], [0, []]);
 });
 
+test('a call whose other device has lost its connection is offered as lost', async (t) => {
+  const { server, calls } = await laptop(t);
+  const id = callID('c');
+  const tell = (cause, state, connected) => {
+    const [participant] = server.member(id).participants;
+    return calls.handle('call.member', { call: id, at: 0, cause, user: 'alice', state, participants: [{ ...participant, connected }] });
+  };
+  const isLost = () => calls.elsewhere.get(id)?.isLost;
+  server.running(id, { elsewhere: 'phone' });
+  server.member(id).participants[0].connected = false;
+  await tell('accepted', 'joined', false);
+  assert.equal(isLost(), false, 'it has just joined there');
+  await tell('connected', 'joined', true);
+  assert.equal(isLost(), false);
+  await tell('disconnected', 'joined', false);
+  assert.equal(isLost(), true, 'its media is gone');
+  await tell('connected', 'joined', true);
+  assert.equal(isLost(), false);
+  await tell('disconnected', 'disconnected', false);
+  assert.equal(isLost(), true);
+  calls.elsewhere.clear();
+  server.member(id).participants[0].connected = false;
+  await calls.sort([structuredClone(server.calls.get(id))]);
+  assert.equal(isLost(), true, 'a page that is opened later sees the same');
+});
+
 test('a call that ran on another device before the page was loaded is found, one that is over is not', async (t) => {
   const { server, calls } = await laptop(t);
   server.running(callID('c'), { elsewhere: 'phone' });

@@ -245,3 +245,69 @@ test('a key stands for a button, but not while text is typed or with a modifier'
   for (const modifier of ['ctrlKey', 'metaKey', 'altKey']) assert.equal(buttonFor({ key: 'm', target: button, [modifier]: true }), undefined);
   assert.equal(buttonFor({ key: 'x', target: button }), undefined);
 });
+
+/** A track of the app's own; its copies are in `copies`. */
+function ownTrack() {
+  const copies = [];
+  const clone = () => {
+    const copy = Object.assign(new EventTarget(), { kind: 'video', enabled: true, isStopped: false, stop: () => void (copy.isStopped = true) });
+    copies.push(copy);
+    return copy;
+  };
+  return { readyState: 'live', clone, copies };
+}
+
+test('a call without microphone and camera opens neither, and the microphone when it is switched on', async (t) => {
+  const { wishes } = browserWith(t);
+  const { sending, sent } = sendingWith(new Capture());
+  await sending.capture({ camera: false, microphone: false });
+  await sending.sendAll();
+  assert.deepEqual([wishes, sent], [[], []]);
+  await sending.setMicrophone(true);
+  assert.deepEqual(sent.map(([source]) => source), ['microphone']);
+});
+
+test('a track of the app’s own is sent as a copy in place of the camera, through off, on and hold, and another camera does not replace it', async (t) => {
+  const { wishes } = browserWith(t);
+  const { sending, sent } = sendingWith(new Capture());
+  const own = ownTrack();
+  await sending.capture({ camera: own, microphone: false });
+  await sending.sendAll();
+  assert.deepEqual(sent, [['camera', own.copies[0]]]);
+  await sending.setCamera(false);
+  assert.ok(own.copies[0].isStopped);
+  await sending.setCamera(true);
+  await sending.reopen('camera');
+  await sending.suspend();
+  assert.deepEqual(live(own.copies), []);
+  await sending.resume();
+  assert.deepEqual(live(own.copies), [sending.state('camera').track]);
+  assert.deepEqual(wishes, []);
+  sending.close();
+  assert.deepEqual(live(own.copies), []);
+});
+
+test('a published track takes the place of the open camera, and the camera its place again', async (t) => {
+  const { tracks } = browserWith(t);
+  const { sending, sent } = sendingWith(new Capture());
+  await sending.capture({ microphone: false });
+  const own = ownTrack();
+  await sending.publish('camera', own);
+  assert.deepEqual([live(tracks), sent.at(-1)], [[], ['camera', own.copies[0]]]);
+  await sending.publish('camera', undefined);
+  assert.deepEqual([live(own.copies), sent.at(-1)], [[], ['camera', tracks[1]]]);
+});
+
+test('when the app’s own track ends, no camera is opened that nobody asked for, and the others are told', async (t) => {
+  const { wishes } = browserWith(t);
+  const { sending, notices, told } = sendingWith(new Capture());
+  const own = ownTrack();
+  await sending.capture({ camera: own, microphone: false });
+  own.copies[0].dispatchEvent(new Event('ended'));
+  await settled();
+  assert.deepEqual([wishes, notices, told], [[], [{ kind: 'lost-device', source: 'camera' }], [true]]);
+  assert.equal(sending.state('camera').isOn, false);
+  own.readyState = 'ended';
+  await sending.publish('camera', own);
+  assert.equal(notices.at(-1).error, 'InvalidStateError');
+});

@@ -164,8 +164,7 @@ export class FakeServer {
   async connection() {
     const identity = await Identity.open(new MemoryStore(), this.user, this.device);
     const directory = new Directory({ store: new MemoryStore(), owner: this.user, fetchDevices: async () => ({ devices: [] }) });
-    const takeRing = () => undefined;
-    return { identity, directory, capture: new Capture(), user: this.user, status: 'ready', connectionNumber: 1, request: (path, body) => this.request(path, body), takeRing };
+    return { identity, directory, capture: new Capture(), user: this.user, status: 'ready', connectionNumber: 1, callerOf: () => undefined, request: (path, body) => this.request(path, body), takeRing: () => undefined };
   }
 
   /** A call that others are in, with this user in `state` and, if wished, joined on another device. */

@@ -27,7 +27,7 @@ function honest(name, users, action, { alarms = [] } = {}) {
 
 honest('a call goes on through a join, a leave and a rotation', ['alice', 'bob', 'carol', 'dave'], async (world, alice, bob, carol, dave) => {
   const call = await world.call(alice, bob, carol);
-  call.members.set('dave', { user: 'dave', state: 'missed', participants: [] });
+  call.missed('dave');
   dave.join(call.id);
   await world.until(() => call.epoch === 3 && dave.call?.confirmation.state === 'confirmed');
   assert.equal(call.newest.mode, 'ratchet');
@@ -43,7 +43,7 @@ honest('a call goes on through a join, a leave and a rotation', ['alice', 'bob',
 
 honest('the server dies between announcement and switch', ['alice', 'bob', 'carol'], async (world, alice, bob, carol) => {
   const call = await world.call(alice, bob);
-  call.members.set('carol', { user: 'carol', state: 'missed', participants: [] });
+  call.missed('carol');
   let isDead = false;
   world.server.lie.event = (to, name, body) => {
     if (name !== 'keys.rotate' || isDead) return isDead ? undefined : body;
@@ -86,7 +86,7 @@ honest('200 devices join in 10 s', ['alice', 'bob', 'carol'], async (world, alic
     const { user, device, keys, fingerprint } = identity;
     const silent = { user, device, identity, name: `${user}/d`, isConnected: true, queue() {}, asDevice: () => ({ user, device, keys, fingerprint: toBase64(fingerprint) }) };
     world.server.register(silent);
-    call.members.set(user, { user, state: 'missed', participants: [] });
+    call.missed(user);
     await call.answer(silent, 'join', join.wire);
     await world.run(50);
   }
@@ -121,7 +121,7 @@ honest('the call moves to another device', ['alice', 'bob'], async (world, alice
 
 honest('signaling is gone for 60 s while somebody leaves and another comes', ['alice', 'bob', 'carol', 'dave'], async (world, alice, bob, carol, dave) => {
   const call = await world.call(alice, bob, carol);
-  call.members.set('dave', { user: 'dave', state: 'missed', participants: [] });
+  call.missed('dave');
   bob.disconnect();
   await world.run(10_000);
   carol.call.leave();
@@ -136,7 +136,7 @@ honest('signaling is gone for 60 s while somebody leaves and another comes', ['a
 for (const queue of ['event', 'reply']) {
   honest(`${queue === 'event' ? 'events' : 'replies'} come 3 s late`, ['alice', 'bob', 'carol', 'dave'], async (world, alice, bob, carol, dave) => {
     const call = await world.call(alice, bob, carol);
-    call.members.set('dave', { user: 'dave', state: 'missed', participants: [] });
+    call.missed('dave');
     world.server.delays[queue] = 3_000;
     dave.join(call.id);
     await world.run(20_000);

@@ -4,6 +4,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
+import { rows as admissions } from './world/lies-admissions.mjs';
 import { rows as epochs } from './world/lies-epochs.mjs';
 import { rows as hearing } from './world/lies-hearing.mjs';
 import { rows as lists } from './world/lies-lists.mjs';
@@ -15,7 +16,7 @@ console.warn = process.env.LOUD ? console.log : () => {};
 
 const { rows: all } = JSON.parse(readFileSync(new URL('../Vectors/lies.json', import.meta.url), 'utf8'));
 const table = all.filter(({ only = 'web' }) => only === 'web');
-const rows = new Map([...lists, ...epochs, ...media, ...secrets, ...trust, ...hearing]);
+const rows = new Map([...lists, ...epochs, ...media, ...secrets, ...trust, ...hearing, ...admissions]);
 const wanted = process.env.ROWS?.split(',').map(Number);
 
 test('every row of the table is run', () => {

@@ -6,7 +6,7 @@ import { page } from './fake-page.mjs';
 import { load, loadPage } from './web.mjs';
 
 page();
-const { wordsFor, wordsForError } = await loadPage('notices.js');
+const { wordsFor, wordsForEnd, wordsForError } = await loadPage('notices.js');
 const { Ringing, wordsForRing } = await loadPage('ringing.js');
 const { beginNames } = await loadPage('names.js');
 const { RequestError } = await load('stomp.js');
@@ -29,6 +29,14 @@ test('an error of the server is told in the page’s words with a next step, wha
     assert.match(words(code), /[Tt]ry again|join again|Ask the people/, code);
     assert.doesNotMatch(words(code), /section|Error/, code);
   }
+});
+
+test('an end by a service or by the operator is not told as the caller’s', () => {
+  const words = (reason, by) => wordsForEnd({ reason, by }, 'alice', []);
+  assert.equal(words('ended-by-operator'), 'The people who run this service ended the call');
+  assert.equal(words('ended-by-service'), 'The app ended the call');
+  assert.equal(words('ended-by-initiator'), 'The caller ended the call');
+  assert.equal(words('ended-by-initiator', 'alice'), undefined, 'one’s own end needs no words');
 });
 
 test('a camera that is refused, missing or in use is told with what to do, and that sound goes on', () => {

@@ -68,6 +68,7 @@ function callOf({ devices = [], tracks, roster = [], confirmation = noConfirmati
     participant: 1,
     devices,
     roster,
+    numberOwner: (number) => devices.find((device) => device.participant === number),
     hasKey,
     confirmation,
     members: new Members([bob, { user: 'carol', state: 'ringing', participants: [] }]),

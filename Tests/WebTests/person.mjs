@@ -2,6 +2,7 @@
 
 import { hex, load } from './web.mjs';
 
+const { Admissions } = await load('admissions.js');
 const { fromBase64, toBase64 } = await load('bytes.js');
 const { Directory } = await load('directory.js');
 const { FrameKeys } = await load('frames.js');
@@ -53,10 +54,12 @@ export class Person {
     person.frames = new FrameKeys();
     person.directory = directory ?? directoryFor(user, store, world);
     person.participant = participant;
+    person.admissions = new Admissions(person);
     person.keys = new KeyAgreement({
       call,
       identity: person.identity,
       directory: person.directory,
+      admissions: person.admissions,
       join: person.join,
       participant,
       members,

@@ -9,6 +9,7 @@ const { JoinKeys } = await load('join-keys.js');
 const { RingMemory } = await load('ring-memory.js');
 const { MemoryStore } = await load('store.js');
 const { byUserThenDevice, rosterHashOf } = await load('transcript.js');
+const { makeWord } = await load('words.js');
 
 console.warn = () => {}; // refusals are said there
 
@@ -27,7 +28,8 @@ async function rung(t, { call = CALL, at } = {}) {
   const made = await ringEpoch({ identity, directory, join, call, callees: ['bob', 'carol'] });
   const envelope = { ...made.envelopes.find(({ to }) => to.user === 'bob'), from: { user: 'alice', device: 'd' } };
   bob.used = new RingMemory(new MemoryStore(), bob.identity);
-  return { world, alice, bob, carol, made, ring: { from: 'alice', list: made.list, envelope } };
+  const admissions = [await makeWord(identity, call, 'bob')];
+  return { world, alice, bob, carol, made, ring: { from: 'alice', list: made.list, envelope, admissions } };
 }
 
 test('answering a ring is heard at once, under the same list on both sides', async (t) => {
@@ -195,4 +197,23 @@ test('a ring’s devices go with the list after it, and nothing is ratcheted fro
   assert.equal(await bob.keys.envelope(alice.sent()[0]), true);
   assert.equal(await bob.derived(2), await alice.derived(2));
   assert.deepEqual(alice.keys.record(2).list.map(({ user }) => user), ['alice', 'bob']);
+});
+
+test('a new device of somebody known is told when its ring is answered, once; of somebody verified as such', async (t) => {
+  for (const isVerified of [false, true]) {
+    const world = [];
+    const [old, bob] = [await Person.make('alice', 9, world, { device: 'old' }), await Person.make('bob', 2, world)];
+    await bob.directory.devicesOf(['alice']);
+    if (isVerified) await bob.directory.verify([old.entry()]);
+    const alice = await Person.make('alice', 1, world);
+    t.after(() => [old, bob, alice].forEach((person) => person.close()));
+    const { identity, directory, join } = alice;
+    const made = await ringEpoch({ identity, directory, join, call: CALL, callees: ['bob'] });
+    const envelope = { ...made.envelopes.find(({ to }) => to.user === 'bob'), from: { user: 'alice', device: 'd' } };
+    const admissions = [await makeWord(identity, CALL, 'bob')];
+    await bob.keys.beginRung({ from: 'alice', list: made.list, envelope, admissions }, new RingMemory(new MemoryStore(), bob.identity));
+    assert.equal(bob.keys.hasKey, true);
+    assert.deepEqual(bob.warnings.map(({ problem, user, device, isOfVerified }) => [problem, user, device, isOfVerified]), [['new-device', 'alice', 'd', isVerified]]);
+    assert.equal((await bob.directory.examine([alice.entry()]))[0].isNew, false, 'from now on it is known');
+  }
 });

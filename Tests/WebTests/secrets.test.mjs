@@ -200,7 +200,7 @@ test('an answer to a leader that comes after the switch gives a forgotten epoch 
 test('32 zero bytes are no secret: neither set nor opened', async (t) => {
   fakeTimers(t); // nothing is confirmed meanwhile, and no join key is refreshed
   const { people: [alice, bob], lists, close } = await inEpoch('alice', 'bob');
-  await assert.rejects(new Epoch({ epoch: 2, listHash: ZEROS }, { call: CALL }).setSecret(ZEROS), /a secret that is none/);
+  await assert.rejects(new Epoch({ epoch: 2, roster: { entries: [] }, listHash: ZEROS }, { call: CALL }).setSecret(ZEROS), /a secret that is none/);
   const event = await lists.rotation(3, 'fresh', [alice, bob]);
   await bob.keys.rotate(event);
   const { listHash } = bob.keys.record(3);
@@ -215,7 +215,7 @@ test('32 zero bytes are no secret: neither set nor opened', async (t) => {
 
 test('an epoch lends copies, and wiping one leaves the secret as it is', async (t) => {
   fakeTimers(t); // nothing is confirmed meanwhile, and no join key is refreshed
-  const epoch = new Epoch({ epoch: 2, listHash: ZEROS }, { call: CALL });
+  const epoch = new Epoch({ epoch: 2, roster: { entries: [] }, listHash: ZEROS }, { call: CALL });
   const secret = random(32);
   const before = hex(secret);
   await epoch.setSecret(secret);
@@ -275,16 +275,22 @@ test('ratchets make no key young: the last fresh secret says how old it is', asy
   assert.deepEqual([isOldAfter(19, () => 2), isOldAfter(20, () => 2), isOldAfter(60, (epoch) => epoch)], [false, true, false]);
 });
 
-test('private messages that were opened are remembered for their list, 10,000 of them, and of more none is opened', () => {
+test('private messages that were opened are remembered for their epoch, 10,000 of them, and of more none is opened', () => {
   const pair = {};
   const wrap = (number) => Uint8Array.from({ length: 113 }, (_, at) => (at < 4 ? number >> (8 * at) : at < 65 ? 1 : number));
-  const [list, other] = [new Uint8Array(32), new Uint8Array(32).fill(1)];
   for (let number = 0; number < 10_000; number += 1) {
-    OpenedWraps.of(pair).check(list, wrap(number));
-    OpenedWraps.of(pair).add(list, wrap(number));
+    OpenedWraps.of(pair).check(2, wrap(number));
+    OpenedWraps.of(pair).add(2, wrap(number));
   }
-  assert.throws(() => OpenedWraps.of(pair).check(list, wrap(77)), /came before/);
-  assert.throws(() => OpenedWraps.of(pair).check(list, wrap(10_000)), /more private messages/);
-  OpenedWraps.of(pair).check(other, wrap(77));
-  OpenedWraps.of({}).check(list, wrap(77));
+  assert.throws(() => OpenedWraps.of(pair).check(2, wrap(77)), /came before/);
+  assert.throws(() => OpenedWraps.of(pair).check(2, wrap(10_000)), /more private messages/);
+  OpenedWraps.of(pair).check(3, wrap(77));
+  OpenedWraps.of({}).check(2, wrap(77));
+});
+
+test('the private messages of the newest epochs are remembered, in whatever order they come', () => {
+  const wraps = OpenedWraps.of({});
+  const wrap = new Uint8Array(113);
+  for (const epoch of [4, 3, 2, 5, 6]) wraps.add(epoch, wrap);
+  for (const epoch of [3, 4, 5, 6]) assert.throws(() => wraps.check(epoch, wrap), /came before/, `epoch ${epoch}`);
 });

@@ -137,7 +137,7 @@ test('in a call the connection is tried again every 2 s at most, else with growi
       close() {}
     };
     const tick = fakeTimers(t);
-    const stomp = new StompConnection({ url: 'ws://h/', credentials: async () => ({ token: 't' }), onEvent: async () => true, isUrgent: () => isUrgent });
+    const stomp = new StompConnection({ url: 'ws://h/', credentials: async () => ({ token: 't' }), onEvent: async () => true, isUrgent: () => isUrgent, findObstacle: async () => undefined });
     stomp.connect();
     let longest = 0;
     for (let i = 0; i < 8; i += 1) {

@@ -3,6 +3,7 @@ import { test } from 'node:test';
 import { aside, fakeTimers, load } from './web.mjs';
 
 const { StompConnection, decodeFrame, encodeFrame } = await load('stomp.js');
+const { obstacleTo } = await load('obstacles.js');
 
 /** A WebSocket whose other end is the test. */
 class Socket {
@@ -250,4 +251,41 @@ test('a beat from the server is answered with one', async () => {
   socket.onmessage({ data: '\n' });
   assert.equal(beats, 1);
   stomp.close();
+});
+
+test('a WebSocket that does not open twice is asked about by HTTP, and the answer stands until one opens', async (t) => {
+  const tick = fakeTimers(t);
+  const asked = [];
+  const findObstacle = async (url) => (asked.push(url), 'origin');
+  const stomp = new StompConnection({ url: 'wss://h/stomp', credentials: async () => ({ token: 't' }), onEvent: async () => true, findObstacle });
+  const told = [];
+  stomp.addEventListener('obstacle', () => told.push(stomp.obstacle));
+  stomp.connect();
+  Socket.all.at(-1).onclose();
+  await aside(1);
+  assert.deepEqual(asked, [], 'one loss is nothing');
+  tick(2_000);
+  Socket.all.at(-1).onclose();
+  await aside(1);
+  assert.deepEqual([asked, told], [['wss://h/stomp'], ['origin']]);
+  tick(5_000);
+  Socket.all.at(-1).onclose();
+  await aside(1);
+  assert.deepEqual(told, ['origin'], 'told once');
+  tick(10_000);
+  Socket.all.at(-1).onopen();
+  await aside(1);
+  assert.deepEqual(told, ['origin', undefined]);
+  stomp.close();
+});
+
+test('an obstacle is what answers by HTTP where no WebSocket opens; a server that is away is none', async () => {
+  const asked = [];
+  const answering = (status, text = '') => async (url, { method }) => (asked.push(`${method} ${url}`), { status, text: async () => text });
+  assert.equal(await obstacleTo('wss://h/stomp', answering(403, 'pages of this origin may not connect; listen.origins names those that may')), 'origin');
+  assert.equal(await obstacleTo('ws://h:8080/stomp', answering(403, 'Forbidden')), 'websocket');
+  for (const status of [200, 400, 404, 426]) assert.equal(await obstacleTo('ws://h/stomp', answering(status)), 'websocket', `${status}`);
+  for (const status of [500, 502, 503]) assert.equal(await obstacleTo('ws://h/stomp', answering(status)), undefined, `${status}`);
+  assert.equal(await obstacleTo('ws://h/stomp', async () => assert.fail('no network')), undefined);
+  assert.deepEqual(asked.slice(0, 2), ['POST https://h/stomp', 'POST http://h:8080/stomp'], 'a POST names the page’s origin');
 });

@@ -224,3 +224,35 @@ test('a revocation that comes while the statements are judged is remembered, and
   revokes = [];
   assert.equal(phoneIn(await directory.devicesOf(['bob'])).level, 'revoked');
 });
+
+test('a device that is new itself takes the older ones of its user for known, and is told of those that come later', async (t) => {
+  const world = [];
+  const laptop = await Person.make('alice', 1, world, { device: 'laptop' });
+  const directory = new Directory({
+    store: new MemoryStore(),
+    owner: 'alice',
+    own: { device: 'phone', fingerprint: '', keys: [] },
+    fetchDevices: async () => ({ devices: world.map((other) => other.asDevice()), revokes: [] }),
+  });
+  directory.acquaint();
+  assert.deepEqual((await directory.examine([laptop.entry()])).map(({ isNew, level }) => [isNew, level]), [[false, 'known']]);
+  const tablet = await Person.make('alice', 2, world, { device: 'tablet' });
+  t.after(() => [laptop, tablet].forEach((person) => person.close()));
+  await directory.acquaint();
+  assert.deepEqual((await directory.examine([tablet.entry()])).map(({ isNew, isOfVerified }) => [isNew, isOfVerified]), [[true, true]], 'this device is verified by being here');
+});
+
+test('older devices that could not be asked for are asked for with the next connection', async () => {
+  let failures = 1;
+  let asked = 0;
+  const fetchDevices = async () => {
+    asked += 1;
+    if (failures-- > 0) throw new Error('connection-lost');
+    return { devices: [], revokes: [] };
+  };
+  const directory = new Directory({ store: new MemoryStore(), owner: 'alice', own: { device: 'd', fingerprint: '', keys: [] }, fetchDevices });
+  await directory.acquaint();
+  await directory.acquaint();
+  await directory.acquaint();
+  assert.equal(asked, 2);
+});

@@ -5,6 +5,7 @@ import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { load } from './web.mjs';
 
+const { LinkSecret, admissionBytes, callLinkBytes, isWordSigned, linkJoinBytes, wordsIn } = await load('words.js');
 const { concat, fromBase64, sha256, toBase64, utf8 } = await load('bytes.js');
 const { bucketsIn, entryIn } = await load('checks.js');
 const { envelopeIn } = await load('checks.js');
@@ -237,6 +238,29 @@ test('vouches and revocations', async () => {
     assert.equal(await isSignedBy(signKeys(signKey), sigAlg, fromBase64(signature), data), true);
     assert.equal(await isSignedBy(signKeys(signKey), sigAlg, fromBase64(flipped.signature), data), false);
   }
+});
+
+test('words of admission, and a link’s secret', async () => {
+  const isGood = (call, signKey, word) => isWordSigned(wordsIn({ admissions: [word] }).words[0], call, signKeys(signKey));
+  for (const { call, signKey, bytes, word, flipped } of [vectors.admission, vectors.root]) {
+    same(admissionBytes({ call, fingerprint: fromBase64(word.fingerprint), user: word.user }), bytes);
+    assert.equal(await isGood(call, signKey, word), true);
+    assert.equal(await isGood(call, signKey, { ...word, signature: flipped.signature }), false);
+    assert.equal(await isGood('7d1f0d6c-5a3e-4c0b-9b0e-2f64c1a8e3d4', signKey, word), false);
+    assert.equal(await isGood(call, signKey, { ...word, user: `${word.user}x` }), false);
+  }
+  const { call, shown, link, signKey, made, madeBytes, joined, joinedBytes, flipped } = vectors.link;
+  const secret = LinkSecret.from(shown.replaceAll('+', '-').replaceAll('/', '_'));
+  assert.equal(secret.maker, made.fingerprint);
+  same(await secret.link(call), link);
+  same(callLinkBytes({ call, fingerprint: fromBase64(made.fingerprint), link: fromBase64(link) }), madeBytes);
+  same(linkJoinBytes({ call, link: fromBase64(link), fingerprint: fromBase64(joined.fingerprint), user: joined.user }), joinedBytes);
+  assert.deepEqual(await secret.join({ user: joined.user, fingerprint: fromBase64(joined.fingerprint) }, call), joined);
+  assert.deepEqual([await isGood(call, signKey, made), await isGood(call, signKey, joined)], [true, true]);
+  assert.equal(await isGood(call, signKey, { ...made, signature: flipped.made }), false);
+  assert.equal(await isGood(call, signKey, { ...joined, signature: flipped.joined }), false);
+  const other = LinkSecret.from(toBase64(concat(fromBase64(flipped.secret), fromBase64(made.fingerprint))).replaceAll('+', '-').replaceAll('/', '_'));
+  assert.notDeepEqual(await other.link(call), await secret.link(call));
 });
 
 test('KIDs, and numbers that none is made of', () => {

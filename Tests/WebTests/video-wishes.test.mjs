@@ -169,3 +169,35 @@ test('slots for video ask for dependency descriptors, and nothing else of the of
     assert.deepEqual(extensions, [{ uri: 'urn:ietf:params:rtp-hdrext:sdes:mid', direction: 'sendrecv' }, { uri: DESCRIPTOR, direction }]);
   }
 });
+
+test('frames that do not open are told when that lasts, and not for a key that comes a little late', async (t) => {
+  browser();
+  const worker = Object.assign(new EventTarget(), { postMessage() {}, terminate() {} });
+  const media = new Media({ worker, participant: 1, request: async () => ({ sdp: '', tracks: [], receive: [], unsupported: [], rev: 1 }) });
+  t.after(() => media.close());
+  await media.negotiate();
+  const told = [];
+  media.addEventListener('failures', ({ detail }) => told.push(detail.count));
+  const report = (failed, opened) => worker.dispatchEvent(Object.assign(new Event('message'), { data: { type: 'report', slots: [{ name: 'slot-0', opened, failed, foreign: 0 }], tracks: [] } }));
+  for (const [failed, opened] of [[18, 20], [40, 25], [40, 75], [41, 120]]) report(failed, opened);
+  assert.deepEqual(told, [], 'after two seconds all opens');
+  for (const failed of [60, 80, 100]) report(failed, 120);
+  assert.deepEqual(told, [20, 20], 'from the third second on');
+});
+
+test('an offer has a slot for sound in reserve, up to eight', async (t) => {
+  browser();
+  const worker = Object.assign(new EventTarget(), { postMessage() {}, terminate() {} });
+  const media = new Media({ worker, participant: 1, request: async () => ({ sdp: '', tracks: [], receive: [], unsupported: [], rev: 1 }) });
+  t.after(() => media.close());
+  const slots = () => PeerConnection.all.at(-1).transceivers.filter(({ kind }) => kind === 'audio').length;
+  const microphones = (count) => Array.from({ length: count }, (_, index) => ({ track: `${index + 2}.1`, kind: 'audio' }));
+  media.wantFor([]);
+  await media.negotiate();
+  assert.equal(slots(), 1, 'for the first word of the first who comes');
+  for (const [count, expected] of [[1, 2], [6, 7], [7, 8], [9, 8]]) {
+    media.wantFor(microphones(count));
+    await media.negotiate();
+    assert.equal(slots(), expected);
+  }
+});

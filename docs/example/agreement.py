@@ -11,6 +11,7 @@ import time
 from base64 import b64decode
 
 import layouts
+from admissions import Admissions
 from layouts import HPKE, b64, sha256
 
 SEALED_FOR = b"conclave-envelope-v2"
@@ -50,6 +51,7 @@ class Devices:
 
     def __init__(self, file, user, device):
         self.file, self.user, self.device, self.keys_of = file, user, device, {}
+        self.owners = {}
         stored = json.loads(file.read_text()) if file.exists() else {}
         scalars = [int.from_bytes(b64decode(stored[name]), "big") if stored else None for name in ("wrap", "sign")]
         self.wrap, self.sign = (layouts.Key(scalar=scalar) if scalar else new_key() for scalar in scalars)
@@ -57,6 +59,7 @@ class Devices:
         named = ("wrap", HPKE, self.wrap), ("sign", "ES256", self.sign)
         self.keys = [{"use": use, "alg": alg, "publicKey": b64(key.spki)} for use, alg, key in named]
         self.fingerprint = fingerprint_of(user, device, self.keys)
+        self.learn({"user": user, "device": device, "keys": self.keys})
         self.save()
 
     def save(self):
@@ -67,7 +70,8 @@ class Devices:
 
     def learn(self, device):
         """Keys that hash to a fingerprint are right, whoever sent them."""
-        self.keys_of[fingerprint_of(*device_of(device), device["keys"])] = device["keys"]
+        fingerprint = fingerprint_of(*device_of(device), device["keys"])
+        self.keys_of[fingerprint], self.owners[fingerprint] = device["keys"], device_of(device)
 
     def sign_key(self, entry):
         """The key that verifies the signatures of an entry's device; None if it is not known, or another than at the first contact."""
@@ -78,6 +82,19 @@ class Devices:
             return None
         self.save()
         return b64decode(key["publicKey"])
+
+
+    def signer_key(self, fingerprint, is_listed):
+        """The key that verifies a word (5.13). A device that is on no list counts if it is pinned, or if no device of its user is."""
+        owner = self.owners.get(b64decode(fingerprint))
+        if not owner:
+            return None
+        pin = self.pins.get(" ".join(owner))
+        is_known = any(name.split(" ")[0] == owner[0] for name in self.pins)
+        if pin != fingerprint if pin else is_known and not is_listed:
+            return None
+        key = next((key for key in self.keys_of[b64decode(fingerprint)] if (key["use"], key["alg"]) == ("sign", "ES256")), None)
+        return key and b64decode(key["publicKey"])
 
 
 class Epoch:
@@ -94,8 +111,9 @@ class Epoch:
 class CallKeys:
     """The keys of one call during one stay of this device: the chain of lists, the secrets, and what they seal."""
 
-    def __init__(self, call, devices):
+    def __init__(self, call, devices, root=None):
         self.call, self.devices, self.join_id, self.join = call, devices, os.urandom(16), new_key()
+        self.admissions = Admissions(call, devices, root)
         at = time.time_ns() // 1_000_000
         signature = devices.sign.sign(layouts.join_bytes(call, devices.fingerprint, self.join_id, 0, at, HPKE, self.join.spki))
         key = {"v": 2, "alg": HPKE, "publicKey": b64(self.join.spki), "generation": 0, "at": at, "signature": b64(signature)}
@@ -131,6 +149,7 @@ class CallKeys:
             require({entry["fingerprint"] for entry in old.entries} <= {entry["fingerprint"] for entry in entries}, "a ratchet lacks a device")
             require({entry["joinId"] for entry in entries} - {entry.get("joinId") for entry in old.entries}, "a ratchet has no newcomer")
             epoch.secret = old.secret and layouts.hkdf512(old.secret, self.call, layouts.ratchet_info(number, epoch.hash), 32)
+        self.admissions.take(event, entries)
         self.newest, self.gone = epoch, gone
         return epoch
 
@@ -161,6 +180,9 @@ class CallKeys:
         epoch, entry = self.newest, self.newest.find(receiver)
         require(entry and entry["joinId"] == receiver["joinId"], "a key is wanted for a device that is not on the list")
         self.devices.learn(receiver)
+        self.admissions.judge()
+        if self.admissions.is_uninvited(entry):
+            return say("warning", f"nobody let {entry['user']} in: it gets no key")
         key, signer = receiver.get("refresh", entry["joinKey"]), self.devices.sign_key(entry)
         spki, stay = b64decode(key["publicKey"]), (b64decode(entry["fingerprint"]), b64decode(entry["joinId"]))
         signed = layouts.join_bytes(self.call, *stay, key["generation"], key["at"], key["alg"], spki)
@@ -185,6 +207,9 @@ class CallKeys:
         secret = layouts.hpke_open(self.join, SEALED_FOR, b"", sealed)
         require(len(secret) == 32 and any(secret), "a secret has 32 bytes, which are not all zero")
         epoch.secret = epoch.secret or secret
+
+    def uninvited(self, epoch):
+        return [entry for entry in epoch.entries if self.admissions.is_uninvited(entry)]
 
     def tag(self):
         """The tag of `keys/confirm` (5.8)."""

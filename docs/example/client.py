@@ -4,10 +4,10 @@
     client.py --user alice --token "$(conclave token --user alice)" call bob
     client.py --user bob --token "$(conclave token --user bob)" answer
 
-Each line of the standard input goes to the call; the end of the input leaves it. Beside this file, agreement.py has what the keys of a call rest on, and
-layouts.py each byte layout. All need Python 3.11 and the packages `cryptography` (43 or later) and `websocket-client`. Sections are those of
+Each line of the standard input goes to the call; the end of the input leaves it. Beside this file, agreement.py has what the keys of a call rest on,
+admissions.py who lets whom in, and layouts.py each byte layout. All need Python 3.11 and the packages `cryptography` (43 or later) and `websocket-client`. Sections are those of
 docs/protocol.md; a client for people follows all the checklists there. This one trusts a device when it sees it for the first time, makes no ring envelopes
-(5.7), and does not refresh its join key (5.1).
+(5.7), does not refresh its join key (5.1), and comes by no link (5.13).
 """
 
 import argparse
@@ -101,8 +101,9 @@ class Client:
         return self.connection.request(f"/app/calls/{self.keys.call}/{what}", body)
 
     def start(self, callees):
-        self.keys = CallKeys(str(uuid.uuid4()), self.devices)
-        body = {"id": self.keys.call, "callees": callees, "media": "audio"}
+        self.keys = CallKeys(str(uuid.uuid4()), self.devices, root=self.devices.user)
+        words = self.keys.admissions.words_for([*callees, self.devices.user])
+        body = {"id": self.keys.call, "callees": callees, "media": "audio", "admissions": words}
         reply = self.connection.request("/app/calls/start", body | self.keys.credentials)
         require((reply["call"]["id"], reply["participant"]) == (self.keys.call, 1), "the server started another call")
         self.keys.participant = 1
@@ -112,6 +113,7 @@ class Client:
     def accept(self, ring):
         require(str(uuid.UUID(ring["call"], version=4)) == ring["call"], "a call's id is a random UUID")
         self.keys = CallKeys(ring["call"], self.devices)
+        self.keys.admissions.ring(ring)
         self.keys.participant = self.ask("accept", self.keys.credentials)["participant"]
         say("answered", ring["from"])
 
@@ -147,6 +149,8 @@ class Client:
             missed = self.ask("keys/list", {"since": newest.number})
             self.keys.announce(missed, [link for link in missed["links"] if link["epoch"] < missed["epoch"]])
         epoch = self.keys.announce(event)
+        if epoch:
+            self.judge(epoch)
         if epoch and event["leader"] == self.keys.participant and "deliver" in event:
             if epoch.mode == "fresh" and not epoch.secret:
                 epoch.secret = os.urandom(32)
@@ -154,6 +158,18 @@ class Client:
                 self.hand_out(event["deliver"])
             else:
                 self.ask("keys/request", {"epoch": epoch.number})
+
+    def judge(self, epoch):
+        """Says who is listed and was let in by nobody (5.13)."""
+        unknown = self.keys.admissions.unknown_users(epoch.entries)
+        for device in self.connection.request("/app/devices/list", {"users": unknown})["devices"] if unknown else []:
+            self.devices.learn(device)
+        had_root = self.keys.admissions.root
+        self.keys.admissions.judge()
+        if self.keys.admissions.root != had_root:
+            say("invited", f"to the call of {self.keys.admissions.root}")
+        for entry in self.keys.uninvited(epoch):
+            say("warning", f"nobody let {entry['user']} in: nothing is sent")
 
     def hand_out(self, receivers):
         sealed = [self.keys.seal_for(receiver) for receiver in receivers]
@@ -176,7 +192,7 @@ class Client:
 
     def send_waiting(self):
         """Messages wait until somebody else has the key."""
-        while self.waiting and self.keys and self.keys.used and len(self.keys.used.entries) > 1:
+        while self.waiting and self.keys and self.keys.used and len(self.keys.used.entries) > 1 and not self.keys.uninvited(self.keys.used):
             self.ask("message", {"body": b64(self.keys.seal_message(self.waiting.pop(0)))})
 
     def run(self, lines):

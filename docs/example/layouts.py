@@ -6,7 +6,7 @@ import hmac
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature, encode_dss_signature
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
@@ -293,6 +293,23 @@ def message_info(call, list_hash, sender, recipient):
 
 def vouch_bytes(label, user, signer, subject, at):
     return label + lp(user) + signer + subject + u64(at)
+
+
+def admission_bytes(call, signer, user):
+    return b"conclave-admission-v1" + lp(call) + signer + lp(user)
+
+
+def call_link_bytes(call, signer, link):
+    return b"conclave-call-link-v1" + lp(call) + signer + link
+
+
+def link_join_bytes(call, link, fingerprint, user):
+    return b"conclave-link-join-v1" + lp(call) + link + fingerprint + lp(user)
+
+
+def link_key(call, secret):
+    """The Ed25519 private key of a call's link."""
+    return ed25519.Ed25519PrivateKey.from_private_bytes(hkdf512(secret, call, b"conclave-link-secret-v1", 32))
 
 
 def pair_commit_bytes(session, fingerprint, nonce):

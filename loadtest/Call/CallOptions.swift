@@ -137,7 +137,7 @@ struct CallOptions: ParsableArguments {
     switch server.target {
     case .conclave:
       guard ServerAddress(server.url) != nil else {
-        throw ValidationError("--url must be stomp://HOST:PORT or stomps://HOST:PORT")
+        throw ValidationError("--url must be stomp://HOST:PORT, stomps://HOST:PORT, or wss://HOST/stomp")
       }
     case .janus:
       guard server.url.hasPrefix("http://") || server.url.hasPrefix("https://") else {
@@ -187,8 +187,11 @@ struct CallOptions: ParsableArguments {
     let plan = try plan(server, scenario, preset)
     guard case .conclave(let address) = plan.target else { return try await CallRun(plan, tokens: nil).perform() }
     let source = try server.accounts(plan.total)
-    let probe = ServerProbe(host: address.host, port: address.port, usesTLS: address.usesTLS)
-    try await probe.check(source.accounts[0].connectFrame(host: address.host), within: plan.joinTimeout)
+    // The probe speaks STOMP alone; behind a proxy the first join says what is wrong.
+    if address.webSocketPath == nil {
+      let probe = ServerProbe(host: address.host, port: address.port, usesTLS: address.usesTLS)
+      try await probe.check(source.accounts[0].connectFrame(host: address.host), within: plan.joinTimeout)
+    }
     return try await CallRun(plan, tokens: source).perform()
   }
 

@@ -47,7 +47,7 @@ extension CallRun {
       calls.add(call, number)
       let unrung = Array(others.dropFirst(rung.count))
       if !unrung.isEmpty || count < plan.participants {
-        calls.add(link: try await call.makeLink().link, number)
+        calls.add(link: try await call.makeLink(), number)
         await join(unrung, number, pace)
       }
     } catch {

@@ -193,13 +193,13 @@ struct CallRun: Sendable {
 
 /// The calls of a test that were started, by their numbers.
 final class StartedCalls: Sendable {
-  private let started = Mutex<[Int: (call: JoinedCall, link: String?)]>([:])
+  private let started = Mutex<[Int: (call: JoinedCall, link: JoinedCall.Invitation?)]>([:])
   private let opened = Mutex<JanusRooms?>(nil)
 
   func add(_ call: JoinedCall, _ number: Int) { started.withLock { $0[number] = (call, nil) } }
-  func add(link: String, _ number: Int) { started.withLock { $0[number]?.link = link } }
+  func add(link: JoinedCall.Invitation, _ number: Int) { started.withLock { $0[number]?.link = link } }
   func call(_ number: Int) -> JoinedCall? { started.withLock { $0[number]?.call } }
-  func link(_ number: Int) -> String? { started.withLock { $0[number]?.link } }
+  func link(_ number: Int) -> JoinedCall.Invitation? { started.withLock { $0[number]?.link } }
   /// The calls are rooms of Janus instead.
   func open(_ rooms: JanusRooms) { opened.withLock { $0 = rooms } }
   var rooms: JanusRooms? { opened.withLock { $0 } }

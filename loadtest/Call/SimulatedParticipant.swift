@@ -133,8 +133,10 @@ final class SimulatedParticipant: Sendable {
 
   func start(ringing callees: [String], on loop: MediaLoop, certificate: DTLSCertificate) async throws -> JoinedCall {
     begin()
+    var policy = CallPolicy()
+    policy.rotateMinutes = plan.rotateMinutes
     let call = try await signedIn.start(
-      callees: callees, media: plan.videoKbps == nil ? .audio : .video, rotateMinutes: plan.rotateMinutes)
+      callees: callees, media: plan.videoKbps == nil ? .audio : .video, policy: policy)
     try await bringMedia(to: call, on: loop, certificate)
     return call
   }
@@ -148,10 +150,16 @@ final class SimulatedParticipant: Sendable {
   }
 
   func join(
-    _ call: String, link: String?, on loop: MediaLoop, certificate: DTLSCertificate
+    _ call: String, link: JoinedCall.Invitation?, on loop: MediaLoop, certificate: DTLSCertificate
   ) async throws {
     begin()
-    try await bringMedia(to: try await signedIn.join(call, link: link), on: loop, certificate)
+    let joined =
+      if let link {
+        try await signedIn.join(call, link: link.link, secret: link.secret)
+      } else {
+        try await signedIn.join(call)
+      }
+    try await bringMedia(to: joined, on: loop, certificate)
   }
 
   func rejoin(_ call: String, on loop: MediaLoop, certificate: DTLSCertificate) async throws {

@@ -1,5 +1,6 @@
 import Contract
 import MediaModel
+import Octets
 
 /// Links: invitations for anyone who holds them (protocol section 4).
 extension Call {
@@ -13,27 +14,66 @@ extension Call {
     }
   }
 
-  /// Makes a link that is valid for `seconds`. `key` is for the call's first, and for the first after a `revoke`.
+  /// The keys of the participant on the device, with which it lets people in.
+  func keys(ofInviting device: Device) throws(RequestError) -> DeviceEntry {
+    try checkMayInvite(device.user)
+    guard member(device.user)?.participant(on: device) != nil else {
+      throw RequestError(.callAnsweredElsewhere, "another device of this user is in the call: it lets people in")
+    }
+    guard let keyedDevice = epochs.keyedDevices[device] else {
+      throw RequestError(.keysNotAllowed, "a device without registered keys, a joinId and a joinKey lets nobody in")
+    }
+    return keyedDevice.keys
+  }
+
+  /// Makes a link. `key` is for the call's first, and for the first after a `revoke`.
   mutating func makeLink(
-    _ seconds: Int?, by user: UserID, key: () -> [UInt8], hashing: Hashing, now: Timestamp, out: inout Outputs
+    _ request: MakeLink, by device: Device, key: () -> [UInt8], hashing: Hashing, now: Timestamp, out: inout Outputs
   ) throws(RequestError) -> CallLink {
-    try checkMayInvite(user)
-    let seconds = seconds ?? CallLinks.defaultLifetime
+    let keys = try keys(ofInviting: device)
+    let seconds = request.expiresIn ?? CallLinks.defaultLifetime
     guard CallLinks.lifetimes.contains(seconds) else {
       throw RequestError(.requestInvalid, "a link is valid for 60 to 86,400 seconds", field: "expiresIn")
     }
+    let word = try linkWord(request.admission, by: keys, hashing: hashing)
+    let until = now + .seconds(seconds)
+    try epochs.admissions.makeLink(word, until: until, by: Signer(keys), now: now)
     var links = self.links ?? CallLinks(key: key(), now: now)
-    let link = links.make(for: id, until: now + .seconds(seconds), hashing: hashing)
+    let link = links.make(for: id, until: until, hashing: hashing)
     self.links = links
     settle(now: now, out: &out)
     return link
+  }
+
+  /// The word of a `link` request, with its signature checked.
+  private func linkWord(
+    _ word: Admission?, by keys: DeviceEntry, hashing: Hashing
+  ) throws(RequestError) -> Admission {
+    guard let word, word.user == nil else {
+      throw RequestError(.requestInvalid, "a link is made by a word with the link's key", field: "admission")
+    }
+    guard let link = word.link, link.bytes.count == 32 else {
+      throw RequestError(.requestInvalid, "a link's key is an Ed25519 public key of 32 bytes", field: "admission.link")
+    }
+    let signature = try SignatureCheck(keys, hashing)
+    try signature.checkSigner(word, field: "admission")
+    let message = Transcript.callLink(call: id.text, fingerprint: word.fingerprint.bytes, link: link.bytes)
+    try signature.check(word, of: message, field: "admission")
+    return word
   }
 
   /// Makes all links void.
   mutating func revokeLinks(by user: UserID, now: Timestamp, out: inout Outputs) throws(RequestError) {
     try checkMayInvite(user)
     links = nil
+    epochs.admissions.revokeLinks()
     settle(now: now, out: &out)
+  }
+
+  /// Whether a guest comes with other keys than it came with first: its word does not count for them.
+  func isGuestWithOtherKeys(_ caller: Caller) -> Bool {
+    guard caller.device.user.isGuest, let keys = caller.keys else { return false }
+    return epochs.admissions.word(for: caller.device.user)?.fingerprint != keys.fingerprint
   }
 
   /// Non-members and cancelled members need a link; all others need none.

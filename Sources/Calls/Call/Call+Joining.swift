@@ -114,6 +114,7 @@ extension Call {
     let user = joiner.device.user
     setPhase(.joined(participant), of: user, name: joiner.name, out: &out)
     if joiner.hasLink { letInByLink(user) }
+    if let word = joiner.word { epochs.admissions.admit(word, by: nil) }
     remember(participant)
     out.add(.peerAdded(joiner.peer, user))
     if let limit = rules.connectTime { out.set(.connect(joiner.device), at: now + limit) }

@@ -38,7 +38,7 @@ extension Call {
     if request.joinKey != nil { journal.touched.insert(device.user) }
   }
 
-  func confirmations(_ request: ListConfirmations, for device: Device) throws(RequestError) -> Confirmations {
+  func confirmations(_ request: ListConfirmations, for device: Device) throws(RequestError) -> ConfirmationTags {
     _ = try participant(of: device)
     return try epochs.tags(request, for: device)
   }

@@ -26,8 +26,8 @@ extension Call {
   }
 
   /// A service (protocol section 11) and the operator may end any call.
-  mutating func endByService(now: Timestamp, out: inout Outputs) {
-    end(.endedByInitiator, by: nil, now: now, out: &out)
+  mutating func endFromOutside(_ reason: EndReason, now: Timestamp, out: inout Outputs) {
+    end(reason, by: nil, now: now, out: &out)
   }
 
   /// The user is forgotten: its part in the call is over.
@@ -67,6 +67,7 @@ extension Call {
       return arriving.device == device
         ? stopTransfer(of: user, now: now, out: &out) : finishTransfer(of: user, now: now, out: &out)
     }
+    noteThere(participant, now: now)
     let tracks = remove(participant, out: &out)
     setPhase(.left, of: user, out: &out)
     tellGone(tracks, out: &out)
@@ -81,6 +82,7 @@ extension Call {
     guard var participant = try? participant(of: device), participant.goneSince != nil else { return }
     let user = device.user
     guard member(user)?.arriving == nil else { return go(device, .failed, now: now, out: &out) }
+    noteThere(participant, now: now)
     let tracks = remove(participant, out: &out)
     _ = participant.tracks.endAll()
     setPhase(.disconnected(participant), of: user, out: &out)
@@ -155,11 +157,31 @@ extension Call {
     return any({ if case .missed = $0 { true } else { false } }) ? .noAnswer : .cancelled
   }
 
+  /// A participant is about to go: `seconds` counts to when the last one was there.
+  private mutating func noteThere(_ participant: Participant, now: Timestamp) {
+    lastThere = max(lastThere ?? startedAt, lastHeard(participant, now: now))
+  }
+
+  /// When signaling or media of the participant was last up. A participant that was up when the server stopped, and has not come back, was up until then.
+  private func lastHeard(_ participant: Participant, now: Timestamp) -> Timestamp {
+    guard let since = participant.goneSince else { return now }
+    return outage.map { $0.contains(since) ? $0.lowerBound : since } ?? since
+  }
+
+  /// How long there was somebody in the call, from the first join of another on.
+  private func talkSeconds(now: Timestamp) -> Int {
+    guard case .active(let since) = phase else { return 0 }
+    let heard = members.flatMap(\.participants).map { lastHeard($0, now: now) }
+    let last = (heard + [lastThere].compactMap { $0 }).max() ?? now
+    // The clock may have been set back, and a damaged file may have any time.
+    guard last > since else { return 0 }
+    return Int((last.milliseconds - since.milliseconds) / 1_000)
+  }
+
   mutating func end(_ reason: EndReason, by user: UserID?, now: Timestamp, out: inout Outputs) {
-    var seconds = 0
+    let seconds = talkSeconds(now: now)
     wasActive = isActive
     out.add(.changesDue(listeners))
-    if case .active(let since) = phase { seconds = Int((now.milliseconds - since.milliseconds) / 1_000) }
     phase = .ended
     for member in members {
       switch member.phase {

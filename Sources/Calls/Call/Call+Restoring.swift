@@ -125,6 +125,7 @@ extension Stored.CallRecord {
     var bounded = self
     bounded.progress.activeSince = progress.activeSince.map { min($0, now) }
     bounded.progress.aloneSince = progress.aloneSince.map { min($0, now) }
+    bounded.progress.lastThere = progress.lastThere.map { min($0, now) }
     bounded.progress.rotateAt = progress.rotateAt.map { min($0, now + rules.rotationTime) }
     for place in members.indices { bounded.members[place].bound(by: now, rules) }
     return bounded

@@ -4,10 +4,13 @@ import MediaModel
 /// Rings: from `start` or `invite` to exactly one of accepted, declined, missed, cancelled.
 extension Call {
   /// Rings those of `callees` that can be rung (rules 6 and 17).
-  /// - Parameter isStart: the members are in the reply and in the rings, so that nobody needs to be told of each.
-  /// - Throws: `call.full` over 100 ringing, or too many members; then nobody is rung.
+  /// - Parameters:
+  ///   - words: nil for a service, which lets people in without.
+  ///   - isStart: the members are in the reply and in the rings, so that nobody needs to be told of each.
+  /// - Throws: `call.full` over 100 ringing, or too many members, `request.invalid` for a bad word; then nobody is rung.
   mutating func ring(
-    _ callees: [Callee], by user: UserID, metadata: Base64Bytes?, isStart: Bool, now: Timestamp, out: inout Outputs
+    _ callees: [Callee], by user: UserID, words: OfferedWords?, metadata: Base64Bytes?, isStart: Bool, now: Timestamp,
+    out: inout Outputs
   ) throws(RequestError) -> [UserID: RingResult] {
     var results: [UserID: RingResult] = [:]
     var rung: [Callee] = []
@@ -17,9 +20,17 @@ extension Call {
       if result == .ringing || (result == .offline && callee.isReachable) { rung.append(callee) }
     }
     let newcomers = rung.count { member($0.user) == nil }
-    guard ringingCount + rung.count <= limits.ringing, members.count + newcomers <= limits.members else {
+    let missing = callees.filter { isSilenced($0, results[$0.user]) }
+    guard ringingCount + rung.count <= limits.ringing,
+      members.count + newcomers + silenced.count + missing.count <= limits.members
+    else {
       throw RequestError(.callFull, "at most \(limits.ringing) people ring at once in a call")
     }
+    var admitted: [Admission] = []
+    for callee in rung { if let word = try words?.word(for: callee.user) { admitted.append(word) } }
+    for word in admitted { epochs.admissions.admit(word, by: words?.signer) }
+    for callee in missing { silenced[callee.user] = .some(callee.name) }
+    if !missing.isEmpty { hasSilenced = true }
     let expiresAt = now + rules.ringTime
     for callee in rung {
       let ringing = Member.Ringing(
@@ -31,6 +42,11 @@ extension Call {
     out.add(.ring(rung.map(\.user)))
     if !isStart { for callee in rung { announce(callee.user, .invited, out: &out) } }
     return results
+  }
+
+  /// Whether a callee who is not rung hears of the call by its history alone. A member's part in it is known already.
+  private func isSilenced(_ callee: Callee, _ result: RingResult?) -> Bool {
+    (result == .unavailable || result == .busy) && member(callee.user) == nil && silenced[callee.user] == nil
   }
 
   private func result(for callee: Callee) -> RingResult {
@@ -47,10 +63,11 @@ extension Call {
 
   /// `invite`, by a joined member (rule 5).
   mutating func invite(
-    _ callees: [Callee], by user: UserID, metadata: Base64Bytes?, now: Timestamp, out: inout Outputs
+    _ callees: [Callee], by user: UserID, words: OfferedWords, metadata: Base64Bytes?, now: Timestamp,
+    out: inout Outputs
   ) throws(RequestError) -> [UserID: RingResult] {
-    try checkMayInvite(user)
-    let results = try ring(callees, by: user, metadata: metadata, isStart: false, now: now, out: &out)
+    let results = try ring(
+      callees, by: user, words: words, metadata: metadata, isStart: false, now: now, out: &out)
     settle(now: now, out: &out)
     return results
   }

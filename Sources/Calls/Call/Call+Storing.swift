@@ -21,6 +21,12 @@ extension Call {
     for (number, tag) in epochs.confirmations.takeUnstored(epochs.newest.list) {
       changes.append(.confirmation(id, number, tag))
     }
+    for (user, name) in silenced.sorted(by: { $0.key < $1.key }) where journal.parts[user] == nil {
+      let part = HistoryFact.part(id, user, name: name, user == initiator ? .outgoing : .incoming, .missed)
+      changes.append(.history(part))
+      journal.parts[user] = part
+    }
+    epochs.admissions.takeUnstored(of: id, into: &changes)
     if !journal.touched.isEmpty {
       for user in journal.touched.sorted() { takeChanges(of: user, now: now, into: &changes) }
       journal.touched = []
@@ -87,6 +93,7 @@ extension Call {
     copy.journal.touched = Set(members.map(\.user))
     copy.journal.staying = journal.staying
     copy.epochs.confirmations.countAsUnstored()
+    copy.epochs.admissions.countAsUnstored()
     copy.takeChanges(now: now, into: &changes)
     return changes
   }
@@ -102,10 +109,9 @@ extension Call {
   }
 
   private var storedProgress: StoredProgress {
-    var activeSince: Timestamp?
-    if case .active(let since) = phase { activeSince = since }
-    return StoredProgress(
-      activeSince: activeSince, lastNumber: lastNumber, soleCallee: soleCallee, aloneSince: aloneSince,
+    StoredProgress(
+      activeSince: activeSince, lastNumber: lastNumber, soleCallee: soleCallee, hasSilenced: hasSilenced ? true : nil,
+      aloneSince: aloneSince, lastThere: lastThere, failures: failures,
       links: links?.stored, rotateAt: epochs.rotateAt, epoch: epochs.current, isSettled: epochs.isSettled,
       distributor: epochs.distributor,
       revisionLimit: (revision + Self.revisionStep - 1) / Self.revisionStep * Self.revisionStep)
@@ -152,6 +158,7 @@ extension Call {
 
   /// Deletes everything about a user who is neither present nor ringing.
   mutating func forget(_ user: UserID) {
+    silenced[user] = nil
     removeMember(user)
     journal.members[user] = nil
     journal.parts[user] = nil
@@ -186,7 +193,7 @@ extension Call {
     return switch refusal {
     case .declined: .declined
     case .noAnswer: .missed
-    default: .cancelled
+    default: hasSilenced ? .missed : .cancelled
     }
   }
 }

@@ -32,6 +32,10 @@ struct Call {
   let startToken: JoinToken
   /// The only callee of `start`, while no other was invited (rule 9).
   var soleCallee: UserID?
+  /// Users who were not rung, because they are unavailable or busy, and have the call in their history as missed (section 8); each with its name.
+  var silenced: [UserID: String?] = [:]
+  /// There were such users, perhaps before a restart.
+  var hasSilenced = false
   var phase = Phase.ringing
   var epochs: Epochs
   var joins = JoinMemory()
@@ -52,6 +56,12 @@ struct Call {
   var speakers: [ParticipantNumber] = []
   /// Since when one member has been alone (rule 9); its timer runs.
   var aloneSince: Timestamp?
+  /// When the last of those who went was there; nil while nobody has.
+  var lastThere: Timestamp?
+  /// The last time for which the server was down: from when it is known to have run to its start.
+  var outage: ClosedRange<Timestamp>?
+  /// As many as the log has counted.
+  var failures = 0
   /// nil while there are none that could be valid.
   var links: CallLinks?
   var waiting = WaitingChanges()
@@ -92,11 +102,14 @@ struct Call {
     metadata = stored.metadata
     startToken = JoinToken(device: stored.starter, joinId: stored.joinId)
     soleCallee = progress.soleCallee
+    hasSilenced = progress.hasSilenced == true
     if let since = progress.activeSince { phase = .active(since: since) }
     self.epochs = epochs
     firstReply = stored.reply
     lastNumber = progress.lastNumber
     aloneSince = progress.aloneSince
+    lastThere = progress.lastThere
+    failures = progress.failures ?? 0
     links = progress.links.map(CallLinks.init)
     revision = progress.revisionLimit
     self.numbers = numbers
@@ -267,16 +280,20 @@ struct Call {
   var stateWithoutMembers: CallState {
     CallState(
       id: id, rev: revision, state: state(of: phase), media: media, initiator: initiator, startedAt: startedAt,
-      epoch: max(1, epochs.current),
-      policy: rules.shown, members: [], metadata: metadata)
+      answeredAt: activeSince, epoch: max(1, epochs.current), policy: rules.shown, members: [], metadata: metadata)
   }
+
+  /// When another than the initiator joined first; nil before, and when the call is over.
+  var activeSince: Timestamp? { if case .active(let since) = phase { since } else { nil } }
 
   /// `call.ring` for a ringing member, without an envelope.
   func ring(of user: UserID, members: @autoclosure () -> [MemberState]) -> Ring? {
     guard case .ringing(let ringing)? = member(user)?.phase else { return nil }
+    let admissions = epochs.admissions
+    let words = admissions.shown(admissions.needed(by: [user]))
     return Ring(
       from: ringing.by, media: media, members: members(), waiting: ringing.waiting, expiresAt: ringing.expiresAt,
-      metadata: ringing.metadata, envelope: nil, list: nil)
+      metadata: ringing.metadata, envelope: nil, list: nil, admissions: words.admissions, signers: words.signers)
   }
 
   /// `call.ring` for one device.
@@ -293,6 +310,8 @@ struct Call {
     guard var ring = ring(of: user, members: members) else { return nil }
     ring.waiting = false
     ring.metadata = metadata
+    ring.admissions = nil
+    ring.signers = nil
     return ring
   }
 

@@ -3,15 +3,15 @@ import MediaModel
 
 /// Links, and joining by one.
 extension CallControl {
-  mutating func link(_ id: CallID, _ request: MakeLink, _ user: UserID) throws(RequestError) -> Transition {
+  mutating func link(_ id: CallID, _ request: MakeLink, _ device: Device) throws(RequestError) -> Transition {
     let (random, hashing) = (random, hashing)
-    return try run(id, by: user) { call, now, out throws(RequestError) in
+    return try run(id, by: device.user) { call, now, out throws(RequestError) in
       guard request.revoke != true else {
-        try call.revokeLinks(by: user, now: now, out: &out)
+        try call.revokeLinks(by: device.user, now: now, out: &out)
         return .done
       }
       let key = { (0..<4).flatMap { _ in bytes(of: random()) } }
-      return .reply(try call.makeLink(request.expiresIn, by: user, key: key, hashing: hashing, now: now, out: &out))
+      return .reply(try call.makeLink(request, by: device, key: key, hashing: hashing, now: now, out: &out))
     }
   }
 
@@ -31,6 +31,43 @@ extension CallControl {
       throw RequestError(.callLinkInvalid, "the link is over, was revoked, or is for another call", field: "link")
     }
     return true
+  }
+
+  /// Checks the word of a `join` or `rejoin`, as far as that needs no call: it is the sender's own, and comes with a link.
+  func checkWord(of request: Join, _ kind: JoinMemory.Kind, _ caller: Caller) throws(RequestError) {
+    guard let word = request.admission else {
+      guard kind != .join || request.link == nil else {
+        throw RequestError(.requestInvalid, "a link comes with the word for the user", field: "admission")
+      }
+      return
+    }
+    guard kind != .join || request.link != nil else {
+      throw RequestError(.requestInvalid, "the word for a user comes with a link", field: "link")
+    }
+    guard word.user == caller.device.user else {
+      throw RequestError(.requestInvalid, "the word is not for the sender", field: "admission.user")
+    }
+    guard word.fingerprint == caller.keys?.fingerprint else {
+      throw RequestError(
+        .requestInvalid, "this is not the sending device's fingerprint", field: "admission.fingerprint")
+    }
+  }
+
+  /// The word by which a device comes. Where none is needed, a bad one counts as none.
+  /// - Parameter isNeeded: a link alone lets the user in.
+  /// - Throws: `call.link-invalid`.
+  func linkWord(
+    _ word: Admission?, _ kind: JoinMemory.Kind, _ caller: Caller, to id: CallID, isNeeded: Bool
+  ) throws(RequestError) -> Admission? {
+    guard kind == .join || kind == .rejoin, let call = calls[id] else { return nil }
+    let isGood = word?.link.map { call.epochs.admissions.isOpen($0, now: now) } ?? false
+    if let word, isGood, hashing.isByLink(word, in: id) {
+      return Admission(user: word.user, link: word.link, fingerprint: word.fingerprint, signature: word.signature)
+    }
+    guard !isNeeded, !call.isGuestWithOtherKeys(caller) else {
+      throw RequestError(.callLinkInvalid, "the link's key is not the call's, or was revoked", field: "admission")
+    }
+    return nil
   }
 
   /// Whether somebody without an account may have this link's call as a guest.

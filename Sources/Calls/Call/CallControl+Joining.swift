@@ -14,6 +14,7 @@ extension CallControl {
     let rules = try checkStart(request)
     try checkRoom(for: message.caller)
     let replaced = try callsToReplace(message)
+    let words = try words(of: request, message.caller)
     let callees = message.callees.map { callee in
       var callee = callee
       callee.busyIn.subtract(replaced)
@@ -29,7 +30,7 @@ extension CallControl {
       call: id, initiator: joiner.keyedDevice(number: 1),
       // Also those who can't be rung: the envelopes' signatures cover the hash of the list that the initiator made.
       ringing: (request.envelopes ?? []).compactMap { message.keys[$0.to].map(ListEntry.init(ringing:)) },
-      envelopes: envelopes,
+      envelopes: envelopes, admissions: try words.root(of: user),
       rotationTime: rules.rotationTime, digest: hashing.digest, now: now, out: &out)
     var call = Call(
       id: id, media: request.media, starter: joiner, rules: rules, limits: callLimits, metadata: request.metadata,
@@ -37,7 +38,8 @@ extension CallControl {
     call.soleCallee = callees.count == 1 ? callees[0].user : nil
     let number = call.seatInitiator(joiner, now: now, out: &out)
     out.set(.expiry, at: now + rules.lifetime)
-    var results = try call.ring(callees, by: user, metadata: nil, isStart: true, now: now, out: &out)
+    var results = try call.ring(
+      callees, by: user, words: words, metadata: nil, isStart: true, now: now, out: &out)
     if request.callees.contains(user) { results[user] = .alreadyJoined }
     let reply = Joined(
       call: call.state, participant: number, ice: configuration.ice(joiner.device), results: results)
@@ -58,9 +60,11 @@ extension CallControl {
     let device = caller.device
     // The state in the reply says what waits.
     tellChanges(to: device.user, of: id)
+    if kind == .join || kind == .rejoin { try checkWord(of: request, kind, caller) }
     let hasLink = kind == .join ? try isLetIn(device.user, by: request.link, to: id) : false
     if !hasLink { try checkMembership(device.user, of: id) }
-    let joiner = try joiner(caller, joinId: request.joinId, joinKey: request.joinKey)
+    var joiner = try joiner(caller, joinId: request.joinId, joinKey: request.joinKey)
+    joiner.word = try linkWord(request.admission, kind, caller, to: id, isNeeded: hasLink)
     let knowsState = kind == .rejoin && request.state == false
     if let call = calls[id], let reply = try call.joins.reply(to: joiner.token, kind, state: { call.state }) {
       return knowsState ? Transition(Rejoined(reply)) : Transition(reply)
@@ -94,10 +98,14 @@ extension CallControl {
   mutating func invite(
     _ id: CallID, _ request: Invite, _ message: BriefedRequest
   ) throws(RequestError) -> Transition {
-    let user = message.caller.device.user
+    let device = message.caller.device
+    let hashing = hashing
     try checkMetadata(request.metadata)
-    return try run(id, by: user) { call, now, out throws(RequestError) in
-      let results = try call.invite(message.callees, by: user, metadata: request.metadata, now: now, out: &out)
+    return try run(id, by: device.user) { call, now, out throws(RequestError) in
+      let words = try OfferedWords(
+        request.admissions, for: Set(request.callees), by: try call.keys(ofInviting: device), in: id, hashing: hashing)
+      let results = try call.invite(
+        message.callees, by: device.user, words: words, metadata: request.metadata, now: now, out: &out)
       return .reply(InviteResults(results: results))
     }
   }
@@ -107,9 +115,7 @@ extension CallControl {
   func checkMayStart(_ caller: Caller) throws(RequestError) {
     try checkServes()
     try checkRole(caller)
-    guard caller.keys != nil else {
-      throw RequestError(.keysNotAllowed, "a device without registered keys starts no call: register its keys first")
-    }
+    guard caller.keys != nil else { throw .startsNoCall }
   }
 
   /// - Throws: `role.not-allowed` for a role that is configured to start nothing.
@@ -159,6 +165,14 @@ extension CallControl {
     return Joiner(
       device: caller.device, name: caller.name, joinId: joinId ?? makeJoinId(), joinKey: joinId == nil ? nil : joinKey,
       keys: caller.keys, peer: makePeer())
+  }
+
+  /// The words of a `start`: for each callee, and for the sender.
+  func words(of request: StartCall, _ caller: Caller) throws(RequestError) -> OfferedWords {
+    guard let keys = caller.keys else { throw .startsNoCall }
+    return try OfferedWords(
+      request.admissions, for: Set(request.callees + [caller.device.user]), by: keys, in: try request.checkedID(),
+      hashing: hashing)
   }
 
   private func checkMetadata(_ metadata: Base64Bytes?) throws(RequestError) {
@@ -248,6 +262,11 @@ extension CallControl {
     }
     return nil
   }
+}
+
+extension RequestError {
+  fileprivate static let startsNoCall = RequestError(
+    .keysNotAllowed, "a device without registered keys starts no call: register its keys first")
 }
 
 extension ListEntry {

@@ -101,7 +101,7 @@ extension CallControl {
     case .call(let id, .hold(let body)): return try hold(id, body, device)
     case .call(let id, .link(let body)):
       try checkRole(caller)
-      return try link(id, body, device.user)
+      return try link(id, body, device)
     case .call(let id, .report(let body)): return Transition(.report(try report(id, body, device), of: id))
     case .inCall(let id, let request):
       return try run(id, by: device.user) { call, now, out throws(RequestError) in
@@ -119,6 +119,7 @@ extension CallControl {
     try checkMayStart(request.caller)
     try checkCount(request.callees)
     _ = try callsToReplace(request)
+    _ = try words(of: body, request.caller)
     return true
   }
 

@@ -15,11 +15,13 @@ extension CallControl {
     let unopened = Self.unopened(stored.mailboxes)
     let keys = Dictionary(stored.devices.map { ($0.device, $0.entry) }) { first, _ in first }
     var changed: Set<CallID> = []
+    let outage = min(stored.ranUntil ?? now, now)...now
     for call in stored.calls.sorted(by: { ($0.call.startedAt, $0.call.id) < ($1.call.startedAt, $1.call.id) }) {
       let numbers = stored.numbers[call.call.id] ?? [:]
       if restore(call, numbers: numbers, unopened: unopened[call.call.id] ?? [:], keys: keys) {
         changed.insert(call.call.id)
       }
+      calls[call.call.id]?.outage = outage
     }
     journal = Journal(calls: changed)
   }

@@ -9,7 +9,7 @@ extension CallControl {
     case .call(let id, .end):
       try checkRuns(id)
       var out = Outputs()
-      calls[id]?.endByService(now: now, out: &out)
+      calls[id]?.endFromOutside(.endedByService, now: now, out: &out)
       return Transition(.done, id, out)
     case .call(let id, .state):
       try checkRuns(id)
@@ -58,7 +58,8 @@ extension CallControl {
       metadata: request.metadata, epochs: epochs, now: now)
     call.soleCallee = callees.count == 2 ? callees[1].user : nil
     out.set(.expiry, at: now + rules.lifetime)
-    let results = try call.ring(callees, by: user, metadata: nil, isStart: true, now: now, out: &out)
+    let results = try call.ring(
+      callees, by: user, words: nil, metadata: nil, isStart: true, now: now, out: &out)
     let reply = Joined(call: call.state, participant: 0, ice: ICE(), results: results)
     call.firstReply = reply
     call.settle(now: now, out: &out)

@@ -6,7 +6,7 @@ import MediaModel
 /// A message becomes a transition of one `Call`, whose `Outputs` are then carried out here: news goes to the people's side, commands to the media plane,
 /// timers to `Timers`.
 struct CallControl {
-  let configuration: CallConfiguration
+  var configuration: CallConfiguration
   let hashing: Hashing
   let random: () -> UInt64
   var calls: [CallID: Call] = [:]
@@ -60,7 +60,9 @@ struct CallControl {
       change(id) { call, _, out in call.pushed(user, out: &out) }
     case .devicesChanged(let user, let id): change(id) { call, _, out in call.devicesChanged(user, out: &out) }
     case .remove(let leaver, let id): remove(leaver, from: id)
-    case .forget(let user): ended.forget(user)
+    case .forget(let user):
+      ended.forget(user)
+      for id in calls.keys where calls[id]?.silenced[user] != nil { calls[id]?.silenced[user] = nil }
     }
   }
 
@@ -79,7 +81,12 @@ struct CallControl {
   /// The operator ends the call.
   mutating func end(_ id: CallID, now time: Timestamp) {
     now = max(now, time)
-    change(id) { call, now, out in call.endByService(now: now, out: &out) }
+    change(id) { call, now, out in call.endFromOutside(.endedByOperator, now: now, out: &out) }
+  }
+
+  mutating func countFailures(_ count: Int, in id: CallID, now time: Timestamp) {
+    now = max(now, time)
+    change(id) { call, _, _ in call.failures += count }
   }
 
   var counts: (calls: Int, participants: Int) {

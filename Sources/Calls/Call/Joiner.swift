@@ -12,6 +12,8 @@ struct Joiner {
   var keys: DeviceEntry?
   /// A link lets it in.
   var hasLink = false
+  /// The word by which it comes by a link.
+  var word: Admission?
   /// For its media, made for this join.
   var peer: PeerID
 

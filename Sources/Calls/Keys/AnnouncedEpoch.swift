@@ -18,6 +18,10 @@ struct AnnouncedEpoch {
   let isOfRing: Bool
   /// The devices in order of their participant numbers.
   let byNumber: [Device]
+  /// The words that the list needs (protocol section 5.13).
+  let words: [Admissions.Subject: Admission]
+  /// The devices whose keys a receiver of the list looks up.
+  let fingerprints: Set<Base64Bytes>
   private let places: [Device: Int]
   private let keys: [Device: [DeviceKey]]
 
@@ -27,9 +31,10 @@ struct AnnouncedEpoch {
   /// - Parameters:
   ///   - previous: the `listHash` of the epoch announced before, switched to or not.
   ///   - entries: with the devices' `keys`, in any order.
+  ///   - admissions: the words by which people came so far.
   init(
     number: UInt32, mode: RotationMode, call: CallID, previous: Base64Bytes, entries: [ListEntry],
-    digest: ([UInt8]) -> [UInt8]
+    admissions: Admissions = Admissions(), digest: ([UInt8]) -> [UInt8]
   ) {
     self.number = number
     self.mode = mode
@@ -43,6 +48,8 @@ struct AnnouncedEpoch {
     }
     byNumber = list.sorted { $0.participant < $1.participant }.map(\.address)
     isOfRing = list.contains { $0.participant == 0 }
+    words = admissions.needed(by: list.lazy.filter { $0.participant > 0 }.map(\.user))
+    fingerprints = Set(list.map(\.fingerprint))
     places = Dictionary(list.indices.map { (sorted[$0].address, $0) }) { first, _ in first }
     roster = Base64Bytes(digest(Self.roster(of: list, digest: digest)))
     listHash =

@@ -58,7 +58,7 @@ extension Epochs {
   /// `keys/confirmations`.
   func tags(
     _ request: ListConfirmations, for device: Device
-  ) throws(RequestError) -> Confirmations {
+  ) throws(RequestError) -> ConfirmationTags {
     guard request.epoch == newest.number else {
       throw RequestError(.keysEpochStale, "only the newest epoch's confirmations are kept")
     }
@@ -68,6 +68,6 @@ extension Epochs {
     guard let tags = confirmations.tags(in: request.bucket, of: newest.list) else {
       throw RequestError(.requestInvalid, "the list has no such bucket of 64 entries", field: "bucket")
     }
-    return Confirmations(tags: tags)
+    return ConfirmationTags(tags: tags)
   }
 }

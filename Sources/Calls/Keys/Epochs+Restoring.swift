@@ -37,9 +37,10 @@ extension Epochs {
       entry.keys = known?.fingerprint == entry.fingerprint ? known?.keys : nil
       return entry
     }
+    admissions = Admissions(restoring: written.words, written.signers)
     newest = AnnouncedEpoch(
       number: stored.number, mode: stored.mode, call: call, previous: stored.previous, entries: entries,
-      digest: digest)
+      admissions: admissions, digest: digest)
     links = written.epochLinks
     confirmations = KeyConfirmations(restoring: written.confirmations, newest.list)
     // The last confirmations may not have been announced.

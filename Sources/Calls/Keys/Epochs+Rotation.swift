@@ -29,8 +29,7 @@ extension Epochs {
     before = old
     newest = AnnouncedEpoch(
       number: old.number + 1, mode: mode, call: call, previous: old.listHash,
-      entries: keyedDevices.values.map(\.entry),
-      digest: digest)
+      entries: keyedDevices.values.map(\.entry), admissions: admissions, digest: digest)
     links.append(newest.link)
     if links.count > Self.maximumLinks { links.removeFirst() }
     confirmations = KeyConfirmations(count: newest.list.count)
@@ -112,18 +111,23 @@ extension Epochs {
     guard let number = keyedDevices[leader]?.number else { return }
     let known = entries.filter { before?.holdsJoin($0.address, $0.joinId) == true }.map(\.address)
     let new = entries.filter { before?.holdsJoin($0.address, $0.joinId) != true }.map(\.address)
-    func rotate(added: [ListEntry]? = nil, removed: [ParticipantNumber]? = nil, list: [ListEntry]? = nil) -> EventBody {
-      .rotate(
+    func rotate(
+      added: [ListEntry]? = nil, removed: [ParticipantNumber]? = nil, list: [ListEntry]? = nil,
+      words: [Admissions.Subject: Admission]
+    ) -> EventBody {
+      let shown = admissions.shown(words, besides: newest.fingerprints)
+      return .rotate(
         Rotate(
           epoch: newest.number, mode: newest.mode, leader: number,
           previous: newest.previous, listHash: newest.listHash, added: added, removed: removed, list: list,
-          deliver: deliver))
+          deliver: deliver, admissions: shown.admissions, signers: shown.signers))
     }
-    if !new.isEmpty { out.event(rotate(list: newest.list), to: .devices(new)) }
+    if !new.isEmpty { out.event(rotate(list: newest.list, words: newest.words), to: .devices(new)) }
     if !known.isEmpty {
       let added = newest.list.filter { before?.entry(of: $0.address) != $0 }
       let removed = before?.list.filter { $0.participant > 0 && newest.entry(of: $0.address) != $0 } ?? []
-      out.event(rotate(added: added, removed: removed.map(\.participant)), to: .devices(known))
+      let words = newest.words.filter { before?.words[$0.key] != $0.value }
+      out.event(rotate(added: added, removed: removed.map(\.participant), words: words), to: .devices(known))
     }
   }
 

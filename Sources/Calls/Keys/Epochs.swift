@@ -88,22 +88,26 @@ struct Epochs {
   var isTelling = false
   /// When `rotateMinutes` are over.
   var rotateAt: Timestamp?
+  /// The words by which people came.
+  var admissions: Admissions
   /// Epoch 1's, for those that are still ringing.
   var ringEnvelopes: [Device: Envelope] = [:]
 
   /// - Parameters:
   ///   - initiator: nil when its device has no keys.
   ///   - ringing: devices that get an envelope with the ring, as list entries with keys.
+  ///   - admissions: the word of the initiator.
   init(
-    call: CallID, initiator: KeyedDevice?, ringing: [ListEntry], envelopes: [Envelope], rotationTime: Duration,
-    digest: @escaping ([UInt8]) -> [UInt8], now: Timestamp, out: inout Outputs
+    call: CallID, initiator: KeyedDevice?, ringing: [ListEntry], envelopes: [Envelope], admissions: Admissions,
+    rotationTime: Duration, digest: @escaping ([UInt8]) -> [UInt8], now: Timestamp, out: inout Outputs
   ) {
     self.call = call
     self.digest = digest
     self.rotationTime = rotationTime
+    self.admissions = admissions
     newest = AnnouncedEpoch(
       number: 1, mode: .fresh, call: call, previous: AnnouncedEpoch.noHash,
-      entries: (initiator.map { [$0.entry] } ?? []) + ringing, digest: digest)
+      entries: (initiator.map { [$0.entry] } ?? []) + ringing, admissions: admissions, digest: digest)
     links = [newest.link]
     confirmations = KeyConfirmations(count: newest.list.count)
     for envelope in envelopes { ringEnvelopes[envelope.to] = envelope }
@@ -120,6 +124,7 @@ struct Epochs {
     self.digest = digest
     self.rotationTime = rotationTime
     current = 0
+    admissions = Admissions()
     newest = AnnouncedEpoch(
       number: 0, mode: .fresh, call: call, previous: AnnouncedEpoch.noHash, entries: [], digest: digest)
     links = []
@@ -131,9 +136,11 @@ struct Epochs {
     guard newest.number > 0 else {
       throw RequestError(.keysNotAllowed, "no device with keys has joined this call yet, so there is no list")
     }
+    let shown = admissions.shown(newest.words, besides: newest.fingerprints)
     return KeyList(
       epoch: newest.number, mode: newest.mode, previous: newest.previous, listHash: newest.listHash, list: newest.list,
-      links: since.map { since in links.filter { $0.epoch > since } } ?? [], confirmed: confirmations.buckets)
+      links: since.map { since in links.filter { $0.epoch > since } } ?? [], confirmed: confirmations.buckets,
+      admissions: shown.admissions, signers: shown.signers)
   }
 
   // MARK: what happens to devices

@@ -85,11 +85,11 @@ struct KeyConfirmations {
   }
 
   /// The single tags of a bucket; nil when the list has no such bucket.
-  func tags(in bucket: Int, of list: [ListEntry]) -> [Confirmations.Tag]? {
+  func tags(in bucket: Int, of list: [ListEntry]) -> [ConfirmationTags.Tag]? {
     guard sums.indices.contains(bucket) else { return nil }
     let first = bucket * Self.bucketSize
     return (first..<min(first + Self.bucketSize, tags.count)).compactMap { place in
-      tags[place].map { Confirmations.Tag(participant: list[place].participant, tag: $0.bytes) }
+      tags[place].map { ConfirmationTags.Tag(participant: list[place].participant, tag: $0.bytes) }
     }
   }
 

@@ -37,10 +37,11 @@ extension EventBody {
     case .state(let state): 1_024 + (state.metadata?.cost ?? 0) + state.members.cost
     case .ring(let ring):
       512 + ring.members.cost + (ring.list?.cost ?? 0) + (ring.envelope?.cost ?? 0) + (ring.metadata?.cost ?? 0)
+        + (ring.admissions?.cost ?? 0) + (ring.signers?.cost ?? 0)
     case .envelope(let envelope): 256 + envelope.cost
     case .rotate(let rotate):
       512 + (rotate.list?.cost ?? 0) + (rotate.added?.cost ?? 0) + (rotate.deliver?.cost ?? 0)
-        + 16 * (rotate.removed?.count ?? 0)
+        + 16 * (rotate.removed?.count ?? 0) + (rotate.admissions?.cost ?? 0) + (rotate.signers?.cost ?? 0)
     case .wanted(let wanted): 256 + 64 * wanted.layers.count
     case .slots(let slots): 256 + 64 * slots.receive.count
     case .confirmed(let confirmed): 256 + 128 * confirmed.buckets.count
@@ -93,4 +94,21 @@ extension ListEntry {
 
 extension [ListEntry] {
   fileprivate var cost: Int { reduce(0) { $0 + $1.cost } }
+}
+
+extension [Admission] {
+  fileprivate var cost: Int {
+    reduce(0) {
+      $0 + 96 + ($1.user?.text.utf8.count ?? 0) + ($1.link?.cost ?? 0) + $1.fingerprint.cost + $1.signature.cost
+    }
+  }
+}
+
+extension [Signer] {
+  fileprivate var cost: Int {
+    reduce(0) { cost, signer in
+      cost + 96 + signer.user.text.utf8.count + signer.device.text.utf8.count + signer.fingerprint.cost
+        + signer.keys.reduce(0) { $0 + 96 + $1.publicKey.cost }
+    }
+  }
 }

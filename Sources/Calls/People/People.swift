@@ -6,7 +6,7 @@ import MediaModel
 /// It takes what clients send, passes on what concerns calls, and delivers what calls tell. Its state is keyed by user. Watches of roles, topics and the
 /// services' connections span all users.
 struct People {
-  let configuration: CallConfiguration
+  var configuration: CallConfiguration
   let digest: ([UInt8]) -> [UInt8]
   var directory: Directory
   var services = Services()
@@ -51,7 +51,7 @@ struct People {
     case .pushGone(let user, let endpoint): dropPush(endpoint, of: user)
     case .forget(let user): dismiss(.user(user))
     case .disconnectUser(let user): disconnect(user)
-    case .media, .drain, .end, .timeout: break
+    case .media, .drain, .end, .failures, .timeout: break
     }
   }
 

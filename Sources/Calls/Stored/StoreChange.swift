@@ -13,6 +13,13 @@ package enum StoreChange: Hashable, Sendable {
   case link(CallID, EpochLink)
   /// A participant confirmed the newest epoch with this tag.
   case confirmation(CallID, ParticipantNumber, Base64Bytes)
+  /// Takes the place of an earlier word for the same user or link.
+  case word(CallID, StoredWord)
+  case wordGone(CallID, StoredWord.Subject)
+  /// A device that signed a word.
+  case signer(CallID, Signer)
+  /// Names its fingerprint.
+  case signerGone(CallID, Base64Bytes)
   case member(CallID, StoredMember)
   /// A forgotten user is no member any more.
   case memberGone(CallID, UserID)
@@ -36,6 +43,8 @@ package enum StoreChange: Hashable, Sendable {
   case report(StoredReport)
   /// All that is stored of the user goes.
   case forgotten(UserID)
+  /// The server runs at this time.
+  case running(Timestamp)
 }
 
 /// A fact that history is made of (protocol section 8).

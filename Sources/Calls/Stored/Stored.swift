@@ -13,10 +13,14 @@ package struct Stored: Hashable, Sendable {
     package var epochLinks: [EpochLink]
     /// The tags for the newest epoch.
     package var confirmations: [ParticipantNumber: Base64Bytes]
+    /// The words by which people came, and the devices that signed them.
+    package var words: [StoredWord]
+    package var signers: [Signer]
 
     package init(
       call: StoredCall, progress: StoredProgress, epoch: StoredEpoch, members: [StoredMember],
-      ringEnvelopes: [Envelope], epochLinks: [EpochLink], confirmations: [ParticipantNumber: Base64Bytes]
+      ringEnvelopes: [Envelope], epochLinks: [EpochLink], confirmations: [ParticipantNumber: Base64Bytes],
+      words: [StoredWord], signers: [Signer]
     ) {
       self.call = call
       self.progress = progress
@@ -25,11 +29,15 @@ package struct Stored: Hashable, Sendable {
       self.ringEnvelopes = ringEnvelopes
       self.epochLinks = epochLinks
       self.confirmations = confirmations
+      self.words = words
+      self.signers = signers
     }
   }
 
   /// How often the server had started before.
   package var boots: UInt32
+  /// When the server is known to have run last; nil where that was not written down yet.
+  package var ranUntil: Timestamp?
   package var calls: [CallRecord] = []
   package var devices: [StoredDevice] = []
   package var mailboxes: [Device: StoredMailbox] = [:]

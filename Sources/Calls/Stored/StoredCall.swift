@@ -22,7 +22,13 @@ package struct StoredProgress: Hashable, Sendable, Codable {
   package var activeSince: Timestamp?
   package var lastNumber: ParticipantNumber
   package var soleCallee: UserID?
+  /// Somebody was not rung and has the call as missed; nil: nobody.
+  package var hasSilenced: Bool?
   package var aloneSince: Timestamp?
+  /// When the last of those who went was there.
+  package var lastThere: Timestamp?
+  /// As many as the log has counted.
+  package var failures: Int?
   package var links: StoredLinks?
   package var rotateAt: Timestamp?
   /// The epoch last switched to.

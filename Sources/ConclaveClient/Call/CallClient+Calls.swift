@@ -8,39 +8,35 @@ extension CallClient {
   private static let ringAttempts = 3
 
   /// Starts a call and rings `callees`, with a key for each of their devices that is trusted. Throws the server's refusal when it takes no keys for the devices
-  /// that it lists itself: nobody is rung then. When one of them calls the same people at the same moment, or this user talks to them on another device, this
-  /// comes into that call, and answers its ring.
-  /// - Parameter rotateMinutes: the time between epochs while the members stay the same, 1 to 1,440; nil for 10.
+  /// that it lists itself: nobody is rung then. `JoinedCall.ringResults` says what became of each ring. When one of them calls the same people at the same
+  /// moment, or this user talks to them on another device, this comes into that call, and answers its ring.
   public func start(
-    callees: [String], media: CallSnapshot.Media, rotateMinutes: Int? = nil, metadata: [UInt8]? = nil
+    callees: [String], media: CallSnapshot.Media, policy: CallPolicy = CallPolicy(), metadata: [UInt8]? = nil
   ) async throws(SignalingError) -> JoinedCall {
     let callees = try Self.identifiers(callees)
     return try await meeting(callees) { () throws(SignalingError) in
-      try await self.startAnew(callees, media, rotateMinutes: rotateMinutes, metadata)
+      try await self.startAnew(callees, media, policy, metadata)
     }
   }
 
   private func startAnew(
-    _ callees: [UserID], _ media: CallSnapshot.Media, rotateMinutes: Int?, _ metadata: [UInt8]?
+    _ callees: [UserID], _ media: CallSnapshot.Media, _ policy: CallPolicy, _ metadata: [UInt8]?
   ) async throws(SignalingError) -> JoinedCall {
-    let policy = rotateMinutes.map { minutes in
-      var policy = Policy()
-      policy.rotateMinutes = minutes
-      return policy
-    }
     let id = Self.newCallID()
     let credentials = makeCredentials(id)
-    var keys = agreement(credentials)
+    var keys = agreement(credentials, .started)
+    // Its own word is the root: all others follow from it.
+    let admissions = words(for: callees + [identity.address.user], in: id)
     return try await entering(id) { () throws(SignalingError) in
       let joined = try await self.ring(callees, with: &keys) { envelopes in
         .start(
           StartCall(
             id: id, callees: callees, media: CallMedia(rawValue: media.rawValue) ?? .video,
-            policy: policy, metadata: metadata.map { Base64Bytes($0) }, joinId: credentials.joinId,
-            joinKey: credentials.joinKey, envelopes: envelopes.isEmpty ? nil : envelopes))
+            policy: policy.told, metadata: metadata.map { Base64Bytes($0) }, joinId: credentials.joinId,
+            joinKey: credentials.joinKey, envelopes: envelopes.isEmpty ? nil : envelopes, admissions: admissions))
       }
       var generator = SystemRandomNumberGenerator()
-      keys.pins = self.pins
+      keys.known.pins = self.pins
       guard let effects = keys.start(joined, now: Self.now, using: &generator) else {
         // Another call than the one that was asked for, or another's place in it: nobody is to think that it goes on.
         try? await self.perform(.call(id, .leave))
@@ -88,7 +84,7 @@ extension CallClient {
     // A vouch may speak for a new device, and a revocation against one.
     learn(reply)
     var generator = SystemRandomNumberGenerator()
-    keys.pins = pins
+    keys.known.pins = pins
     return keys.ring(reply.devices, using: &generator)
   }
 
@@ -102,13 +98,13 @@ extension CallClient {
     let ring = rings[id]
     if let ring { await learnDevices(of: ring) }
     let credentials = makeCredentials(id)
-    var keys = agreement(credentials)
+    var keys = agreement(credentials, entrance(to: id))
     return try await entering(id) { () throws(SignalingError) in
       let joined = try await self.requestAgain(.call(id, .accept(credentials.body)), reply: Joined.self)
       guard joined.call.id == id else { throw .notUnderstood }
       self.rings[id] = nil
       self.rung[id] = nil
-      keys.pins = self.pins
+      keys.known.pins = self.pins
       var effects = keys.enter(joined, now: Self.now)
       // With a later epoch in use nobody sends under the ring's any more.
       if let ring, joined.call.epoch == 1, !self.usedRings.contains(id) {
@@ -133,11 +129,18 @@ extension CallClient {
     try await perform(.call(id, .decline(Decline(reason: reason))))
   }
 
-  /// Comes into a call without being rung: after a decline, a missed ring or a leave, or with a link.
-  public func join(_ call: String, link: String? = nil) async throws(SignalingError) -> JoinedCall {
-    try await join(call) { id, credentials in
+  /// Comes into a call without being rung: after a decline, a missed ring or a leave.
+  public func join(_ call: String) async throws(SignalingError) -> JoinedCall {
+    try await join(call, by: nil) { .call($0, .join($1.body)) }
+  }
+
+  /// Comes into a call by a link: with its token and its secret (`JoinedCall.Invitation`). The secret is not sent.
+  public func join(_ call: String, link: String, secret: String) async throws(SignalingError) -> JoinedCall {
+    guard let secret = LinkSecret(secret) else { throw .invalidIdentifier }
+    return try await join(call, by: secret) { id, credentials in
       var body = credentials.body
       body.link = link
+      body.admission = .coming(by: secret, into: id, as: self.identity)
       return .call(id, .join(body))
     }
   }
@@ -145,12 +148,12 @@ extension CallClient {
   /// Comes back into a call that this user was in, after a restart of the app: as a new participant with new keys and a new PeerConnection. From a lost
   /// connection a call comes back by itself.
   public func rejoin(_ call: String) async throws(SignalingError) -> JoinedCall {
-    try await join(call) { .call($0, .rejoin($1.body)) }
+    try await join(call, by: nil) { .call($0, .rejoin($1.body)) }
   }
 
   /// Moves a call of this user here from the other device, which is let go once media flows here.
   public func transfer(_ call: String) async throws(SignalingError) -> JoinedCall {
-    try await join(call) { .call($0, .transfer($1.body)) }
+    try await join(call, by: nil) { .call($0, .transfer($1.body)) }
   }
 
   /// Leaves a call that the app has no `JoinedCall` for (`ClientEvent.interrupted`).
@@ -165,18 +168,18 @@ extension CallClient {
   }
 
   private func join(
-    _ call: String, _ request: (CallID, JoinCredentials) -> Request
+    _ call: String, by secret: LinkSecret?, _ request: (CallID, JoinCredentials) -> Request
   ) async throws(SignalingError) -> JoinedCall {
     guard let id = CallID(call) else { throw .invalidIdentifier }
     let credentials = makeCredentials(id)
-    var keys = agreement(credentials)
+    var keys = agreement(credentials, secret.map { .link($0) } ?? entrance(to: id))
     let request = request(id, credentials)
     var isRejoined = false
     if case .calls(.call(_, .rejoin)) = request { isRejoined = true }
     return try await entering(id) { [isRejoined] () throws(SignalingError) in
       let joined = try await self.requestAgain(request, reply: Joined.self)
       guard joined.call.id == id else { throw .notUnderstood }
-      keys.pins = self.pins
+      keys.known.pins = self.pins
       let effects = keys.enter(joined, now: Self.now)
       return self.open(joined, keys, effects, isRejoined: isRejoined)
     }
@@ -187,9 +190,18 @@ extension CallClient {
     return JoinCredentials(identity, call: id, at: Self.clock, using: &generator)
   }
 
-  func agreement(_ credentials: JoinCredentials) -> KeyAgreement {
+  func agreement(_ credentials: JoinCredentials, _ entrance: LettingIn.Entrance) -> KeyAgreement {
     KeyAgreement(
-      identity: identity, join: credentials, pins: pins, trust: trust, directory: directory, work: work, now: Self.now)
+      identity: identity, join: credentials, pins: pins, trust: trust, directory: directory, work: work,
+      entrance: entrance, now: Self.now)
+  }
+
+  /// How this device comes into a call without a link.
+  func entrance(to call: CallID) -> LettingIn.Entrance { ringers[call].map { .rung(by: $0) } ?? .other }
+
+  /// This device's words that these users may be in a call.
+  func words(for users: [UserID], in call: CallID) -> [Admission] {
+    Set(users).sorted().map { .letting($0, into: call, by: identity) }
   }
 
   /// While a join is being answered, events of its call are kept.
@@ -209,7 +221,7 @@ extension CallClient {
   ) -> JoinedCall {
     let id = joined.call.id
     // A ring brought keys to know; pins come as effects.
-    directory.learn(keys.directory)
+    directory.learn(keys.known.directory)
     let updates = UnreadQueue<CallUpdate>()
     let cipher = FrameCipher()
     let stay = CurrentStay(joined)
@@ -217,7 +229,9 @@ extension CallClient {
     calls[id] = Ongoing(CallSession(joined), keys.withoutKnowledge, stay: stay, cipher: cipher, updates: updates)
     perform(effects, of: id)
     takeEarly(joined, isRejoined: isRejoined)
-    return JoinedCall(id, stay: stay, cipher: cipher, updates: updates.stream, client: self)
+    return JoinedCall(
+      id, stay: stay, cipher: cipher, updates: updates.stream, client: self,
+      ringResults: Self.texts(of: joined.results ?? [:]))
   }
 
   func offer(_ call: CallID, _ sdp: String, _ tracks: [OfferedTrack]) async throws(SignalingError) -> AnsweredOffer {
@@ -268,9 +282,24 @@ extension CallClient {
   }
 
   func invite(_ call: CallID, _ users: [String]) async throws(SignalingError) -> [String: String] {
-    let invitation = Invite(callees: try Self.identifiers(users))
+    let callees = try Self.identifiers(users)
+    let invitation = Invite(callees: callees, admissions: words(for: callees, in: call))
     let reply = try await connection.request(.call(call, .invite(invitation)), reply: InviteResults.self)
-    return Dictionary(uniqueKeysWithValues: reply.results.map { ($0.key.text, $0.value.rawValue) })
+    return Self.texts(of: reply.results)
+  }
+
+  private static func texts(of results: [UserID: RingResult]) -> [String: String] {
+    Dictionary(uniqueKeysWithValues: results.map { ($0.key.text, $0.value.rawValue) })
+  }
+
+  /// Makes a link: its token, and the secret that only people get.
+  func makeLink(_ call: CallID, expiresIn seconds: Int?) async throws(SignalingError) -> JoinedCall.Invitation {
+    var generator = SystemRandomNumberGenerator()
+    let secret = LinkSecret(maker: identity.fingerprint, using: &generator)
+    let word = Admission.making(secret.link(of: call), of: call, by: identity)
+    let reply = try await connection.request(
+      .call(call, .link(MakeLink(expiresIn: seconds, admission: word))), reply: CallLink.self)
+    return JoinedCall.Invitation(link: reply.link, secret: secret.text, expiresAt: reply.expiresAt.milliseconds)
   }
 
   /// The track of each sending m-line, and whether the server named tracks that are not this participant's own: nothing is to be sent on these.
@@ -295,7 +324,8 @@ extension CallClient {
     var snapshot = CallSnapshot(call.session.state, speakers: call.session.speakers)
     snapshot.devices = lend(to: call) { $0.devices(call.session.state.members) }
     snapshot.silence = call.keys.silence
-    snapshot.confirmation = call.keys.confirmationTold ?? .confirming
+    snapshot.isLetInByService = call.keys.lettingIn.isLetInByService
+    snapshot.confirmation = call.keys.confirmations.told ?? .confirming
     return snapshot
   }
 
@@ -312,7 +342,7 @@ extension CallClient {
 
   func leave(_ call: CallID) async -> Result<Void, SignalingError> {
     // From here on nothing is sealed, opened or posted for this stay.
-    calls[call]?.isLeaving = true
+    calls[call]?.phase = .leaving
     calls[call]?.cipher.wipe()
     defer { forget(call) }
     do {

@@ -41,9 +41,11 @@ extension CallClient {
       }
       return
     }
-    if call.isBeginning {
-      guard delivery.message.body.begins(call.session.participant) else { return pass(delivery, to: id) }
-      call.isBeginning = false
+    if case .beginning(let keepsState) = call.phase {
+      guard delivery.message.body.begins(call.session.participant) else {
+        return pass(delivery, to: id, keepsState: keepsState)
+      }
+      call.phase = .present
     }
     if case .envelope(let envelope) = delivery.message.body {
       deliveries[delivery.seq] = delivery
@@ -51,7 +53,7 @@ extension CallClient {
       feed(.envelope(envelope, delivery: delivery.seq), to: id)
       return
     }
-    apply(delivery.message.body, rev: delivery.message.rev, to: id)
+    apply(delivery.message.body, rev: delivery.message.rev, at: delivery.message.at, to: id)
     acknowledge(delivery)
   }
 
@@ -69,23 +71,23 @@ extension CallClient {
   func catchUp(_ id: CallID) {
     guard let call = calls[id] else { return }
     askState(of: id)
-    call.isBehind = true
-    guard !call.isCatchingUp else { return }
-    call.isCatchingUp = true
+    guard case .none = call.catchUp else { return call.catchUp = .askingAgain }
+    call.catchUp = .asking
     Task { await askForLists(of: id) }
   }
 
   /// One request at a time, however many events are lost.
   private func askForLists(of id: CallID) async {
     guard let call = calls[id] else { return }
-    defer { call.isCatchingUp = false }
-    while call.isBehind {
-      call.isBehind = false
+    defer { call.catchUp = .none }
+    while true {
+      call.catchUp = .asking
       let stay = call.keys.join.joinId
       let request = Request.inCall(id, .listKeys(ListKeys(since: call.keys.newestAccepted)))
       let list = try? await requestAgain(request, reply: KeyList.self)
       guard calls[id] === call else { return }
       if isGoingOn(id, call, stay) { feed(.list(list), to: id) }
+      guard case .askingAgain = call.catchUp else { return }
     }
   }
 
@@ -96,8 +98,10 @@ extension CallClient {
       rung[id] = nil
     default: break
     }
+    if case .ended = body { ringers.forget(id) }
     switch body {
     case .ring(let ring):
+      ringers.note(ring.from, of: id)
       if ring.envelope != nil, rings.count < Self.maximumRings {
         rings[id] = ring
         lookUp(ring)
@@ -120,9 +124,9 @@ extension CallClient {
     }
   }
 
-  func apply(_ body: EventBody, rev: UInt64? = nil, to id: CallID) {
+  func apply(_ body: EventBody, rev: UInt64? = nil, at time: Timestamp? = nil, to id: CallID) {
     guard let call = calls[id] else { return }
-    let change = call.session.handle(body, rev: rev)
+    let change = call.session.handle(body, rev: rev, at: time)
     switch change {
     case .none, .lost: break
     case .outdated: return feed(.stateFailed, to: id)
@@ -179,8 +183,8 @@ extension CallClient {
   /// Lends a call's key agreement what this device knows of others. All calls share it, and none has a copy: that would be copied again at each change.
   func lend<Result>(to call: Ongoing, _ body: (inout KeyAgreement) -> Result) -> Result {
     func exchange() {
-      swap(&pins, &call.keys.pins)
-      swap(&directory, &call.keys.directory)
+      swap(&pins, &call.keys.known.pins)
+      swap(&directory, &call.keys.known.directory)
     }
     exchange()
     defer { exchange() }
@@ -213,6 +217,7 @@ extension CallClient {
       case .warn(let warning): tell(warning, in: call)
       case .code(let digits): call.updates.yield(.code(digits))
       case .confirmation(let state): call.updates.yield(.confirmation(state))
+      case .letInByService(let isByService): call.updates.yield(.letInByService(isByService))
       case .tilesChanged: call.updates.yield(.changed)
       case .rejoin:
         guard calls[id]?.hasBegunAnew == false else { continue }
@@ -256,7 +261,7 @@ extension CallClient {
       let reply = try? await connection.request(request, reply: NoBody.self)
       take(.confirmationSent(epoch: confirmation.epoch, taken: reply != nil))
     case .calls(.inCall(_, .listConfirmations(let wanted))):
-      let reply = try? await connection.request(request, reply: Confirmations.self)
+      let reply = try? await connection.request(request, reply: ConfirmationTags.self)
       take(.confirmations(epoch: wanted.epoch, bucket: wanted.bucket, reply))
     case .calls(.inCall(_, .keys(let handedOut))):
       take(.handedOut(epoch: handedOut.epoch, taken: await handOut(request)))

@@ -46,10 +46,10 @@ extension CallClient {
     let credentials = makeCredentials(id)
     do throws(SignalingError) {
       let joined: Joined
-      call.keepsState = call.isCurrent
+      let keepsState = call.isCurrent
       // Events that are lost from now on are asked for when it is back.
       call.isCurrent = true
-      if call.keepsState {
+      if keepsState {
         var body = credentials.body
         body.state = false
         let rejoined = try await requestAgain(.call(id, .rejoin(body)), reply: Rejoined.self)
@@ -63,7 +63,7 @@ extension CallClient {
         if calls[id] == nil || call.isLeaving { _ = try? await perform(.call(id, .leave)) }
         return
       }
-      resume(id, joined, credentials)
+      resume(id, joined, credentials, keepsState: keepsState)
     } catch {
       // Events that came meanwhile are dropped.
       call.isCurrent = false
@@ -79,15 +79,15 @@ extension CallClient {
   }
 
   /// Continues as the new participant. The old participant's keys still open frames that are on their way.
-  private func resume(_ id: CallID, _ joined: Joined, _ credentials: JoinCredentials) {
+  private func resume(_ id: CallID, _ joined: Joined, _ credentials: JoinCredentials, keepsState: Bool) {
     guard let call = calls[id] else { return }
     call.cipher.stopSending()
-    call.leftovers = (call.cipher.epochs, Self.now.advanced(by: KeyAgreement.overlap))
+    call.leftovers = (call.cipher.epochs, Self.now.advanced(by: HeldEpochs.overlap))
     call.session = CallSession(joined, user: identity.address.user)
     for delivery in call.deliveries { deliveries[delivery] = nil }
     call.deliveries = []
     let former = call.keys
-    call.keys = agreement(credentials).withoutKnowledge
+    call.keys = agreement(credentials, .other).withoutKnowledge
     call.tracks.beginStay()
     let effects = lend(to: call) { keys in
       keys.follow(former, now: Self.now)
@@ -99,15 +99,15 @@ extension CallClient {
     perform(effects, of: id)
     call.updates.yield(.rejoined(participant: joined.participant))
     call.updates.yield(.changed)
-    takeEarly(joined, isRejoined: true)
+    takeEarly(joined, isRejoined: true, keepsState: keepsState)
   }
 
   func isComingBack(to id: CallID) -> Bool { calls[id]?.recovery.isRejoining ?? false }
 
   /// An event for the participant that was. It still changes what this device knows of the call, unless a newer state has come.
-  func pass(_ delivery: ReceivedEvent, to id: CallID) {
+  func pass(_ delivery: ReceivedEvent, to id: CallID, keepsState: Bool) {
     defer { acknowledge(delivery) }
-    guard let call = calls[id], call.keepsState else { return }
+    guard let call = calls[id], keepsState else { return }
     let body = delivery.message.body
     guard call.session.follow(body, rev: delivery.message.rev) else { return }
     if case .state(let state) = body {
@@ -119,14 +119,14 @@ extension CallClient {
   }
 
   /// Hands out what came while the join was being answered.
-  func takeEarly(_ joined: Joined, isRejoined: Bool) {
+  func takeEarly(_ joined: Joined, isRejoined: Bool, keepsState: Bool = false) {
     let id = joined.call.id
     let (deliveries, isComplete) = early.take(id)
     // Events before the one that begins the new stay were meant for the previous participant. An old state, if applied, would say that the new one is gone.
     let start = deliveries.firstIndex { $0.message.body.begins(joined.participant) }
     // The reply may overtake that event, which only a rejoin brings; one that there was no room for does not come.
-    calls[id]?.isBeginning = isRejoined && start == nil && isComplete
-    for delivery in deliveries[..<(start ?? 0)] { pass(delivery, to: id) }
+    calls[id]?.phase = isRejoined && start == nil && isComplete ? .beginning(keepsState: keepsState) : .present
+    for delivery in deliveries[..<(start ?? 0)] { pass(delivery, to: id, keepsState: keepsState) }
     for delivery in deliveries[(start ?? 0)...] { route(delivery, to: id) }
     // Events were lost meanwhile.
     if !isComplete { calls[id]?.isCurrent = false }

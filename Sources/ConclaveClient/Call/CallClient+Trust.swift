@@ -79,17 +79,24 @@ extension CallClient {
   /// A member's devices or keys have changed: a person should know before they are in the call. There is one request at a time. A member beyond
   /// `examinationLimit` is examined when the list of keys names its device.
   func examineDevices(of user: UserID, _ id: CallID) {
-    guard let call = calls[id], call.unexamined.count < Self.examinationLimit else { return }
-    call.unexamined.insert(user)
-    guard !call.isExamining else { return }
-    call.isExamining = true
-    Task { await examineDevices(of: id) }
+    guard let call = calls[id] else { return }
+    switch call.examination {
+    case .none:
+      call.examination = .running(waiting: [user])
+      Task { await examineDevices(of: id) }
+    case .running(var waiting):
+      guard waiting.count < Self.examinationLimit else { return }
+      // No copy of the set stays.
+      call.examination = .none
+      waiting.insert(user)
+      call.examination = .running(waiting: waiting)
+    }
   }
 
   private func examineDevices(of id: CallID) async {
     guard let call = calls[id] else { return }
-    defer { call.isExamining = false }
-    while calls[id] === call, let user = call.unexamined.popFirst() {
+    defer { call.examination = .none }
+    while calls[id] === call, let user = call.takeUnexamined() {
       guard let reply = try? await requestAgain(.people(.listDevices(ListDevices(users: [user]))), reply: Devices.self)
       else {
         continue

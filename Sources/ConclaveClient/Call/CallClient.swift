@@ -27,6 +27,7 @@ public actor CallClient {
   var rings: [CallID: Ring] = [:]
   /// The people of the rings that go on.
   var rung: [CallID: RungPeople] = [:]
+  var ringers = Ringers()
   var usedRings: UsedRings
   /// The pairing that goes on, and when the last ones began.
   var pairing: PairingSession?
@@ -55,17 +56,38 @@ public actor CallClient {
 
   /// A call this device is in. A class: a copy of these values while one of them changes would copy the tables of a large call at each event.
   final class Ongoing {
+    /// Where this device stands in the call.
+    enum Phase: Hashable {
+      /// Its events are this participant's.
+      case present
+      /// Rejoined, and the event that begins the new stay has not come: what comes is the former participant's. `keepsState`: the rejoin brought no state, and the
+      /// one from before goes on.
+      case beginning(keepsState: Bool)
+      /// The app leaves it: that this participant goes is no news, and nothing is sealed, opened or posted for it.
+      case leaving
+    }
+
+    /// Whether the list of keys is being asked for to make up for lost events.
+    enum CatchUp {
+      case none
+      case asking
+      /// More events were lost since.
+      case askingAgain
+    }
+
+    /// Whether the devices of a member are being looked at.
+    enum Examination {
+      case none
+      /// These members are next.
+      case running(waiting: Set<UserID>)
+    }
+
     var session: CallSession
     var keys: KeyAgreement
     var recovery = Recovery()
     /// The session has followed the call on this connection from its state on, and no event was lost.
     var isCurrent = true
-    /// Its last rejoin brought no state: the one from before goes on.
-    var keepsState = false
-    /// Rejoined, and the event that begins the new stay has not come: what comes is the former participant's.
-    var isBeginning = false
-    /// The app leaves it: that this participant goes is no news.
-    var isLeaving = false
+    var phase = Phase.present
     /// It has come back by itself from a broken history of lists, which it does once.
     var hasBegunAnew = false
     /// Messages whose key has not arrived, and how many were not their sender's or not for this device.
@@ -73,12 +95,8 @@ public actor CallClient {
     var droppedMessages = 0
     /// Requests of the key agreement whose reply is awaited.
     var requests = 0
-    /// The list of keys is being asked for to make up for lost events; more were lost since.
-    var isCatchingUp = false
-    var isBehind = false
-    /// Members whose devices are to be looked at, and whether some are.
-    var unexamined: Set<UserID> = []
-    var isExamining = false
+    var catchUp = CatchUp.none
+    var examination = Examination.none
     /// Envelopes' events that are neither acknowledged nor refused.
     var deliveries: Set<UInt64> = []
     /// Epochs of the participant that was, and when they are forgotten.
@@ -87,6 +105,18 @@ public actor CallClient {
     let stay: CurrentStay
     let cipher: FrameCipher
     let updates: UnreadQueue<CallUpdate>
+
+    var isLeaving: Bool { phase == .leaving }
+
+    /// The next member whose devices are to be looked at; nil when there is none, and the examination is over.
+    func takeUnexamined() -> UserID? {
+      guard case .running(var waiting) = examination else { return nil }
+      // No copy of the set stays.
+      examination = .none
+      guard let user = waiting.popFirst() else { return nil }
+      examination = .running(waiting: waiting)
+      return user
+    }
 
     /// `keys` without the client's knowledge of other devices.
     init(

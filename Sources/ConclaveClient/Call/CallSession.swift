@@ -92,8 +92,10 @@ package struct CallSession: Sendable {
     }
   }
 
-  /// - Parameter rev: of the event, if it changes the call's state.
-  package mutating func handle(_ event: EventBody, rev: UInt64? = nil) -> Change {
+  /// - Parameters:
+  ///   - rev: of the event, if it changes the call's state.
+  ///   - time: of the event, by the server's clock.
+  package mutating func handle(_ event: EventBody, rev: UInt64? = nil, at time: Timestamp? = nil) -> Change {
     let known = max(state.rev ?? 0, rev ?? 0)
     state.rev = known
     switch event {
@@ -104,7 +106,7 @@ package struct CallSession: Sendable {
       state = whole
       state.rev = whole.rev ?? known
       return standing == .absent ? .lost : .members
-    case .member, .members: return take(Self.changes(in: event))
+    case .member, .members: return take(Self.changes(in: event), at: time)
     case .trackAdded(let change), .trackUpdated(let change):
       return changeTracks(of: change.participant) { tracks in
         tracks.removeAll { $0.track == change.track }
@@ -150,8 +152,8 @@ package struct CallSession: Sendable {
   }
 
   /// Changes of members, in order. Their last one of this device's user says whether this participant is still there.
-  private mutating func take(_ changes: [MemberChange]) -> Change {
-    for change in changes { replace(change.member) }
+  private mutating func take(_ changes: [MemberChange], at time: Timestamp?) -> Change {
+    for change in changes { replace(change.member, at: time) }
     guard let own = changes.last(where: { isOwn($0.member) }), standing == .absent else {
       return changes.isEmpty ? .none : .members
     }
@@ -161,14 +163,17 @@ package struct CallSession: Sendable {
     }
   }
 
-  private mutating func replace(_ member: MemberState) {
+  private mutating func replace(_ member: MemberState, at time: Timestamp?) {
     if let place = places[member.user] {
       state.members[place] = member
     } else if state.members.count < Self.maximumMembers {
       places[member.user] = state.members.count
       state.members.append(member)
     }
-    if state.state == .ringing, member.state == .joined, member.user != state.initiator { state.state = .active }
+    if state.state == .ringing, member.state == .joined, member.user != state.initiator {
+      state.state = .active
+      state.answeredAt = time
+    }
   }
 
   private static func places(of members: [MemberState]) -> [UserID: Int] {

@@ -56,6 +56,8 @@ public struct CallSnapshot: Sendable, Hashable {
   public var phase: Phase
   /// Whether it was started with video.
   public var media: Media
+  /// When another than the initiator joined first, in milliseconds since 1970: a call's length counts from there. nil before.
+  public var answeredAt: Int64?
   /// The user who started it and may end it for all.
   public var initiator: String
   /// All users of the call.
@@ -67,6 +69,8 @@ public struct CallSnapshot: Sendable, Hashable {
   public var devices: [ListedDevice] = []
   /// Why this device sends nothing; empty when it does, or has no key yet.
   public var silence: [SilenceCause] = []
+  /// No member's device has signed this user's invitation: the app's service lets people in. Show it.
+  public var isLetInByService = false
   /// Whether the others have proven that they share the key.
   public var confirmation = ConfirmationState.confirming
 
@@ -83,6 +87,7 @@ public struct CallSnapshot: Sendable, Hashable {
     id = state.id.text
     phase = Phase(rawValue: state.state.rawValue) ?? .active
     media = Media(rawValue: state.media.rawValue) ?? .video
+    answeredAt = state.answeredAt?.milliseconds
     initiator = state.initiator.text
     members = state.members.map(Member.init)
     self.speakers = speakers

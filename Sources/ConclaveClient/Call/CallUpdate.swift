@@ -17,6 +17,9 @@ public enum CallUpdate: Sendable, Hashable {
   case silence([SilenceCause])
   /// Whether the others have proven that they share the key and the history of lists. Show it; nothing depends on it.
   case confirmation(ConfirmationState)
+  /// Whether no member's device has signed this user's invitation: then the app's service lets people in, and this device takes nobody for uninvited. Show it
+  /// for as long as it lasts.
+  case letInByService(Bool)
   /// This participant has a key of this device and does not open it, because its person has to trust this device first.
   case keyWaiting(participant: UInt32)
   /// Something about a device's keys: show it, and let the person decide (`JoinedCall.trust`).
@@ -34,8 +37,8 @@ public enum CallUpdate: Sendable, Hashable {
   case wanted(track: String, layers: [SimulcastLayer])
   /// How well this device is served: 0 (bad) to 4, and bit/s.
   case quality(level: Int, bitrate: Int)
-  /// The call is over for this device: for all, for a reason of protocol section 4 (`ended-by-initiator`, `all-left`, `declined`, `no-answer`, `cancelled`,
-  /// `expired`), or for this device alone: `transferred`, `left`, `failed`, or the code that `rejoin` was refused with.
+  /// The call is over for this device: for all, for a reason of protocol section 4 (`ended-by-initiator`, `ended-by-service`, `ended-by-operator`,
+  /// `all-left`, `declined`, `no-answer`, `cancelled`, `expired`), or for this device alone: `transferred`, `left`, `failed`, or the code that `rejoin` was refused with.
   case ended(reason: String)
 }
 

@@ -13,19 +13,19 @@ extension JoinedCall {
     try await client.perform(.call(callID, .cancel(Cancel(callees: try users.map(CallClient.identifiers)))))
   }
 
-  /// A link with which anyone can join by `CallClient.join(_:link:)`.
+  /// A link with which anyone can join by `CallClient.join(_:link:secret:)`. Hand out both parts with the call's id, in a URL's fragment.
   public struct Invitation: Sendable, Hashable {
-    /// The token. Secret: anyone who has it can join.
+    /// The server's token. Secret: with it and `secret` anyone can join.
     public var link: String
+    /// The part that no server gets. It proves that a person has the link, so the server can let nobody in by it.
+    public var secret: String
     /// Milliseconds since 1970.
     public var expiresAt: Int64
   }
 
   /// Makes a link that is valid for `seconds`, 60 to 86,400; by default for an hour.
   public func makeLink(expiresIn seconds: Int? = nil) async throws(SignalingError) -> Invitation {
-    let reply = try await client.connection.request(
-      .call(callID, .link(MakeLink(expiresIn: seconds))), reply: CallLink.self)
-    return Invitation(link: reply.link, expiresAt: reply.expiresAt.milliseconds)
+    try await client.makeLink(callID, expiresIn: seconds)
   }
 
   /// Makes all links of this call void.

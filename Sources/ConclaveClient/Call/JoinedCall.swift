@@ -20,12 +20,20 @@ public final class JoinedCall: Sendable {
     public var credential: String?
   }
 
+  /// The result of each ring of `CallClient.start`, by user: `ringing`, `offline`, `unavailable`, `busy`, `no-keys`, and the others of `invite`; empty for a call
+  /// that this device did not start.
+  public let ringResults: [String: String]
+
   let callID: CallID
   let client: CallClient
   private let stay: CurrentStay
 
-  init(_ id: CallID, stay: CurrentStay, cipher: FrameCipher, updates: AsyncStream<CallUpdate>, client: CallClient) {
+  init(
+    _ id: CallID, stay: CurrentStay, cipher: FrameCipher, updates: AsyncStream<CallUpdate>, client: CallClient,
+    ringResults: [String: String] = [:]
+  ) {
     callID = id
+    self.ringResults = ringResults
     self.id = id.text
     self.stay = stay
     self.cipher = cipher

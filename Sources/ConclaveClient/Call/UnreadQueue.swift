@@ -102,7 +102,7 @@ final class UnreadQueue<Element: Unread>: Sendable {
 extension CallUpdate: Unread {
   /// The state that an update reports, or a warning, which says the same each time.
   enum Subject: Hashable {
-    case call, slots, need, code, key, silence, confirmation, quality
+    case call, slots, need, code, key, silence, confirmation, service, quality
     /// `restartMedia`, and whether the participant is there.
     case media, participant
     case end
@@ -121,6 +121,7 @@ extension CallUpdate: Unread {
     case .keyChanged: .key
     case .silence: .silence
     case .confirmation: .confirmation
+    case .letInByService: .service
     case .quality: .quality
     case .restartMedia: .media
     case .rejoining, .rejoined: .participant
@@ -135,7 +136,7 @@ extension CallUpdate: Unread {
 
   var size: Int? {
     switch self {
-    case .keyWarning, .warning, .silence, .ended: nil
+    case .keyWarning, .warning, .silence, .letInByService, .ended: nil
     case .message(_, let body, _): 64 + body.count
     default: 64
     }

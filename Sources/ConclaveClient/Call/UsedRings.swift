@@ -21,7 +21,7 @@ struct UsedRings: Sendable {
 }
 
 /// A ring whose key this device has used.
-public struct UsedRing: Sendable, Hashable {
+public struct UsedRing: Sendable, Hashable, Codable {
   /// The call's id.
   public var call: String
   /// When, in milliseconds since 1970.

@@ -46,12 +46,17 @@ struct BodyDecoder: Sendable {
     // One device's alone, so that only its members are worth keeping.
     if name == .callState, let state = try state(from: body) { return state }
     return try work.value(in: body, name: name) { body in
-      guard name == .keysRotate, let parts = parts(of: body, at: KeyList.path) else {
-        return try Self.event(name, from: body)
-      }
-      var message = try Self.event(name, from: parts.rest)
+      guard name == .keysRotate else { return try Self.event(name, from: body) }
+      let list = parts(of: body, at: KeyList.path)
+      let words = parts(of: list?.rest ?? body, at: ["admissions"])
+      guard list != nil || words != nil else { return try Self.event(name, from: body) }
+      var message = try Self.event(name, from: words?.rest ?? list?.rest ?? body)
       guard case .rotate(var rotation) = message.body else { return try Self.event(name, from: body) }
-      rotation.list = try elements(parts)
+      if let list { rotation.list = try elements(list) }
+      if let words {
+        guard let admissions: [Admission] = try? elements(words) else { return try Self.event(name, from: body) }
+        rotation.admissions = admissions
+      }
       message.body = .rotate(rotation)
       return message
     }
@@ -69,11 +74,34 @@ struct BodyDecoder: Sendable {
   private static func event(_ name: EventName, from body: ByteBuffer) throws -> EventMessage {
     let decoder = JSONDecoder()
     decoder.userInfo[Event.name] = name
-    return try decoder.decode(Event.self, from: data(body)).message
+    do {
+      return try decoder.decode(Event.self, from: data(body)).message
+    } catch {
+      guard let words = LooseWords(of: body) else { throw error }
+      var message = try decoder.decode(Event.self, from: data(words.rest)).message
+      switch message.body {
+      case .rotate(var rotation):
+        (rotation.admissions, rotation.signers) = (words.admissions, words.signers)
+        message.body = .rotate(rotation)
+      case .ring(var ring):
+        (ring.admissions, ring.signers) = (words.admissions, words.signers)
+        message.body = .ring(ring)
+      default: throw error
+      }
+      return message
+    }
   }
 
   private static func decode<Body: Decodable>(_ type: Body.Type, from body: ByteBuffer) throws -> Body {
-    try JSONDecoder().decode(type, from: data(body))
+    do {
+      return try JSONDecoder().decode(type, from: data(body))
+    } catch {
+      guard type == KeyList.self, let words = LooseWords(of: body) else { throw error }
+      var list = try JSONDecoder().decode(KeyList.self, from: data(words.rest))
+      (list.admissions, list.signers) = (words.admissions, words.signers)
+      guard let list = list as? Body else { throw error }
+      return list
+    }
   }
 
   private static func data(_ body: ByteBuffer) -> Data {

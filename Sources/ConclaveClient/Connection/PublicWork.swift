@@ -14,6 +14,7 @@ package final class PublicWork: Sendable {
 
   private let capacity: Int
   private let values = Mutex(Generations<BodyKey, any Sendable>())
+  private let words = Mutex(Generations<WordKey, Bool>())
   private let lists = Mutex(Generations<[UInt8], KnownList>())
 
   /// - Parameter capacity: the bytes of bodies that are kept, of which each may be known twice.
@@ -25,6 +26,11 @@ package final class PublicWork: Sendable {
     var type: ObjectIdentifier
     var name: EventName?
     var bytes: ByteBuffer
+  }
+
+  private struct WordKey: Hashable {
+    var call: CallID
+    var word: Admission
   }
 
   /// An epoch's list, and the announcements that it was made from: newcomers get it whole, the others its changes.
@@ -76,6 +82,17 @@ package final class PublicWork: Sendable {
     let own = BodyKey(type: key.type, name: name, bytes: ByteBuffer(bytes: bytes.readableBytesView))
     values.withLock { $0.keep(value, for: own, size: bytes.readableBytes, limit: capacity) }
     return value
+  }
+
+  /// Whether a word's signature is good. `keys` are those that its fingerprint is the hash of; nil for a word under a link's key.
+  func isGood(_ word: Admission, in call: CallID, by keys: DeviceKeys?) -> Bool {
+    guard isShared else { return word.isGood(in: call, by: keys) }
+    let key = WordKey(call: call, word: word)
+    if let known = words.withLock({ $0.value(key) }) { return known }
+    let isGood = word.isGood(in: call, by: keys)
+    // Without the keys it may be good yet.
+    if isGood { words.withLock { $0.keep(true, for: key, size: 1, limit: 4 * LettingIn.limit) } }
+    return isGood
   }
 
   /// The list of an epoch from the whole of its entries. `listHash` is the server's claim, used only as the key under which it is stored.

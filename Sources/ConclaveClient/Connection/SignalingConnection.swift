@@ -211,23 +211,45 @@ extension SignalingConnection {
     _ source: FrameHandler.Inputs.Sequence.Source, _ demand: FrameHandler.Demand
   ) async throws -> any Channel {
     let address = self.address
-    let tls = address.usesTLS ? try NIOSSLContext(configuration: .makeClientConfiguration()) : nil
-    return try await ClientBootstrap(group: group)
-      .channelOption(.socketOption(.tcp_nodelay), value: 1)
-      .channelOption(
-        .writeBufferWaterMark, value: .init(low: FrameHandler.writeLimit / 2, high: FrameHandler.writeLimit)
-      )
-      .connectTimeout(.seconds(10))
-      .channelInitializer { channel in
-        channel.eventLoop.makeCompletedFuture {
+    let tls = try address.usesTLS ? NIOSSLContext(configuration: Self.clientTLS(address)) : nil
+    let opened = group.any().makePromise(of: Void.self)
+    do {
+      let channel = try await ClientBootstrap(group: group)
+        .channelOption(.socketOption(.tcp_nodelay), value: 1)
+        .channelOption(
+          .writeBufferWaterMark, value: .init(low: FrameHandler.writeLimit / 2, high: FrameHandler.writeLimit)
+        )
+        .connectTimeout(.seconds(10))
+        .connect(host: address.host, port: address.port)
+        // Not in the bootstrap's initializer: that runs for each address of the host, and the losers' handlers would end the winner's input.
+        .flatMapThrowing { channel in
+          guard channel.isActive else { throw ChannelError.eof }
+          let pipeline = channel.pipeline.syncOperations
           if let tls {
-            let name = address.host.contains(where: \.isLetter) && !address.host.contains(":") ? address.host : nil
-            try channel.pipeline.syncOperations.addHandler(NIOSSLClientHandler(context: tls, serverHostname: name))
+            try pipeline.addHandler(NIOSSLClientHandler(context: tls, serverHostname: address.certificateName))
           }
-          try channel.pipeline.syncOperations.addHandler(FrameHandler(source, demand))
-        }
-      }
-      .connect(host: address.host, port: address.port).get()
+          if let path = address.webSocketPath {
+            let opening = WebSocketOpening(of: address, path: path, opened: opened)
+            try opening.addHandlers(to: channel) { FrameHandler(source, demand) }
+          } else {
+            try pipeline.addHandler(FrameHandler(source, demand))
+            opened.succeed()
+          }
+          return channel
+        }.get()
+      try await opened.futureResult.get()
+      return channel
+    } catch {
+      opened.fail(error)
+      throw error
+    }
+  }
+
+  private static func clientTLS(_ address: ServerAddress) -> TLSConfiguration {
+    var tls = TLSConfiguration.makeClientConfiguration()
+    // Proxies that also speak HTTP/2 have no WebSockets there for this client.
+    if address.webSocketPath != nil { tls.applicationProtocols = ["http/1.1"] }
+    return tls
   }
 
   private func connected(_ frame: Frame, _ channel: any Channel) {

@@ -78,7 +78,7 @@ struct Confirmation: Sendable {
   }
 
   /// Checks the senders' single tags of a bucket that was wrong.
-  mutating func check(_ single: [Confirmations.Tag], of bucket: Int) {
+  mutating func check(_ single: [ConfirmationTags.Tag], of bucket: Int) {
     revision += 1
     guard confirmed.indices.contains(bucket) else { return }
     var isExplained = false

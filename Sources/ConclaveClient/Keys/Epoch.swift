@@ -12,6 +12,10 @@ struct Epoch: Sendable {
   /// Whether these bytes can be an epoch's secret. Zeros are what is left of a secret that was wiped: a key that everybody knows.
   static func isSecret(_ bytes: [UInt8]) -> Bool { bytes.count == secretByteCount && bytes.contains { $0 != 0 } }
 
+  static func secret(using generator: inout some RandomNumberGenerator) -> SymmetricKey {
+    SymmetricKey(data: (0..<secretByteCount).map { _ in UInt8.random(in: 0...255, using: &generator) })
+  }
+
   let number: UInt32
   let mode: RotationMode
   let list: EpochList

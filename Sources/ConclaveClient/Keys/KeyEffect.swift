@@ -30,6 +30,8 @@ package enum KeyEffect: Sendable {
   /// The digits to compare by voice have changed.
   case code(String)
   case confirmation(ConfirmationState)
+  /// Whether no member's device has signed this user's invitation: the app's service lets people in.
+  case letInByService(Bool)
   /// Some device's tile has changed.
   case tilesChanged
   case refused(KeyRefusal)
@@ -49,6 +51,8 @@ public enum SilenceCause: Sendable, Hashable {
   case alone
   /// These devices may hear, and are not in the call.
   case strangers([ListedDevice])
+  /// These devices may hear, and nobody let their users in (`LetIn.nobody`).
+  case uninvited([ListedDevice])
   /// These devices have left, and may still hear.
   case departed([ListedDevice])
   /// These devices are revoked, and may hear: this device gives them no key, but a member who counts the revocation for nothing may.
@@ -59,14 +63,4 @@ public enum SilenceCause: Sendable, Hashable {
   case held
   /// The server's lists do not follow from each other. Rejoining begins anew.
   case brokenHistory
-}
-
-/// Whether the others have proven that they share the key and the history of lists.
-public enum ConfirmationState: Sendable, Hashable {
-  /// Not all have yet; that is usual after a change.
-  case confirming
-  /// All on the list have.
-  case confirmed
-  /// These devices have not, or not with the key in use.
-  case notConfirmed([PinnedDevice])
 }

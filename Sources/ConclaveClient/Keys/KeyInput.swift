@@ -26,27 +26,11 @@ package enum KeyInput: Sendable {
   /// Reply of `keys/confirm`.
   case confirmationSent(epoch: UInt32, taken: Bool)
   /// Reply of `keys/confirmations`; nil when it failed.
-  case confirmations(epoch: UInt32, bucket: Int, Confirmations?)
+  case confirmations(epoch: UInt32, bucket: Int, ConfirmationTags?)
   /// A person trusts this device with the fingerprint that was shown: `pins` says so already.
   case trusted(Device)
   /// Devices of one user have spoken for or against each other: `pins` says so already.
   case trustChanged
   /// The person sends in spite of exactly these devices, which were shown.
   case sendAnyway([ListedDevice])
-}
-
-/// A device that has joined.
-struct JoinedDevice: Sendable, Hashable {
-  var device: Device
-  var participant: ParticipantNumber
-  var joinId: [UInt8]
-}
-
-extension MemberState {
-  var joinedDevices: [JoinedDevice] {
-    participants.map {
-      JoinedDevice(
-        device: Device(user: user, device: $0.device), participant: $0.participant, joinId: $0.joinId.bytes)
-    }
-  }
 }

@@ -34,6 +34,8 @@ public struct KeyWarning: Sendable, Hashable {
     case disputed
     /// It is on the list of devices that may hear, and not in the call.
     case notInCall
+    /// It is on the list of devices that may hear, and no member's signed word and no link let its user in: this device gives it no key.
+    case uninvited
     /// It has left, and is still on the list of devices that may hear.
     case mayStillHear
     /// It does not share the key that the others have.

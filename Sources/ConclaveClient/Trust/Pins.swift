@@ -153,7 +153,7 @@ package struct Pins: Sendable {
 }
 
 /// A device and the fingerprint under which it was first seen.
-public struct PinnedDevice: Sendable, Hashable {
+public struct PinnedDevice: Sendable, Hashable, Codable {
   /// The user whose device it is.
   public var user: String
   /// The device's id.

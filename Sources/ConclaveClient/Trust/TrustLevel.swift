@@ -19,9 +19,9 @@ public enum TrustLevel: Int, Sendable, Comparable {
 
 /// A device's signed statement about a device of its user: that it is the user's, or that it is not to be trusted any more. Keep it with the pins: a server
 /// may hide it later.
-public struct TrustStatement: Sendable, Hashable {
+public struct TrustStatement: Sendable, Hashable, Codable {
   /// Whether it speaks for the device or against it.
-  public enum Kind: Sendable, Hashable { case vouch, revoke }
+  public enum Kind: String, Sendable, Hashable, Codable { case vouch, revoke }
 
   /// Whether it speaks for the device or against it.
   public var kind: Kind

@@ -16,7 +16,7 @@ final class BackEnd: Sendable {
     _ configuration: Configuration, answerTime: Duration, clock: WallClock, group: any EventLoopGroup
   ) throws(ConfigurationError) {
     guard configuration.webhooks != nil || configuration.authorize != nil else { return nil }
-    let hook = try configuration.webhooks?.secret.bytes("webhooks", minimum: 32)
+    let hook = try configuration.webhooks?.secret?.bytes("webhooks", minimum: 32)
     let own = try configuration.authorize?.secret?.bytes("authorize", minimum: 32)
     let client = HTTPClient.forBackEnd(group)
     self.client = client

@@ -5,7 +5,7 @@ import Octets
 
 /// Where clients are told to find the media ports: all of the machine's addresses, or those that the operator names.
 struct AnnouncedAddresses: Sendable {
-  private let configured: [SocketAddress]
+  let configured: [SocketAddress]
 
   /// - Throws: `ConfigurationError` for text that is no address.
   init(_ configured: [String]) throws(ConfigurationError) {

@@ -4,26 +4,27 @@ import Foundation
 extension Configuration {
   /// POSTs of the service topics' events to the app's back end (protocol section 11).
   package struct Webhooks: Sendable {
-    package var url: String
-    package var secret: Secret
+    package var url = ""
+    /// nil is a mistake.
+    package var secret: Secret?
     /// Names of the events that are wanted; empty for all.
-    package var events: [String]
+    package var events: [String] = []
   }
 
   /// Where the app's back end is asked which users a user may reach (protocol section 7).
   package struct Authorize: Sendable {
-    package var url: String
+    package var url = ""
     /// nil for that of the webhooks.
     package var secret: Secret?
   }
 
   /// The servers that `ice.servers` tells clients (protocol section 6).
   package struct TURN: Sendable {
-    package var urls: [String]
+    package var urls: [String] = []
     /// Shared with coturn (`static-auth-secret`); nil when all urls are of STUN.
     package var secret: Secret?
     /// How long a credential is good.
-    package var seconds: Int
+    package var seconds = 86_400
   }
 
   package struct Role: Sendable {
@@ -43,6 +44,7 @@ extension Configuration {
   func checkBackEnd(_ faults: inout Faults) {
     if let webhooks {
       faults.take { () throws(ConfigurationError) in try Self.check(url: webhooks.url, "webhooks.url") }
+      if webhooks.secret == nil { faults.add("webhooks.secretFile: is missing; set it, or webhooks.secret") }
       for name in webhooks.events where !Self.backEndEvents.contains(name) {
         faults.add("webhooks.events: \(name) is never sent; there are \(Self.backEndEvents.joined(separator: ", "))")
       }
@@ -54,10 +56,6 @@ extension Configuration {
       }
     }
     turn?.check(&faults)
-    if !(1...3650).contains(history.days) {
-      faults.add("history.days: \(history.days) is out of range; take 1 to 3650")
-    }
-    if !(0...3600).contains(drain) { faults.add("drain: \(drain) is out of range; take 0 to 3600 seconds") }
     for prefix in destinations {
       faults.take { () throws(ConfigurationError) in try Self.check(prefix: prefix) }
     }
@@ -101,77 +99,6 @@ extension Configuration.TURN {
       if secret == nil, !scheme.hasPrefix("stun") {
         faults.add("turn: \(url) needs secretFile or secret: coturn's static-auth-secret")
       }
-    }
-    if !(60...604_800).contains(seconds) {
-      faults.add("turn.seconds: \(seconds) is out of range; take 60 to 604800")
-    }
-  }
-}
-
-extension Configuration.Webhooks: Decodable {
-  private enum CodingKeys: String, CodingKey, CaseIterable { case url, secretFile, secret, events }
-
-  package init(from decoder: any Decoder) throws {
-    let container = try decoder.strictContainer(keyedBy: CodingKeys.self)
-    url = try container.decode(String.self, forKey: .url)
-    guard let secret = try container.secret(file: .secretFile, text: .secret) else {
-      throw DecodingError.keyNotFound(
-        CodingKeys.secretFile, .init(codingPath: decoder.codingPath, debugDescription: "set it, or secret"))
-    }
-    self.secret = secret
-    events = try container.decodeIfPresent([String].self, forKey: .events) ?? []
-  }
-}
-
-extension Configuration.Authorize: Decodable {
-  private enum CodingKeys: String, CodingKey, CaseIterable { case url, secretFile, secret }
-
-  package init(from decoder: any Decoder) throws {
-    let container = try decoder.strictContainer(keyedBy: CodingKeys.self)
-    url = try container.decode(String.self, forKey: .url)
-    secret = try container.secret(file: .secretFile, text: .secret)
-  }
-}
-
-extension Configuration.TURN: Decodable {
-  private enum CodingKeys: String, CodingKey, CaseIterable { case urls, secretFile, secret, seconds }
-
-  package init(from decoder: any Decoder) throws {
-    let container = try decoder.strictContainer(keyedBy: CodingKeys.self)
-    urls = try container.decode([String].self, forKey: .urls)
-    secret = try container.secret(file: .secretFile, text: .secret)
-    seconds = try container.decodeIfPresent(Int.self, forKey: .seconds) ?? 86_400
-  }
-}
-
-extension Configuration.Role: Decodable {
-  private enum CodingKeys: String, CodingKey, CaseIterable { case neverStarts }
-
-  package init(from decoder: any Decoder) throws {
-    let container = try decoder.strictContainer(keyedBy: CodingKeys.self)
-    neverStarts = try container.decodeIfPresent(Bool.self, forKey: .neverStarts) ?? neverStarts
-  }
-}
-
-extension Configuration.History: Decodable {
-  private enum CodingKeys: String, CodingKey, CaseIterable { case days }
-
-  package init(from decoder: any Decoder) throws {
-    let container = try decoder.strictContainer(keyedBy: CodingKeys.self)
-    days = try container.decodeIfPresent(Int.self, forKey: .days) ?? days
-  }
-}
-
-extension KeyedDecodingContainer {
-  /// One of two members, not both; nil for neither.
-  fileprivate func secret(file: Key, text: Key) throws -> Secret? {
-    switch (try decodeIfPresent(String.self, forKey: file), try decodeIfPresent(String.self, forKey: text)) {
-    case (nil, nil): return nil
-    case (let file?, nil): return .file(file)
-    case (nil, let text?): return .text(text)
-    case (_?, _?):
-      throw DecodingError.dataCorruptedError(
-        forKey: text, in: self, debugDescription: "and \(file.stringValue) are both set; take one")
     }
   }
 }

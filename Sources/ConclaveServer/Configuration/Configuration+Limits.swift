@@ -29,46 +29,56 @@ extension Configuration {
     package var participants = 1_000
     package var ringing = 100
     package var guests = 100
-
-    fileprivate static let members: [(key: CodingKeys, path: any WritableKeyPath<Limits, Int> & Sendable)] = [
-      (.connections, \.connections), (.addressConnections, \.addressConnections),
-      (.addressConnectionsBeforeLogin, \.addressConnectionsBeforeLogin),
-      (.addressRequestsPerSecond, \.addressRequestsPerSecond), (.addressRequestBurst, \.addressRequestBurst),
-      (.userConnections, \.userConnections),
-      (.userSubscriptions, \.userSubscriptions), (.userRequestsPerSecond, \.userRequestsPerSecond),
-      (.userRequestBurst, \.userRequestBurst), (.userEvents, \.userEvents), (.userEventBurst, \.userEventBurst),
-      (.userOutbound, \.userOutbound), (.userInbound, \.userInbound),
-      (.totalOutbound, \.totalOutbound),
-      (.headers, \.headers), (.headerLine, \.headerLine), (.body, \.body),
-      (.keysBody, \.keysBody), (.connectSeconds, \.connectSeconds), (.subscriptions, \.subscriptions),
-      (.transactions, \.transactions), (.framesInTransaction, \.framesInTransaction),
-      (.requestsPerSecond, \.requestsPerSecond), (.requestBurst, \.requestBurst), (.outbound, \.outbound),
-      (.participants, \.participants), (.ringing, \.ringing), (.guests, \.guests),
-    ]
-
-    func check(_ faults: inout Faults) {
-      for (key, path) in Self.members where !(1...1 << 30).contains(self[keyPath: path]) {
-        faults.add("limits.\(key.rawValue): \(self[keyPath: path]) is out of range; take 1 to \(1 << 30)")
-      }
-    }
   }
 }
 
-extension Configuration.Limits: Decodable {
-  fileprivate enum CodingKeys: String, CodingKey, CaseIterable {
-    case connections, addressConnections, addressConnectionsBeforeLogin, addressRequestsPerSecond, addressRequestBurst,
-      userConnections, userSubscriptions,
-      userRequestsPerSecond, userRequestBurst, userEvents, userEventBurst, userOutbound, userInbound, totalOutbound,
-      headers, headerLine, body,
-      keysBody,
-      connectSeconds, subscriptions, transactions,
-      framesInTransaction, requestsPerSecond, requestBurst, outbound, participants, ringing, guests
+extension Configuration.Limits: ConfigurationSection {
+  private static let range = 1...1 << 30
+
+  static var members: [ConfigurationMember<Self>] { ofConnections + ofUsers + ofCalls }
+
+  private static var ofConnections: [ConfigurationMember<Self>] {
+    [
+      .integer("connections", \.connections, range, "Open signaling connections of all clients."),
+      .integer("addressConnections", \.addressConnections, range, "Connections of one address, signed in or not."),
+      .integer(
+        "addressConnectionsBeforeLogin", \.addressConnectionsBeforeLogin, range,
+        "Connections of one address that have not signed in."),
+      .integer("addressRequestsPerSecond", \.addressRequestsPerSecond, range, "HTTP requests of one address a second."),
+      .integer("addressRequestBurst", \.addressRequestBurst, range, "HTTP requests of one address at once."),
+      .integer("headers", \.headers, range, "Headers of a frame."),
+      .integer("headerLine", \.headerLine, range, "Bytes of a header's line."),
+      .integer("body", \.body, range, "Bytes of a request's body."),
+      .integer("keysBody", \.keysBody, range, "Bytes of the body of a request with keys."),
+      .integer("connectSeconds", \.connectSeconds, range, "Seconds that a client has to sign in."),
+      .integer("subscriptions", \.subscriptions, range, "Subscriptions of a connection."),
+      .integer("transactions", \.transactions, range, "Open transactions of a connection."),
+      .integer("framesInTransaction", \.framesInTransaction, range, "Frames of a transaction."),
+      .integer("requestsPerSecond", \.requestsPerSecond, range, "Requests of a connection a second."),
+      .integer("requestBurst", \.requestBurst, range, "Requests of a connection at once."),
+      .integer("outbound", \.outbound, range, "Bytes that may wait for a connection."),
+    ]
   }
 
-  package init(from decoder: any Decoder) throws {
-    let container = try decoder.strictContainer(keyedBy: CodingKeys.self)
-    for (key, path) in Self.members {
-      if let value = try container.decodeIfPresent(Int.self, forKey: key) { self[keyPath: path] = value }
-    }
+  private static var ofUsers: [ConfigurationMember<Self>] {
+    [
+      .integer("userConnections", \.userConnections, range, "Connections of one user."),
+      .integer("userSubscriptions", \.userSubscriptions, range, "Subscriptions of one user."),
+      .integer("userRequestsPerSecond", \.userRequestsPerSecond, range, "Requests of one user a second."),
+      .integer("userRequestBurst", \.userRequestBurst, range, "Requests of one user at once."),
+      .integer("userEvents", \.userEvents, range, "Bytes of events that a user's requests may cause a second."),
+      .integer("userEventBurst", \.userEventBurst, range, "Bytes of events that a user's requests may cause at once."),
+      .integer("userOutbound", \.userOutbound, range, "Bytes that may wait for one user's connections."),
+      .integer("userInbound", \.userInbound, range, "Bytes of unfinished frames and transactions of one user."),
+      .integer("totalOutbound", \.totalOutbound, range, "Bytes that may wait for all connections together."),
+    ]
+  }
+
+  private static var ofCalls: [ConfigurationMember<Self>] {
+    [
+      .integer("participants", \.participants, range, "Participants of a call."),
+      .integer("ringing", \.ringing, range, "Members of a call that ring at once."),
+      .integer("guests", \.guests, range, "Guests of a call, those who left counted."),
+    ]
   }
 }

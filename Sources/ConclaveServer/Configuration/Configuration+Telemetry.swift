@@ -2,7 +2,7 @@ extension Configuration {
   /// Spans of calls for an OpenTelemetry collector. Without it nothing is made or sent.
   package struct Telemetry: Sendable {
     /// The collector's address for OTLP over HTTP, as `http://127.0.0.1:4318`.
-    package var otlp: String
+    package var otlp = ""
 
     /// The path that OTLP appends to it for traces.
     var traces: String { (otlp.hasSuffix("/") ? String(otlp.dropLast()) : otlp) + "/v1/traces" }
@@ -14,14 +14,5 @@ extension Configuration {
     guard !telemetry.otlp.contains("?"), !telemetry.otlp.contains("#"), !telemetry.otlp.contains("/v1/traces") else {
       throw ConfigurationError("telemetry.otlp: take the collector's address alone; /v1/traces is appended")
     }
-  }
-}
-
-extension Configuration.Telemetry: Decodable {
-  private enum CodingKeys: String, CodingKey, CaseIterable { case otlp }
-
-  package init(from decoder: any Decoder) throws {
-    let container = try decoder.strictContainer(keyedBy: CodingKeys.self)
-    otlp = try container.decode(String.self, forKey: .otlp)
   }
 }

@@ -6,7 +6,7 @@ extension Configuration {
   /// Web Push to browsers that are not connected. Without it the server sends none: it means connections to hosts that browsers name.
   package struct WebPush: Sendable {
     /// The address at which a push service can reach the operator: a `mailto:` or `https:` URL.
-    package var contact: String
+    package var contact = ""
     /// Addresses and networks of push services that are not on the public Internet.
     package var networks: [String] = []
     /// A PEM file of authorities that are trusted besides the system's.
@@ -23,17 +23,6 @@ extension Configuration {
     guard AddressList(webPush.networks) != nil else {
       throw ConfigurationError("webPush.networks: one is no address or network; take such as 10.0.0.7 or 10.0.0.0/8")
     }
-  }
-}
-
-extension Configuration.WebPush: Decodable {
-  private enum CodingKeys: String, CodingKey, CaseIterable { case contact, networks, trust }
-
-  package init(from decoder: any Decoder) throws {
-    let container = try decoder.strictContainer(keyedBy: CodingKeys.self)
-    contact = try container.decode(String.self, forKey: .contact)
-    networks = try container.decodeIfPresent([String].self, forKey: .networks) ?? []
-    trust = try container.decodeIfPresent(String.self, forKey: .trust)
   }
 }
 

@@ -1,4 +1,5 @@
 import Foundation
+import Glibc
 import JSON
 import Signaling
 
@@ -31,18 +32,20 @@ package struct Configuration: Sendable {
   package var logFormat = LogFormat.text
   /// Lets the page sign in with just a name, from loopback addresses alone. Set by `serve --demo`.
   package var demo = false
+  /// The file that it was read from.
+  var source: ConfigurationText?
 
   package init() {}
 
   package struct Listen: Sendable {
-    /// Local address of all TCP listeners; "::" takes IPv4 too.
+    /// Local address of the TCP listeners that have none of their own; "::" takes IPv4 too.
     package var address = "::"
     /// nil closes the port without TLS.
-    package var stomp: Int? = 61613
-    package var stompTLS = 61614
-    package var http = 8080
+    package var stomp: ListenAddress? = 61613
+    package var stompTLS: ListenAddress = 61614
+    package var http: ListenAddress = 8080
     /// A port of their own for health and metrics, which the HTTP port has no longer then.
-    package var metrics: Int?
+    package var metrics: ListenAddress?
     /// Origins of web pages, besides the server's own, that may open a WebSocket; "*" lets all.
     package var origins: [String] = []
     /// Addresses and networks of reverse proxies, for which limits per address do not hold.
@@ -50,8 +53,8 @@ package struct Configuration: Sendable {
   }
 
   package struct TLS: Sendable {
-    package var certificate: String
-    package var key: String
+    package var certificate = ""
+    package var key = ""
   }
 
   package struct Media: Sendable {
@@ -87,8 +90,8 @@ package struct Configuration: Sendable {
     var hasKeySet: Bool { jwksFile != nil || jwksURL != nil }
   }
 
-  package enum LogLevel: String, Decodable, Sendable { case debug, info, notice, warning, error }
-  package enum LogFormat: String, Decodable, Sendable { case text, json }
+  package enum LogLevel: String, CaseIterable, Sendable { case debug, info, notice, warning, error }
+  package enum LogFormat: String, CaseIterable, Sendable { case text, json }
 }
 
 /// Why a configuration cannot be used, in words for the operator.
@@ -104,76 +107,93 @@ extension Configuration {
     try validate()
   }
 
-  /// Reads a configuration file.
-  package init(file: String) throws(ConfigurationError) {
-    try self.init(json: Array(try Self.text(of: file).utf8))
+  /// The file of an installed server.
+  package static let installed = "/etc/conclave/config.json"
+
+  /// `installed`, if there is one. A file that this user may not look for counts as there: its reader says so.
+  package static func installedFile(_ path: String = installed) -> String? {
+    access(path, F_OK) == 0 || errno == EACCES ? path : nil
   }
 
-  /// The same, with values that may be out of range.
+  /// Reads a configuration file. Values may be out of range: `validate` tells.
   package init(unvalidated file: String) throws(ConfigurationError) {
-    try self.init(unvalidated: Array(try Self.text(of: file).utf8))
+    let text = ConfigurationText(Array(try Self.text(of: file).utf8), file: file)
+    do {
+      self = try JSONCoding.decode(Configuration.self, from: text.bytes)
+    } catch {
+      throw text.error(error)
+    }
+    source = text
   }
+
+  /// The same error with the place in the file of each member that it names.
+  package func located(_ error: ConfigurationError) -> ConfigurationError { source?.located(error) ?? error }
 
   private init(unvalidated json: [UInt8]) throws(ConfigurationError) {
     do {
       self = try JSONCoding.decode(Configuration.self, from: json)
     } catch {
-      throw ConfigurationError("\(error.field ?? "the file"): \(error.reason)")
+      throw ConfigurationText(json).error(error)
     }
   }
 
   static func text(of file: String) throws(ConfigurationError) -> String {
     guard let text = try? String(contentsOfFile: file, encoding: .utf8) else {
-      throw ConfigurationError("\(file): cannot be read; check its name and mode")
+      let remedy =
+        file == installed ? "be root or the server's user, or name another by --config" : "check its name and mode"
+      throw ConfigurationError("\(file): cannot be read; \(remedy)")
     }
     return text
   }
 
   /// - Throws: `ConfigurationError` with all that is wrong when values do not go together or are out of range.
-  package func validate() throws(ConfigurationError) { try faults.throwAny() }
+  package func validate() throws(ConfigurationError) {
+    try located { () throws(ConfigurationError) in try faults.throwAny() }
+  }
+
+  /// Errors of `body` get the place in the file.
+  func located(_ body: () throws(ConfigurationError) -> Void) throws(ConfigurationError) {
+    do throws(ConfigurationError) { try body() } catch { throw located(error) }
+  }
 
   /// The values that do not go together or are out of range.
   var faults: Faults {
     var faults = Faults()
-    let ports: [(String, Int?)] = [
-      ("listen.stomp", listen.stomp), ("listen.stompTLS", tls == nil ? nil : listen.stompTLS),
-      ("listen.http", listen.http), ("listen.metrics", listen.metrics), ("media.port", media.port),
-    ]
-    for case (let name, let port?) in ports + [("listen.stompTLS", tls == nil ? listen.stompTLS : nil)]
-    where !(0...65_535).contains(port) {
-      faults.add("\(name): \(port) is not a port; take 1 to 65535, or 0 for any free one")
-    }
-    var names: [Int: String] = [:]
-    for case (let name, let port?) in ports where port != 0 {
-      if let other = names.updateValue(name, forKey: port), media.tcp || name != "media.port" {
-        faults.add("\(name): \(port) is the port of \(other) already; take another")
-      }
-    }
+    checkMembers("", &faults)
+    checkPorts(&faults)
     let socket = StateFolder.adminSocket(in: state)
     if socket.utf8.count > 107 { faults.add(StateFolder.tooLong(socket)) }
     if AddressList(listen.proxies) == nil {
       faults.add("listen.proxies: one is no address or network; take such as 10.0.0.7 or 10.0.0.0/8")
     }
     listen.checkOrigins(&faults)
-    limits.check(&faults)
     checkBackEnd(&faults)
     faults.take { () throws(ConfigurationError) in try validateWebPush() }
     faults.take { () throws(ConfigurationError) in try validateTelemetry() }
-    if !(0...256).contains(media.workers) {
-      faults.add("media.workers: \(media.workers) is out of range; take 0 (one a core) to 256")
-    }
-    if media.callShare < 1 {
-      faults.add("media.callShare: \(media.callShare) is too small; take 1 or more")
-    }
-    if !(1...32).contains(media.voices) {
-      faults.add("media.voices: \(media.voices) is out of range; take 1 to 32")
-    }
-    if !(1...65_536).contains(media.historyMiB) {
-      faults.add("media.historyMiB: \(media.historyMiB) is out of range; take 1 to 65536")
-    }
-    media.publishing.check(&faults)
     auth.check(&faults)
     return faults
+  }
+}
+
+extension Configuration {
+  private func checkPorts(_ faults: inout Faults) {
+    let opened: [(String, ListenAddress?)] = [
+      ("listen.stomp", listen.stomp), ("listen.stompTLS", tls == nil ? nil : listen.stompTLS),
+      ("listen.http", listen.http), ("listen.metrics", listen.metrics),
+      ("media.port", ListenAddress(port: media.port, address: "::")),
+    ]
+    for case (let name, let listener?) in opened + [("listen.stompTLS", tls == nil ? listen.stompTLS : nil)]
+    where !ListenAddress.isPort.contains(listener.port) && name != "media.port" {
+      faults.add("\(name): \(listener.port) is not a port; take 1 to 65535, or 0 for any free one")
+    }
+    for (place, (name, listener)) in opened.enumerated() where media.tcp || name != "media.port" {
+      let other = opened[..<place].last { other in
+        guard let other = other.1, let listener else { return false }
+        return listener.overlaps(other, usual: listen.address)
+      }
+      guard let other, let port = listener?.port else { continue }
+      faults.add("\(name): \(port) is the port of \(other.0) already; take another")
+    }
   }
 }
 
@@ -209,117 +229,4 @@ extension Configuration.Auth {
       faults.add("auth: with a key set, set issuer and audience too, and tokens must carry them")
     }
   }
-}
-
-extension Configuration: Decodable {
-  private enum CodingKeys: String, CodingKey, CaseIterable {
-    case state, listen, tls, media, auth, limits, destinations, roles, guests, webhooks, authorize, turn, webPush,
-      telemetry, history, drain, log, logFormat
-  }
-
-  package init(from decoder: any Decoder) throws {
-    let container = try decoder.strictContainer(keyedBy: CodingKeys.self)
-    state = try container.decodeIfPresent(String.self, forKey: .state) ?? state
-    listen = try container.decodeIfPresent(Listen.self, forKey: .listen) ?? listen
-    tls = try container.decodeIfPresent(TLS.self, forKey: .tls)
-    media = try container.decodeIfPresent(Media.self, forKey: .media) ?? media
-    auth = try container.decodeIfPresent(Auth.self, forKey: .auth) ?? auth
-    limits = try container.decodeIfPresent(Limits.self, forKey: .limits) ?? limits
-    destinations = try container.decodeIfPresent([String].self, forKey: .destinations) ?? destinations
-    roles = try container.decodeIfPresent([String: Role].self, forKey: .roles) ?? roles
-    guests = try container.decodeIfPresent(Bool.self, forKey: .guests) ?? guests
-    webhooks = try container.decodeIfPresent(Webhooks.self, forKey: .webhooks)
-    authorize = try container.decodeIfPresent(Authorize.self, forKey: .authorize)
-    turn = try container.decodeIfPresent(TURN.self, forKey: .turn)
-    webPush = try container.decodeIfPresent(WebPush.self, forKey: .webPush)
-    telemetry = try container.decodeIfPresent(Telemetry.self, forKey: .telemetry)
-    history = try container.decodeIfPresent(History.self, forKey: .history) ?? history
-    drain = try container.decodeIfPresent(Int.self, forKey: .drain) ?? drain
-    log = try container.decodeIfPresent(LogLevel.self, forKey: .log) ?? log
-    logFormat = try container.decodeIfPresent(LogFormat.self, forKey: .logFormat) ?? logFormat
-  }
-}
-
-extension Configuration.Listen: Decodable {
-  private enum CodingKeys: String, CodingKey, CaseIterable {
-    case address, stomp, stompTLS, http, metrics, origins, proxies
-  }
-
-  package init(from decoder: any Decoder) throws {
-    let container = try decoder.strictContainer(keyedBy: CodingKeys.self)
-    address = try container.decodeIfPresent(String.self, forKey: .address) ?? address
-    if container.contains(.stomp) { stomp = try container.decodeIfPresent(Int.self, forKey: .stomp) }
-    stompTLS = try container.decodeIfPresent(Int.self, forKey: .stompTLS) ?? stompTLS
-    http = try container.decodeIfPresent(Int.self, forKey: .http) ?? http
-    metrics = try container.decodeIfPresent(Int.self, forKey: .metrics)
-    origins = try container.decodeIfPresent([String].self, forKey: .origins) ?? origins
-    proxies = try container.decodeIfPresent([String].self, forKey: .proxies) ?? proxies
-  }
-}
-
-extension Configuration.TLS: Decodable {
-  private enum CodingKeys: String, CodingKey, CaseIterable { case certificate, key }
-
-  package init(from decoder: any Decoder) throws {
-    let container = try decoder.strictContainer(keyedBy: CodingKeys.self)
-    certificate = try container.decode(String.self, forKey: .certificate)
-    key = try container.decode(String.self, forKey: .key)
-  }
-}
-
-extension Configuration.Media: Decodable {
-  private enum CodingKeys: String, CodingKey, CaseIterable {
-    case workers, callShare, port, tcp, announce, voices, historyMiB, publishing
-  }
-
-  package init(from decoder: any Decoder) throws {
-    let container = try decoder.strictContainer(keyedBy: CodingKeys.self)
-    workers = try container.decodeIfPresent(Int.self, forKey: .workers) ?? workers
-    callShare = try container.decodeIfPresent(Int.self, forKey: .callShare) ?? callShare
-    port = try container.decodeIfPresent(Int.self, forKey: .port) ?? port
-    tcp = try container.decodeIfPresent(Bool.self, forKey: .tcp) ?? tcp
-    voices = try container.decodeIfPresent(Int.self, forKey: .voices) ?? voices
-    historyMiB = try container.decodeIfPresent(Int.self, forKey: .historyMiB) ?? historyMiB
-    announce = try container.decodeIfPresent([String].self, forKey: .announce) ?? announce
-    publishing = try container.decodeIfPresent(PublishingLimits.self, forKey: .publishing) ?? publishing
-  }
-}
-
-extension Configuration.Auth: Decodable {
-  private enum CodingKeys: String, CodingKey, CaseIterable {
-    case secretFile, jwksFile, jwksURL, issuer, audience, userClaim
-  }
-
-  package init(from decoder: any Decoder) throws {
-    let container = try decoder.strictContainer(keyedBy: CodingKeys.self)
-    secretFile = try container.decodeIfPresent(String.self, forKey: .secretFile)
-    jwksFile = try container.decodeIfPresent(String.self, forKey: .jwksFile)
-    jwksURL = try container.decodeIfPresent(String.self, forKey: .jwksURL)
-    issuer = try container.decodeIfPresent(String.self, forKey: .issuer)
-    audience = try container.decodeIfPresent(String.self, forKey: .audience)
-    userClaim = try container.decodeIfPresent(String.self, forKey: .userClaim)
-  }
-}
-
-extension Decoder {
-  /// A container that refuses members `Key` does not list, so that a mistyped option is told and not ignored.
-  func strictContainer<Key: CodingKey & CaseIterable>(
-    keyedBy type: Key.Type
-  ) throws -> KeyedDecodingContainer<Key> {
-    let known = Set(type.allCases.map(\.stringValue))
-    for key in try container(keyedBy: AnyKey.self).allKeys where !known.contains(key.stringValue) {
-      throw DecodingError.dataCorrupted(
-        .init(
-          codingPath: codingPath + [key],
-          debugDescription: "is not an option; there are \(known.sorted().joined(separator: ", "))"))
-    }
-    return try container(keyedBy: type)
-  }
-}
-
-private struct AnyKey: CodingKey {
-  var stringValue: String
-  var intValue: Int? { nil }
-  init(stringValue: String) { self.stringValue = stringValue }
-  init?(intValue: Int) { nil }
 }

@@ -12,36 +12,9 @@ package struct PublishingLimits: Sendable, Hashable {
   package var participantPackets = 6_400
   package var participantKbps = 25_000
 
-  func check(_ faults: inout Faults) {
-    let members = [
-      ("audioPackets", audioPackets, 50), ("audioKbps", audioKbps, 32), ("videoPackets", videoPackets, 100),
-      ("videoKbps", videoKbps, 200), ("participantPackets", participantPackets, 100),
-      ("participantKbps", participantKbps, 200),
-    ]
-    for (name, value, least) in members where !(least...10_000_000).contains(value) {
-      faults.add("media.publishing.\(name): \(value) is out of range; take \(least) to 10000000")
-    }
-  }
-
   func apply(to layout: inout MediaPlaneConfiguration) {
     layout.setPublishing(
       audio: (audioPackets, audioKbps), video: (videoPackets, videoKbps),
       participant: (participantPackets, participantKbps))
-  }
-}
-
-extension PublishingLimits: Decodable {
-  private enum CodingKeys: String, CodingKey, CaseIterable {
-    case audioPackets, audioKbps, videoPackets, videoKbps, participantPackets, participantKbps
-  }
-
-  package init(from decoder: any Decoder) throws {
-    let container = try decoder.strictContainer(keyedBy: CodingKeys.self)
-    audioPackets = try container.decodeIfPresent(Int.self, forKey: .audioPackets) ?? audioPackets
-    audioKbps = try container.decodeIfPresent(Int.self, forKey: .audioKbps) ?? audioKbps
-    videoPackets = try container.decodeIfPresent(Int.self, forKey: .videoPackets) ?? videoPackets
-    videoKbps = try container.decodeIfPresent(Int.self, forKey: .videoKbps) ?? videoKbps
-    participantPackets = try container.decodeIfPresent(Int.self, forKey: .participantPackets) ?? participantPackets
-    participantKbps = try container.decodeIfPresent(Int.self, forKey: .participantKbps) ?? participantKbps
   }
 }

@@ -30,8 +30,13 @@ actor ControlPlane: SignalingSink {
   private var quiet: CheckedContinuation<Void, Never>?
   private var isStopped = false
   private var clockWatch = ClockWatch()
+  /// When it was noted last that the server runs.
+  private var notedRunning: Timestamp?
   private let logger: Logger
   private var timer: (deadline: Timestamp, task: Scheduled<Void>)?
+
+  /// How often it is noted that the server runs, while there are calls.
+  private static let runningPause = Duration.seconds(5)
 
   /// Effects that go out in one go.
   private static let effectsOfStep = 512
@@ -56,6 +61,8 @@ actor ControlPlane: SignalingSink {
     housekeeping: Housekeeping, backEnd: BackEnd?, webPush: WebPush?, measurements: Measurements, log: CallLog,
     telemetry: Telemetry?, reading: NIOThreadPool, clients: Clients
   ) {
+    var log = log
+    for tally in node.callTallies { log.restore(tally, now: clock.now()) }
     self.node = node
     self.clock = clock
     self.store = store
@@ -110,6 +117,12 @@ actor ControlPlane: SignalingSink {
 
   /// Calls that run, and devices in them.
   var counts: (calls: Int, participants: Int) { node.counts }
+
+  /// Changes limits and rules for the calls that come.
+  func configure(_ change: @Sendable (inout CallConfiguration) -> Void) { node.configure(change) }
+
+  /// The outcomes of calls and joins since the start.
+  var callCounts: CallCounts { outlet.callCounts }
 
   // For the operator: see `Node`.
   var callSummaries: [CallSummary] { node.callSummaries }
@@ -226,7 +239,16 @@ actor ControlPlane: SignalingSink {
     recorder.checkPatience(now: now)
     if let changes = recorder.rewrite(now: now, everything: { node.everything }) { write(changes) }
     housekeeping.begin(now: now) { self.submit(.forget($0)) }
+    if notedRunning.map({ $0 + Self.runningPause <= clock.now() }) ?? true { noteRunning() }
     inbox.wake()
+  }
+
+  /// Notes that the server runs, so that its calls' times do not count the time for which it was down.
+  private func noteRunning() {
+    guard !node.isIdle else { return }
+    notedRunning = clock.now()
+    recorder.record([.running(clock.now())])
+    write()
   }
 
   /// Starts the next transaction, if none is under way.
@@ -251,6 +273,7 @@ actor ControlPlane: SignalingSink {
 
   /// Waits until what was recorded is on the disk, at most as long as the disk may take. Nothing is written afterwards.
   func stop() async {
+    noteRunning()
     if recorder.isWriting {
       let timeout = loop.scheduleTask(in: .nanoseconds(Recorder.patience.nanoseconds)) {
         self.assumeIsolated { $0.endWait() }

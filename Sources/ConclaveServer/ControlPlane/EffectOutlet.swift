@@ -44,6 +44,9 @@ final class EffectOutlet {
     self.loop = loop
   }
 
+  /// The outcomes of calls and joins since the start.
+  var callCounts: CallCounts { log.counts }
+
   /// A worker has confirmed a configuration. Returns the reply to the offer, if one is pending.
   func configured(_ peer: PeerID, request: UInt64, slots: SlotMap) -> Calls.Effect? {
     guard let (reply, commands) = peers.configured(peer, request: request, slots: slots) else { return nil }
@@ -68,7 +71,9 @@ final class EffectOutlet {
       case .webhook(_, let event):
         let traceparent = telemetry?.take(event)
         parts.backEnd?.webhooks?.send(event, traceparent: traceparent)
-        log.take(event)
+        if let call = event.call, case let failures = log.take(event), failures > 0 {
+          parts.answer(.failures(call, failures))
+        }
       case .push(let user, let subscription, let notice, let until):
         parts.webPush?.send(notice, to: subscription, of: user, until: until)
       case .ask(let question, .authorize(let action, let from, let to, let call)):

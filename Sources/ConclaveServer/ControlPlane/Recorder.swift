@@ -188,8 +188,9 @@ extension StoreChange {
   fileprivate var isLasting: Bool {
     switch self {
     case .history, .report, .number, .ended, .forgotten: true
-    case .reset, .call, .progress, .epoch, .link, .confirmation, .member, .memberGone, .ringEnvelope, .ringEnvelopeOver,
-      .device, .deviceGone, .revokes, .mailbox, .presence:
+    case .reset, .call, .progress, .epoch, .link, .confirmation, .word, .wordGone, .signer, .signerGone,
+      .member, .memberGone, .ringEnvelope, .ringEnvelopeOver,
+      .device, .deviceGone, .revokes, .mailbox, .presence, .running:
       false
     }
   }

@@ -3,6 +3,21 @@ import Contract
 import Logging
 import MediaModel
 
+/// The outcomes of calls and joins since the start, for the metrics.
+struct CallCounts: Sendable, Equatable {
+  enum JoinOutcome: String, CaseIterable, Sendable {
+    /// Media flowed.
+    case connected
+    /// There was no media for 5 s or more, or until the participant was removed.
+    case neverConnected = "never-connected"
+    /// The participant went sooner.
+    case leftEarly = "left-early"
+  }
+
+  var ends: [EndReason: UInt64] = [:]
+  var joins: [JoinOutcome: UInt64] = [:]
+}
+
 /// The log's lines about calls: one at the end of each call, and one for each failure in it. A line has the call's id and numbers of participants, and never
 /// names a person.
 struct CallLog: Sendable {
@@ -18,19 +33,41 @@ struct CallLog: Sendable {
   private struct Record {
     var stays: [UserID: Stay] = [:]
     var participants: Set<ParticipantNumber> = []
+    /// The number of participants that joined before the server's start.
+    var oldParticipants = 0
     /// Participants that are about to go without the newest key.
     var keyless: [ParticipantNumber: KeyState] = [:]
     var failures = 0
   }
 
   let logger: Logger
+  private(set) var counts = CallCounts()
   private var records: [CallID: Record] = [:]
 
   init(_ logger: Logger) { self.logger = logger }
 
+  /// A call goes on after the server's start.
+  mutating func restore(_ tally: CallTally, now: Timestamp) {
+    var record = Record()
+    record.oldParticipants = tally.participants
+    record.failures = tally.failures
+    for member in tally.members where member.state == .joined {
+      guard let participant = member.participants.first?.participant else { continue }
+      record.stays[member.user] = Stay(participant: participant, since: now, wasConnected: true)
+    }
+    records[tally.call] = record
+  }
+
   /// Takes an event that the service topics carry.
-  mutating func take(_ event: EventMessage) {
-    guard let call = event.call else { return }
+  /// - Returns: how many failures it tells of, in a call that goes on.
+  @discardableResult mutating func take(_ event: EventMessage) -> Int {
+    guard let call = event.call else { return 0 }
+    let before = records[call]?.failures ?? 0
+    note(event, in: call)
+    return (records[call]?.failures ?? before) - before
+  }
+
+  private mutating func note(_ event: EventMessage, in call: CallID) {
     switch event.body {
     case .state(let state):
       records[call] = Record()
@@ -71,11 +108,20 @@ struct CallLog: Sendable {
     guard member.state == .joined, let participant = member.participants.first else { return }
     // In place: a copy would be one of all stays.
     if records[call]?.stays[member.user]?.participant != participant.participant {
+      replaced(member.user, in: call, at: now)
       records[call, default: Record()].stays[member.user] = Stay(
         participant: participant.participant, since: now, wasConnected: false)
       records[call]?.participants.insert(participant.participant)
     }
-    if participant.connected { records[call]?.stays[member.user]?.wasConnected = true }
+    guard participant.connected, records[call]?.stays[member.user]?.wasConnected == false else { return }
+    records[call]?.stays[member.user]?.wasConnected = true
+    counts.joins[.connected, default: 0] &+= 1
+  }
+
+  /// The device comes back under another number, before it was missed. If the media of the old one never came, that is its outcome.
+  private mutating func replaced(_ user: UserID, in call: CallID, at now: Timestamp) {
+    guard let stay = records[call]?.stays[user], !stay.wasConnected else { return }
+    counts.joins[stay.since + Self.patience <= now ? .neverConnected : .leftEarly, default: 0] &+= 1
   }
 
   private mutating func leave(_ user: UserID, _ call: CallID, _ cause: MemberCause, at now: Timestamp) {
@@ -83,6 +129,9 @@ struct CallLog: Sendable {
     let seconds = max(0, now.milliseconds - stay.since.milliseconds) / 1_000
     let more: Logger.Metadata = ["participant": "\(stay.participant)", "seconds": "\(seconds)"]
     let isLong = stay.since + Self.patience <= now
+    if !stay.wasConnected {
+      counts.joins[isLong || cause == .failed ? .neverConnected : .leftEarly, default: 0] &+= 1
+    }
     if !stay.wasConnected, isLong || cause == .failed {
       fail(call, "media", "never-connected", more)
     } else if cause != .left {
@@ -96,10 +145,12 @@ struct CallLog: Sendable {
   private mutating func end(_ call: CallID, _ ended: Ended, at now: Timestamp) {
     for user in records[call]?.stays.keys.sorted() ?? [] { leave(user, call, .left, at: now) }
     let record = records.removeValue(forKey: call) ?? Record()
+    counts.ends[ended.reason, default: 0] &+= 1
     Self.log(
       .info, call, "ended", ended.reason.rawValue, to: logger,
       [
-        "seconds": "\(ended.seconds)", "participants": "\(record.participants.count)", "failures": "\(record.failures)",
+        "seconds": "\(ended.seconds)", "participants": "\(record.oldParticipants + record.participants.count)",
+        "failures": "\(record.failures)",
       ])
   }
 

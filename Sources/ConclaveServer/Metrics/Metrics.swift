@@ -1,3 +1,4 @@
+import Contract
 import Forwarding
 import LinuxIO
 import MediaModel
@@ -8,7 +9,7 @@ import Signaling
 enum Metrics {
   static func text(
     media workers: [WorkerStatistics], signaling: SignalingStatistics?, calls: (calls: Int, participants: Int),
-    waitingForDisk: Int,
+    outcomes: CallCounts, waitingForDisk: Int,
     backlog: (waiting: Int, refused: [CommandQueue.Overflow: UInt64]), guests: GuestEntry.Counts?,
     store: StoreHealth.Statistics, backEnd: BackEnd?, webPush: WebPush?, spans: SpanExporter?,
     measured: Measurements.Values, process: ProcessFacts
@@ -17,6 +18,7 @@ enum Metrics {
     page.add(workers)
     page.gauge("conclave_calls", "Calls that run.", calls.calls)
     page.gauge("conclave_participants", "Devices that are joined in them.", calls.participants)
+    page.add(outcomes)
     page.gauge("conclave_control_waiting_requests", "Requests that wait for the control plane.", backlog.waiting)
     page.counter(
       "conclave_control_refused_total", "Requests answered with server.busy, by whose bound was reached.",
@@ -131,6 +133,15 @@ extension Metrics.Page {
       "conclave_media_connected_peers", "Those to which media flows.",
       workers.reduce(0) { $0 + $1.forwarding.connected }
     )
+  }
+
+  fileprivate mutating func add(_ outcomes: CallCounts) {
+    counter(
+      "conclave_calls_ended_total", "Calls that ended, by the reason that clients were told.",
+      EndReason.allCases.map { ("reason=\"\($0.rawValue)\"", outcomes.ends[$0, default: 0]) })
+    counter(
+      "conclave_joins_total", "Participants that joined, by what became of their media.",
+      CallCounts.JoinOutcome.allCases.map { ("outcome=\"\($0.rawValue)\"", outcomes.joins[$0, default: 0]) })
   }
 
   private mutating func add(_ workers: [PassDurations]) {

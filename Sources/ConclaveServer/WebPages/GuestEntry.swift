@@ -37,7 +37,7 @@ package final class GuestEntry: Sendable {
   private let proxies: AddressList
   private let calls: CallLookup
   /// Pages of other origins that may let guests in.
-  private let origins: OriginPolicy
+  private let origins: LiveValue<OriginPolicy>
   private let state = Mutex((counts: Counts(), rates: GuestRates()))
 
   /// The page asks for a fresh one by itself.
@@ -49,12 +49,14 @@ package final class GuestEntry: Sendable {
     tokens: TokenAuthority, clock: WallClock, proxies: AddressList, calls: CallLookup,
     origins: OriginPolicy = .sameHost(also: [])
   ) {
-    self.origins = origins
+    self.origins = LiveValue(origins)
     self.tokens = tokens
     self.clock = clock
     self.proxies = proxies
     self.calls = calls
   }
+
+  package func setOrigins(_ origins: OriginPolicy) { self.origins.set(origins) }
 
   package var counts: Counts { state.withLock { $0.counts } }
 
@@ -87,7 +89,7 @@ package final class GuestEntry: Sendable {
   private func shared(_ response: HTTPResponse, with request: HTTPRequest) -> HTTPResponse {
     var response = response
     response.headers.append(("vary", "origin"))
-    guard let origin = request[header: "origin"], origins.names(origin) else { return response }
+    guard let origin = request[header: "origin"], origins.value.names(origin) else { return response }
     response.headers.append(("access-control-allow-origin", origin))
     guard request.method == "OPTIONS" else { return response }
     response.headers += [

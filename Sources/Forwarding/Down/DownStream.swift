@@ -62,6 +62,8 @@ struct DownStream {
   private var retransmissionType: UInt8 = 255
   /// The receiver's first RTX type; 255 for none.
   var paddingType: UInt8 = 255
+  /// The datagrams that went out, for a receiver without RTX; its `DownTrack`'s.
+  var sentDatagrams: Unmanaged<PacketHistory>?
 
   init(_ slot: SlotDescription, path: UnsafeMutablePointer<SendTransport.Path>, random: inout SplitMix64) {
     self.path = path
@@ -129,12 +131,20 @@ struct DownStream {
       $0.protectRTP(room, headerLength: header, payload: payload, padding: UInt8(truncatingIfNeeded: padding))
     }
     guard let length else { return .dropped(.notProtected) }
+    if let sentDatagrams, retransmissionTypes[Int(packet.header.payloadType & 127)] == 255 {
+      sentDatagrams._withUnsafeGuaranteedRef {
+        $0.insert(UnsafeRawBufferPointer(rebasing: room[..<length]), index: numbers.index, now: now)
+      }
+    }
     commit(length, kind: isVideo ? .video : .audio, now: now, into: outbox)
     sourceSwitch.sent(numbers, now: now)
     noteTaken(packet)
     count(payload.count)
     return .sent
   }
+
+  /// The source's packet is not sent on, and the receiver does not miss it.
+  mutating func leaveOut(_ packet: borrowing Packet) { sourceSwitch.omit(packet) }
 
   /// The source's numbers have jumped: it begins anew, with this packet or with a key frame to come.
   /// - Returns: nil for a packet that is merely too old, and when it is no key frame and one is needed.
@@ -222,6 +232,19 @@ struct DownStream {
       case .sent = sendKept(packet, numbers, payloadType, as: kind, now: now, into: outbox)
     else { return false }
     retransmissionSequence &+= 1
+    return true
+  }
+
+  /// Sends a datagram again as it went out: another one under its number would use a nonce twice (RFC 7714 section 8.1).
+  mutating func sendAgain(_ datagram: UnsafeMutableRawBufferPointer, now: Instant, into outbox: Outbox) -> Bool {
+    guard path.pointee.isOpen, path.pointee.sender != nil,
+      let room = outbox.reserve(datagram.count, &path.pointee.cursor)
+    else { return false }
+    room.copyMemory(from: UnsafeRawBufferPointer(datagram))
+    let destination = path.pointee.destination
+    outbox.commit(datagram.count, &path.pointee.cursor, to: destination, isUrgent: !isVideo)
+    path.pointee.downlink?.pointee.sent(
+      length: datagram.count, to: destination, kind: .retransmission, isNumbered: false, now: now)
     return true
   }
 

@@ -40,14 +40,20 @@ final class DownTrack {
   var copies: CopyBudget?
   /// For each key of the call's formats, whether the slot carries it.
   private var supportedFormats: [Bool] = []
+  /// The datagrams that went out; nil where RTX carries what is asked for again, or nothing is.
+  private var sentDatagrams: PacketHistory?
 
-  init(_ slot: SlotDescription, of peer: Peer, random: inout SplitMix64) {
+  init(
+    _ slot: SlotDescription, of peer: Peer, _ configuration: SFUConfiguration, _ histories: HistoryBudget,
+    random: inout SplitMix64
+  ) {
     self.slot = slot
     self.peer = peer
     transport = peer.transport
     extensions = peer.configuration.extensions
     stream = .allocate(capacity: 1)
     stream.initialize(to: DownStream(slot, path: transport.path, random: &random))
+    keepSent(configuration, histories)
   }
 
   deinit {
@@ -61,12 +67,28 @@ final class DownTrack {
   }
 
   /// Takes the values of a later offer for the same slot.
-  func describe(_ new: SlotDescription, extensions: HeaderExtensionIDs) {
+  func describe(
+    _ new: SlotDescription, extensions: HeaderExtensionIDs, _ configuration: SFUConfiguration,
+    _ histories: HistoryBudget
+  ) {
     if new.formats != slot.formats { supportedFormats = [] }
     slot = new
     self.extensions = extensions
+    keepSent(configuration, histories)
     mapSource()
     noteAwaiting()
+  }
+
+  /// A receiver without RTX gets the same datagram again. It needs fewer of them than a source whose packets many ask for.
+  private func keepSent(_ configuration: SFUConfiguration, _ histories: HistoryBudget) {
+    let isOfUse = slot.formats.contains { $0.nack && $0.rtxPayloadType == nil }
+    guard isOfUse != (sentDatagrams != nil) else { return }
+    let limit = slot.kind == .video ? configuration.videoHistory / 8 : configuration.audioHistory / 8
+    sentDatagrams =
+      isOfUse
+      ? PacketHistory(first: Encoding.firstHistory, limit: limit, span: configuration.historySpan, budget: histories)
+      : nil
+    stream.pointee.sentDatagrams = sentDatagrams.map { .passUnretained($0) }
   }
 
   /// Puts `track` in the slot, or nothing.
@@ -183,6 +205,11 @@ final class DownTrack {
 
   /// Sends a packet again that went out as `sequenceNumber`. False when it can't be.
   func retransmit(_ sequenceNumber: UInt16, now: Instant, into outbox: Outbox) -> Bool {
+    if let sentDatagrams, let index = stream.pointee.sourceSwitch.index(of: sequenceNumber),
+      let datagram = sentDatagrams.datagram(index)
+    {
+      return stream.pointee.sendAgain(datagram, now: now, into: outbox)
+    }
     if stream.pointee.sourceSwitch.isUnused(sequenceNumber) {
       return stream.pointee.retransmitNothing(sequenceNumber, now: now, into: outbox)
     }

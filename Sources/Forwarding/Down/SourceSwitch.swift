@@ -182,6 +182,12 @@ struct SourceSwitch {
     return sequence.index(of: last.index &- UInt64(behind))
   }
 
+  /// The unwrapped number of the packet that went out under `sequenceNumber`, whichever source's it was.
+  func index(of sequenceNumber: UInt16) -> UInt64? {
+    let behind = SequenceNumber.distance(from: sequenceNumber, to: newest)
+    return behind >= 0 ? last.index &- UInt64(behind) : nil
+  }
+
   /// Whether no packet goes out under `sequenceNumber`, or none any more: the receiver does not get that packet, or the source before left the gap, and
   /// nothing behind this source's key frame refers to it.
   func isUnused(_ sequenceNumber: UInt16) -> Bool {

@@ -71,6 +71,14 @@ final class Peer: Scheduled {
   private(set) var arrivals: UnsafeMutablePointer<ArrivalReports>?
   var loudness = Loudness()
   var speech = SpeechActivity()
+  /// When its microphone's last level other than silence came; nil before one did.
+  var levelAt: Instant?
+  /// Takes the place of levels.
+  var guess = SoundGuess()
+  /// Its microphone neither has levels nor do its packets tell when it speaks.
+  var isPresumed = false
+  /// Its own worker knows that its frames are encrypted; the configuration here does not say so.
+  var isEncryptedElsewhere = false
   /// When it was let in among the call's voices; nil while it is none of them.
   var voiceSince: Instant?
   /// The time for which its user had the place with which it left the call before.
@@ -134,6 +142,8 @@ final class Peer: Scheduled {
       arrivals = new
     }
   }
+
+  var isEncrypted: Bool { configuration.isOnKeyList || isEncryptedElsewhere }
 
   func downTrack(_ ssrc: UInt32) -> DownTrack? { downTracks.first { $0.slot.ssrc == ssrc } }
 

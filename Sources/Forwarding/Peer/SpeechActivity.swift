@@ -34,9 +34,11 @@ struct SpeechActivity {
   /// The least level of speech.
   private var threshold: UInt8 { max(noise, Self.noiseBounds.least) + Self.margin }
 
-  /// - Parameter level: 0 is the loudest, 127 silence.
-  mutating func heard(level: UInt8, now: Instant) {
-    let value = 127 - (level & 127)
+  /// - Parameters:
+  ///   - level: 0 is the loudest, 127 silence.
+  ///   - isGuess: no microphone has measured it. All but silence is speech then, but gets no scores, so that anyone who is known to speak displaces it.
+  mutating func heard(level: UInt8, isGuess: Bool = false, now: Instant) {
+    let value = isGuess ? 0 : 127 - (level & 127)
     let steps = max(1, updated.map { Self.steps(from: $0, to: now) } ?? 1)
     if steps > Self.longestPacket {
       append(0, count: steps - 1)
@@ -46,11 +48,13 @@ struct SpeechActivity {
       append(value, count: steps)
     }
     updated = now
-    // One quiet packet among loud ones is no pause.
-    var loudest: UInt8 = 0
-    for i in 0..<Self.pauseSteps { loudest = max(loudest, levels[(newest + levels.count - i) % levels.count]) }
-    learnNoise(loudest, now)
-    let isLoud = value > threshold
+    if !isGuess {
+      // One quiet packet among loud ones is no pause.
+      var loudest: UInt8 = 0
+      for i in 0..<Self.pauseSteps { loudest = max(loudest, levels[(newest + levels.count - i) % levels.count]) }
+      learnNoise(loudest, now)
+    }
+    let isLoud = isGuess ? level < 127 : value > threshold
     loudPackets = loudPackets << 1 | (isLoud ? 1 : 0)
     if isLoud { lastLoud = now }
   }

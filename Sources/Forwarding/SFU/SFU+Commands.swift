@@ -103,6 +103,7 @@ extension SFU {
     guard known.map({ $0.home == home }) ?? !new.tracks.isEmpty else { return }
     known?.configuration = configuration
     let peer = known ?? addPeer(configuration, home: home)
+    peer.isEncryptedElsewhere = new.isOnKeyList
     describeTracks(of: peer, now: now)
     peer.wishReminder = WishReminder(from: now)
     schedule(peer, peer.wishReminder.deadline)
@@ -160,9 +161,9 @@ extension SFU {
     peer.setSlots(
       slots.map { slot in
         guard let down = known.first(where: { $0.slot.ssrc == slot.ssrc }) else {
-          return DownTrack(slot, of: peer, random: &random)
+          return DownTrack(slot, of: peer, configuration, histories, random: &random)
         }
-        down.describe(slot, extensions: extensions)
+        down.describe(slot, extensions: extensions, configuration, histories)
         return down
       })
   }

@@ -75,6 +75,9 @@ extension SFU {
   ) {
     let (track, reception) = (encoding.track, encoding.reception)
     let peer = track.peer
+    guard packet.length > packet.header.headerLength else {
+      return leaveOut(packet, of: encoding, isRetransmission: isRetransmission, now: now)
+    }
     if codec == .vp8 { packet.readVP8() }
     if codec == .vp8 || track.hasVisibleKeyFrames {
       packet.isKeyFrame = codec.startsKeyFrame(packet.payload.bytes, vp8: packet.vp8)
@@ -103,6 +106,17 @@ extension SFU {
       relayPacket(packet, of: encoding, isRetransmission: isRetransmission, now: now)
     }
     forward(packet, of: encoding, now: now, into: outbox)
+  }
+
+  /// A packet without media: a receiver would take it for an empty frame.
+  @inline(never)
+  private func leaveOut(
+    _ packet: borrowing Packet, of encoding: Encoding, isRetransmission: Bool, now: Instant
+  ) {
+    drop(.padding)
+    for stream in encoding.downStreams { stream.pointee.leaveOut(packet) }
+    // Its number must not be a gap there either.
+    if !encoding.relays.isEmpty { relayPacket(packet, of: encoding, isRetransmission: isRetransmission, now: now) }
   }
 
   /// Notes when a packet came, of whatever stream it is, for the transport-wide feedback.

@@ -3,19 +3,43 @@ import Octets
 import RTP
 
 extension SFU {
+  /// The level of a microphone that is taken to speak: enough for a speaker, and less than speech has, so that those of whom more is known come first.
+  private static let guessedLevel: UInt8 = 49
+  /// After so long without a level, the sizes of packets count.
+  private static let levelTime = Duration.seconds(5)
+
   /// Reads the audio level of a microphone's packet (RFC 6464). The level, not the V bit, for browsers set that always. An element of
   /// another length than one byte is no level: an empty one may lie at the packet's end.
   func hear(_ packet: borrowing Packet, of peer: Peer, now: Instant) {
     let id = peer.configuration.extensions.audioLevel
     guard id != 0, let element = packet.extensions?.element(id, in: packet.bytes.bytes), element.length == 1 else {
-      return
+      if let last = peer.levelAt, last.duration(to: now) < Self.levelTime { return }
+      return guess(packet, of: peer, isPresumed: true, now: now)
     }
-    hear(level: packet.bytes.bytes[element.offset] & 0x7f, of: peer, now: now)
+    let level = packet.bytes.bytes[element.offset] & 0x7f
+    if level < 127 {
+      peer.levelAt = now
+      peer.isPresumed = false
+    } else if peer.levelAt == nil {
+      // Some senders have the extension and never measure anything.
+      return guess(packet, of: peer, isPresumed: false, now: now)
+    }
+    hear(level: level, of: peer, now: now)
   }
 
-  func hear(level: UInt8, of peer: Peer, now: Instant) {
+  /// Takes the size of a microphone's packet for its level.
+  /// - Parameter isPresumed: whether it counts as speech where its size says nothing.
+  @inline(never)
+  private func guess(_ packet: borrowing Packet, of peer: Peer, isPresumed: Bool, now: Instant) {
+    let sound = peer.guess.heard(packet.payload.count, isEncrypted: peer.isEncrypted, now: now)
+    peer.isPresumed = isPresumed && sound == .presumed
+    let isSpeech = isPresumed ? sound != .quiet : sound == .speech && peer.guess.differs
+    hear(level: isSpeech ? Self.guessedLevel : 127, isGuess: true, of: peer, now: now)
+  }
+
+  func hear(level: UInt8, isGuess: Bool = false, of peer: Peer, now: Instant) {
     peer.loudness.heard(level: level, now: now)
-    peer.speech.heard(level: level, now: now)
+    peer.speech.heard(level: level, isGuess: isGuess, now: now)
     if peer.voiceSince == nil, peer.speech.isSpeaking { admit(peer, now: now) }
     let call = peer.call
     guard peer.loudness.value(at: now) >= SpeakerSelection.threshold else { return }

@@ -4,6 +4,7 @@ import MediaModel
 ///
 /// A newcomer is let in as soon as it speaks, but displaces nobody within a word. While as many speak as there are places, they take turns, for a claim to speak costs nothing:
 /// somebody who waits gets the place that was held longest, and each keeps one for `turn` on average. A newcomer waits for one change of places, and members wait for no guest.
+/// Peers that are only presumed to speak, for their clients tell nothing, stand between members and guests.
 /// Somebody who leaves the call and joins again has held its place, and waits, as if it had stayed. A guest who joins again is another user.
 struct Voices {
   /// Silence after which one may be displaced, at the earliest so long after it was let in.
@@ -72,21 +73,29 @@ struct Voices {
     departures.append((peer.configuration.member, min(held, Self.turn), peer.voiceWait.restedAt))
   }
 
-  /// The place of somebody who speaks: that of a guest, else of a member, and of the one who has held it for longest.
+  /// The place of somebody who speaks: of those with the least right to it the one who has held it for longest.
   private mutating func heldPlace(for peer: Peer, _ now: Instant) -> Int? {
-    let hasGuest = peers.contains { $0.configuration.isGuest }
+    var least = VoiceRight.member
+    for other in peers { least = max(least, other.voiceRight) }
     var (longest, most) = (Int?.none, Duration.zero)
-    for i in peers.indices where peers[i].configuration.isGuest == hasGuest {
+    for i in peers.indices where peers[i].voiceRight == least {
       guard let held = peers[i].voiceTime(now), held >= Self.tenure, held > most else { continue }
       (longest, most) = (i, held)
     }
-    if hasGuest, !peer.configuration.isGuest { return longest }
+    if peer.voiceRight < least { return longest }
     guard longest != nil, peer.voiceWait.since.advanced(by: Self.patience) <= now,
       lastChange.advanced(by: min(Self.tenure, Self.turn / peers.count)) <= now
     else { return nil }
     lastChange = now
     return longest
   }
+}
+
+/// The order of claims to a place: somebody with a better one takes the place of the last at once.
+enum VoiceRight: Int, Comparable {
+  case member, presumed, guest
+
+  static func < (a: Self, b: Self) -> Bool { a.rawValue < b.rawValue }
 }
 
 /// A peer's place in the order of those that wait to be voices.
@@ -115,6 +124,8 @@ struct VoiceWait {
 }
 
 extension Peer {
+  fileprivate var voiceRight: VoiceRight { configuration.isGuest ? .guest : isPresumed ? .presumed : .member }
+
   /// Until when no other takes its place among the voices, as far as is known now.
   var voiceHeldUntil: Instant {
     max(speech.lastLoud.advanced(by: Voices.silence), (voiceSince ?? speech.lastLoud).advanced(by: Voices.tenure))
@@ -130,7 +141,7 @@ extension Peer {
   }
 
   fileprivate func precedes(_ other: Peer) -> Bool {
-    if configuration.isGuest != other.configuration.isGuest { return !configuration.isGuest }
+    if voiceRight != other.voiceRight { return voiceRight < other.voiceRight }
     return voiceWait.claim < other.voiceWait.claim
   }
 }

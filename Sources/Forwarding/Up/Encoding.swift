@@ -13,7 +13,7 @@ final class Encoding {
   /// Its place among the track's layers, 0 for the lowest.
   let rank: Int
   let reception: UnsafeMutablePointer<Reception>
-  /// nil where no format has RTX.
+  /// nil for sound without NACK.
   private(set) var history: PacketHistory?
   /// The last packets of a microphone that not everybody hears; nil where none can be of use.
   private(set) var preRoll: PacketHistory?
@@ -100,7 +100,7 @@ final class Encoding {
   }
 
   /// Bytes that a history begins with: 2.5 s of Opus at 40 kbit/s with all its headers.
-  private static let firstHistory = 16 << 10
+  static let firstHistory = 16 << 10
 
   /// A microphone's last 200 ms: 2 KiB at 60 kbit/s, and 8 at 300.
   func keepPreRoll(_ isOfUse: Bool, _ budget: HistoryBudget) {

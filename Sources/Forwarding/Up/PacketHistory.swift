@@ -82,6 +82,15 @@ final class PacketHistory {
     }
   }
 
+  /// Keeps a copy of a datagram as it went out under this index, if there is room for it.
+  func insert(_ datagram: UnsafeRawBufferPointer, index: UInt64, now: Instant) {
+    let time = Self.milliseconds(now)
+    guard datagram.count <= Self.longestPacket, makeRoom(Self.size(of: datagram.count), time) else { return }
+    lastArrival = now
+    append(Record(index: index, time: time, length: UInt32(truncatingIfNeeded: datagram.count))).copyMemory(
+      from: datagram.baseAddress!, byteCount: datagram.count)
+  }
+
   /// Puts a record at the head, where there must be room, and returns the place of its bytes.
   private func append(_ record: Record) -> UnsafeMutableRawPointer {
     memory.storeBytes(of: record, toByteOffset: head, as: Record.self)
@@ -152,14 +161,21 @@ final class PacketHistory {
 
   /// The packet with this index, in the ring's own memory, until the next one is inserted; nil when it never came or is gone.
   func packet(_ index: UInt64) -> Packet? {
+    guard let bytes = datagram(index), let base = bytes.baseAddress, let header = RTPHeader(parsing: bytes.bytes) else {
+      return nil
+    }
+    return Packet(base: base, length: bytes.count, header: header, index: index)
+  }
+
+  /// The same as bytes.
+  func datagram(_ index: UInt64) -> UnsafeMutableRawBufferPointer? {
     guard count > 0 else { return nil }
     let offset = entry(index).pointee
     guard offset != Self.nowhere else { return nil }
     let record = record(at: Int(offset))
-    let base = memory + Int(offset) + MemoryLayout<Record>.stride
-    let bytes = UnsafeMutableRawBufferPointer(start: base, count: Int(record.length))
-    guard record.index == index, let header = RTPHeader(parsing: bytes.bytes) else { return nil }
-    return Packet(base: base, length: bytes.count, header: header, index: index)
+    guard record.index == index else { return nil }
+    return UnsafeMutableRawBufferPointer(
+      start: memory + Int(offset) + MemoryLayout<Record>.stride, count: Int(record.length))
   }
 
   /// Forgets all packets and gives the memory back.

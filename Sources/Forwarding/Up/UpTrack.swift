@@ -114,7 +114,8 @@ final class UpTrack {
     hasVisibleKeyFrames =
       !codecs.isEmpty
       && codecs.allSatisfy { $0 == .vp8 || (isLayered || hasDescriptors) && $0.hasVisibleKeyFrames }
-    guard new.formats.contains(where: { $0.rtxPayloadType != nil }) else { return }
+    // Receivers may have RTX where the sender has none.
+    guard kind == .video || new.formats.contains(where: { $0.nack }) else { return }
     // Layers share the track's memory; a third of a power of two is none.
     let limit = (kind == .video ? configuration.videoHistory : configuration.audioHistory) / (isLayered ? 4 : 1)
     for encoding in encodings { encoding.keepHistory(limit, span: configuration.historySpan, histories) }

@@ -97,7 +97,7 @@ extension ConnectionHandler {
 
   /// Asks the channel only when the bound is reached.
   private func hasRoom(for count: Int) -> Bool {
-    let limit = services.configuration.outboundBytes
+    let limit = configuration.outboundBytes
     guard output.waitingBytes + count > limit else { return true }
     askChannel()
     return output.waitingBytes + count <= limit

@@ -14,6 +14,8 @@ final class ConnectionHandler: ChannelInboundHandler {
 
   let id: SessionID
   let services: SharedServices
+  /// The limits of this connection, as long as it lives.
+  let configuration: FixedConfiguration
   var session: Session
   var decoder: FrameDecoder
   var rate: TokenBucket
@@ -52,14 +54,15 @@ final class ConnectionHandler: ChannelInboundHandler {
 
   init(services: SharedServices, gate: LoginGate?, now: UInt64) {
     self.services = services
+    configuration = services.configuration
     self.gate = gate
     id = services.sessionIDs.next()
-    session = Session(configuration: services.configuration.session, now: now)
-    decoder = FrameDecoder(limits: services.configuration.limitsBeforeLogin)
+    session = Session(configuration: configuration.session, now: now)
+    decoder = FrameDecoder(limits: configuration.limitsBeforeLogin)
     rate = TokenBucket(
-      perSecond: services.configuration.requestsPerSecond, burst: services.configuration.requestBurst)
+      perSecond: configuration.requestsPerSecond, burst: configuration.requestBurst)
     messageRate = TokenBucket(
-      perSecond: services.configuration.messagesPerSecond, burst: services.configuration.messageBurst)
+      perSecond: configuration.messagesPerSecond, burst: configuration.messageBurst)
   }
 
   var isEnded: Bool { phase == .ended }
@@ -130,7 +133,7 @@ final class ConnectionHandler: ChannelInboundHandler {
         services.counters.update { $0.framesIn += 1 }
         countFrame()
         let destination = Destination(of: frame)
-        let admission = services.rules.admission(
+        let admission = configuration.rules.admission(
           of: destination, for: frame, isService: isService, isGuest: isGuest)
         perform(session.handle(frame, admission: admission, now: now), of: destination)
       }
@@ -234,13 +237,13 @@ final class ConnectionHandler: ChannelInboundHandler {
     isService = identity.isService
     isGuest = identity.guestOf != nil
     gate?.open()
-    decoder.limits = services.configuration.frameLimits
+    decoder.limits = configuration.frameLimits
     services.counters.update { $0.sessions += 1 }
     services.logger.debug("logged in", metadata: ["session": "\(id.rawValue)"])
     services.connections.logIn(id, share)
     submit(.connect(id, identity))
     let welcome = Welcome(
-      session: String(id.rawValue), server: services.configuration.serverName, user: identity.device.user.text,
+      session: String(id.rawValue), server: configuration.serverName, user: identity.device.user.text,
       device: identity.device.device.text, expiresAt: expiresAt)
     perform(session.accept(welcome, now: now))
     decoder.version = session.version
@@ -274,7 +277,7 @@ final class ConnectionHandler: ChannelInboundHandler {
     if isInputClosed { return closeWhenWritten() }
     updateReading()
     linger = context.eventLoop.assumeIsolated().scheduleTask(
-      in: .nanoseconds(services.configuration.linger.nanoseconds)
+      in: .nanoseconds(configuration.linger.nanoseconds)
     ) { [weak self] in
       self?.context?.close(promise: nil)
     }

@@ -12,6 +12,13 @@ final class PageRates: Sendable {
     self.proxies = proxies
   }
 
+  /// The buckets of all begin anew where these are others.
+  func set(perSecond: Int, burst: Int) {
+    rates.withLock {
+      if !$0.has(perSecond: perSecond, burst: burst) { $0 = AddressRates(perSecond: perSecond, burst: burst) }
+    }
+  }
+
   /// nil, or the nanoseconds to wait.
   func take(from address: SocketAddress?, now: UInt64) -> UInt64? {
     guard !proxies.contains(address), let block = AddressBlock(address) else { return nil }

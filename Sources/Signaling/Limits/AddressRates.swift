@@ -27,6 +27,8 @@ package struct AddressRates: Sendable {
 
   var count: Int { buckets.count }
 
+  func has(perSecond: Int, burst: Int) -> Bool { self.perSecond == perSecond && self.burst == burst }
+
   /// Counts one, unless it is one too many.
   /// - Returns: nil, or the nanoseconds to wait.
   package mutating func take(from block: AddressBlock, now: UInt64) -> UInt64? {

@@ -26,6 +26,8 @@ final class Admission: Sendable {
     self.counters = counters
   }
 
+  func setLimits(_ limits: AdmissionTable.Limits) { state.withLock { $0.table.limits = limits } }
+
   /// Admits a channel; false when there is no room for it. It is removed when it closes.
   func admit(_ channel: any Channel) -> Bool {
     let address = channel.remoteAddress

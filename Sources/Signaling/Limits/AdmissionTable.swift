@@ -3,7 +3,7 @@ import NIOCore
 /// Which connections are open, from where, and which of them have logged in (protocol section 10).
 ///
 /// ## Invariants
-/// - No more than `limits.connections` connections are open.
+/// - No more than `limits.connections` connections are open, unless more were when they were set.
 /// - A connection that has not logged in is never the reason for refusing another one: the oldest makes room.
 struct AdmissionTable {
   struct Limits: Sendable {
@@ -56,7 +56,8 @@ struct AdmissionTable {
     var line = Line()
   }
 
-  private let limits: Limits
+  /// Lower ones close nothing: they count for the connections that come.
+  var limits: Limits
   private var connections: [UInt64: Connection] = [:]
   private var addresses: [AddressBlock: Address] = [:]
   private var line = Line()

@@ -23,7 +23,7 @@ struct Backlog: Sendable {
     var bytes: Int
   }
 
-  private let limits: Limits
+  var limits: Limits
   private var entries: [SessionID: Entry] = [:]
   private var users: [UserID: Int] = [:]
   private(set) var bytes = 0
@@ -84,6 +84,8 @@ final class SlowReaders: Sendable {
   private let state: Mutex<State>
 
   init(limits: Backlog.Limits) { state = Mutex(State(backlog: Backlog(limits: limits))) }
+
+  func setLimits(_ limits: Backlog.Limits) { state.withLock { $0.backlog.limits = limits } }
 
   /// Bytes that wait, of connections that read slowly.
   var bytes: Int { state.withLock { $0.backlog.bytes } }

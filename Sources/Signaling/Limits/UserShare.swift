@@ -4,7 +4,7 @@ import Synchronization
 
 /// The allowance that all connections of one user share (protocol section 10), on any event loops. It outlives them until its buckets are full again.
 final class UserShare: Sendable {
-  struct Limits: Sendable {
+  struct Limits: Sendable, Hashable {
     var connections: Int
     var subscriptions: Int
     var requestsPerSecond: Int
@@ -31,14 +31,27 @@ final class UserShare: Sendable {
   static let longestDebt = 120
 
   private struct State: Sendable {
+    var limits: Limits
     var connections = 0
     var subscriptions = 0
     var inboundBytes = 0
     var requests: TokenBucket
+    var eventBytes: CreditBucket
     var refusals = TokenBucket(perSecond: refusalsPerSecond, burst: refusalsPerSecond)
     var frames = TokenBucket(perSecond: framesPerSecond, burst: framesPerSecond)
-    var eventBytes: CreditBucket
     var messageBytes = CreditBucket(perSecond: messageBytesPerSecond, burst: 2 * messageBytesPerSecond)
+
+    init(_ limits: Limits) {
+      self.limits = limits
+      requests = TokenBucket(perSecond: limits.requestsPerSecond, burst: limits.requestBurst)
+      eventBytes = CreditBucket(perSecond: limits.eventBytesPerSecond, burst: limits.eventBurst)
+    }
+
+    mutating func set(_ limits: Limits) {
+      let fresh = State(limits)
+      self.limits = limits
+      (requests, eventBytes) = (fresh.requests, fresh.eventBytes)
+    }
   }
 
   /// A bucket for what is charged when it is done, and refused only once more than the burst is used.
@@ -63,21 +76,17 @@ final class UserShare: Sendable {
     func isFull(now: UInt64) -> Bool { bucket.isFull(now: now) }
   }
 
-  private let limits: Limits
   private let state: Mutex<State>
 
-  init(limits: Limits) {
-    self.limits = limits
-    state = Mutex(
-      State(
-        requests: TokenBucket(perSecond: limits.requestsPerSecond, burst: limits.requestBurst),
-        eventBytes: CreditBucket(perSecond: limits.eventBytesPerSecond, burst: limits.eventBurst)))
-  }
+  init(limits: Limits) { state = Mutex(State(limits)) }
+
+  /// Counts stay; the buckets of requests and events begin anew.
+  func setLimits(_ limits: Limits) { state.withLock { $0.set(limits) } }
 
   /// Counts a connection in; why not, otherwise.
   func connect(now: UInt64) -> SignalingStatistics.Drop? {
     state.withLock { state in
-      guard state.connections < limits.connections else { return .userConnectionsFull }
+      guard state.connections < state.limits.connections else { return .userConnectionsFull }
       guard state.eventBytes.debt(now: now) == nil, state.requests.take(Self.loginCost, now: now) == nil else {
         return .userLoginsFull
       }
@@ -96,7 +105,7 @@ final class UserShare: Sendable {
 
   func subscribe() -> Bool {
     state.withLock { state in
-      guard state.subscriptions < limits.subscriptions else { return false }
+      guard state.subscriptions < state.limits.subscriptions else { return false }
       state.subscriptions += 1
       return true
     }
@@ -108,7 +117,7 @@ final class UserShare: Sendable {
   func hold(_ bytes: Int) -> Bool {
     state.withLock { state in
       state.inboundBytes += bytes
-      return bytes <= 0 || state.inboundBytes <= limits.inboundBytes
+      return bytes <= 0 || state.inboundBytes <= state.limits.inboundBytes
     }
   }
 
@@ -117,8 +126,8 @@ final class UserShare: Sendable {
   /// would otherwise be missing for ever.
   /// - Returns: nil, or the nanoseconds to wait.
   func take(_ cost: Int, now: UInt64) -> UInt64? {
-    let part = min(cost, limits.requestBurst / 2)
-    return state.withLock { state in
+    state.withLock { state in
+      let part = min(cost, state.limits.requestBurst / 2)
       if let wait = state.requests.take(part, now: now) { return wait }
       if cost > part { _ = state.requests.owe(cost - part, now: now) }
       return nil
@@ -164,32 +173,47 @@ final class UserShare: Sendable {
 
 /// The shares of all users that are connected, or were a moment ago.
 final class UserShares: Sendable {
-  private let limits: UserShare.Limits
-  private let shares = Mutex<[UserID: UserShare]>([:])
+  private struct State: Sendable {
+    var limits: UserShare.Limits
+    var shares: [UserID: UserShare] = [:]
 
-  init(limits: UserShare.Limits) { self.limits = limits }
+    mutating func share(of user: UserID) -> UserShare {
+      let share = shares[user] ?? UserShare(limits: limits)
+      shares[user] = share
+      return share
+    }
+  }
+
+  private let state: Mutex<State>
+
+  init(limits: UserShare.Limits) { state = Mutex(State(limits: limits)) }
+
+  /// They count for all users at once.
+  func setLimits(_ limits: UserShare.Limits) {
+    state.withLock { state in
+      guard state.limits != limits else { return }
+      state.limits = limits
+      for share in state.shares.values { share.setLimits(limits) }
+    }
+  }
 
   /// The user's share with one more connection in it.
   func connect(_ user: UserID, now: UInt64) -> Result<UserShare, UserShareFull> {
-    shares.withLock { shares in
-      let share = shares[user] ?? UserShare(limits: limits)
-      shares[user] = share
+    state.withLock { state in
+      let share = state.share(of: user)
       return share.connect(now: now).map { .failure(UserShareFull(reason: $0)) } ?? .success(share)
     }
   }
 
   /// Also when the user has no connection any more: the events that follow from its end are charged, too.
   func charge(_ user: UserID, _ events: EventCharge, now: UInt64) {
-    let share = shares.withLock { shares in
-      let share = shares[user] ?? UserShare(limits: limits)
-      shares[user] = share
-      return share
-    }
-    share.charge(events, now: now)
+    state.withLock { $0.share(of: user) }.charge(events, now: now)
   }
 
   /// Forgets who left and owes nothing. To be called now and then.
-  func prune(now: UInt64) { shares.withLock { shares in shares = shares.filter { !$0.value.isIdle(now: now) } } }
+  func prune(now: UInt64) {
+    state.withLock { state in state.shares = state.shares.filter { !$0.value.isIdle(now: now) } }
+  }
 }
 
 /// The events that a request made the server write to clients.

@@ -22,9 +22,27 @@ final class Certificates: Sendable {
     }
   }
 
-  private let files: SignalingServer.Configuration.TLS
+  private struct State: Sendable {
+    var files: SignalingServer.Configuration.TLS
+    var contexts: Contexts
+    var stamps: [FileStamp?]
+
+    mutating func replace(_ old: SignalingServer.Configuration.TLS, by new: State) -> Bool {
+      guard files == old else { return false }
+      self = new
+      return true
+    }
+
+    /// First the stamps: files that change in between are read again.
+    init(_ files: SignalingServer.Configuration.TLS) throws {
+      self.files = files
+      stamps = files.stamps
+      contexts = try Contexts(files)
+    }
+  }
+
   private let logger: Logger
-  private let state: Mutex<(contexts: Contexts, stamps: [FileStamp?])>
+  private let state: Mutex<State>
   private let warnedAt = Mutex<Timestamp?>(nil)
 
   /// Before its end a certificate has so long when the operator is told, each day. Renewals come 30 days before.
@@ -33,11 +51,8 @@ final class Certificates: Sendable {
 
   /// - Throws: NIOSSL's error when the files can't be read.
   init(_ files: SignalingServer.Configuration.TLS, logger: Logger) throws {
-    self.files = files
     self.logger = logger
-    // First the stamps: files that change in between are read again.
-    let stamps = files.stamps
-    state = try Mutex((Contexts(files), stamps))
+    state = try Mutex(State(files))
   }
 
   func context(for purpose: Purpose) -> NIOSSLContext {
@@ -65,16 +80,29 @@ final class Certificates: Sendable {
       metadata: ["hours": "\(hours)"])
   }
 
+  /// Reads other files, or the same anew.
+  /// - Throws: `ListenError` when they cannot be used; the old certificate stays.
+  func use(_ files: SignalingServer.Configuration.TLS) throws(ListenError) {
+    do {
+      let new = try State(files)
+      state.withLock { $0 = new }
+    } catch {
+      throw ListenError(error, files)
+    }
+  }
+
   /// Reads the files if they have changed. Unusable files are logged once, and the old certificate stays until they change again.
   func reload() {
+    let files = state.withLock { $0.files }
     let stamps = files.stamps
     guard state.withLock({ $0.stamps != stamps }) else { return }
     do {
-      let contexts = try Contexts(files)
-      state.withLock { $0 = (contexts, stamps) }
+      let new = try State(files)
+      // Other files may have been named meanwhile.
+      guard state.withLock({ $0.replace(files, by: new) }) else { return }
       logger.notice("the TLS certificate was read anew")
     } catch {
-      state.withLock { $0.stamps = stamps }
+      state.withLock { if $0.files == files { $0.stamps = stamps } }
       logger.error(
         "the new TLS certificate can't be used, the old one stays: check tls.certificate and tls.key",
         metadata: ["error": "\(error)"])

@@ -10,7 +10,7 @@ struct Listening {
   let services: SharedServices
   let group: any EventLoopGroup
 
-  func stomp(port: Int, tls: Certificates?) async throws -> any Channel {
+  func stomp(_ host: String?, port: Int, tls: Certificates?) async throws -> any Channel {
     let services = services
     let bootstrap = bootstrap(tls: tls, for: .stomp) { channel in
       try channel.pipeline.syncOperations.addHandler(
@@ -18,15 +18,15 @@ struct Listening {
     }
     // A client may close its half and still read the ERROR, and so may we. Under TLS NIOSSL answers a client's close_notify by itself, after what we
     // write meanwhile; with half-closure it would leave that to us, and wait 5 s for a close_notify after a FIN.
-    return try await bind(bootstrap.childChannelOption(.allowRemoteHalfClosure, value: tls == nil), port: port)
+    return try await bind(bootstrap.childChannelOption(.allowRemoteHalfClosure, value: tls == nil), host, port: port)
   }
 
-  func http(port: Int, tls: Certificates?) async throws -> any Channel {
+  func http(_ host: String?, port: Int, tls: Certificates?) async throws -> any Channel {
     let services = services
     let bootstrap = bootstrap(tls: tls, for: .http) { channel in
       try HTTPHandler.add(to: channel, services)
     }
-    return try await bind(bootstrap, port: port)
+    return try await bind(bootstrap, host, port: port)
   }
 
   private func bootstrap(
@@ -65,8 +65,9 @@ struct Listening {
         .writeBufferWaterMark, value: .init(low: Backlog.step / 2, high: Backlog.step))
   }
 
-  private func bind(_ bootstrap: ServerBootstrap, port: Int) async throws -> any Channel {
-    let host = services.configuration.host
+  /// - Parameter own: the listener's address; nil for the one of all.
+  private func bind(_ bootstrap: ServerBootstrap, _ own: String?, port: Int) async throws -> any Channel {
+    let host = own ?? services.configuration.host
     do {
       return try await bind(bootstrap, host: host, port: port)
     } catch {

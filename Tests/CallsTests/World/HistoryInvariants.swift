@@ -21,6 +21,9 @@ struct HistoryInvariants {
     var initiator: UserID
     var parts: [UserID: Part] = [:]
     var last: [UserID: MemberPhase] = [:]
+    /// They were not rung, and missed it.
+    var silenced: Set<UserID> = []
+    var hasSilenced = false
     /// A user other than the initiator was in.
     var wasAnswered = false
     /// The user whose entry ended the call, as nobody else was there.
@@ -66,6 +69,7 @@ struct HistoryInvariants {
     for id in calls {
       chronicles[id]?.parts[user] = nil
       chronicles[id]?.last[user] = nil
+      chronicles[id]?.silenced.remove(user)
       stored[id]?[user] = nil
     }
   }
@@ -75,6 +79,9 @@ struct HistoryInvariants {
   private mutating func follow(_ id: CallID, _ step: WorldStep) {
     guard let view = step.after[id] else { return }
     var chronicle = chronicles[id] ?? Chronicle(initiator: view.initiator)
+    // A restart forgets them: their history is written.
+    chronicle.silenced.formUnion(step.node.control.calls[id]?.silenced.keys.map { $0 } ?? [])
+    if !chronicle.silenced.isEmpty { chronicle.hasSilenced = true }
     for member in view.members.values {
       let direction: HistoryEntry.Direction = member.user == view.initiator ? .outgoing : .incoming
       var part = chronicle.parts[member.user] ?? Part(direction: direction)
@@ -122,7 +129,13 @@ struct HistoryInvariants {
         .historyAgrees, found == expected,
         "history of \(user.text) has \(String(describing: found)), it was \(expected)")
     }
-    verdict.require(.historyAgrees, stored[id]?.count == chronicle.parts.count, "history has a stranger")
+    let silenced = chronicle.silenced.filter { chronicle.parts[$0] == nil }
+    for user in silenced {
+      let expected = Part(direction: user == chronicle.initiator ? .outgoing : .incoming, outcome: .missed)
+      verdict.require(.historyAgrees, stored[id]?[user] == expected, "\(user.text) was not rung and has not missed it")
+    }
+    verdict.require(
+      .historyAgrees, stored[id]?.count == chronicle.parts.count + silenced.count, "history has a stranger")
   }
 
   private func outcome(of user: UserID, _ chronicle: Chronicle) -> HistoryEntry.Outcome? {
@@ -135,7 +148,7 @@ struct HistoryInvariants {
     guard chronicle.isOver else { return nil }
     let rung = chronicle.last.filter { $0.key != user || chronicle.parts[user]?.stays.isEmpty == true }.map(\.value)
     if !rung.isEmpty, rung.allSatisfy({ $0 == .declined }) { return .declined }
-    return rung.contains(.missed) ? .missed : .cancelled
+    return rung.contains(.missed) || chronicle.hasSilenced ? .missed : .cancelled
   }
 
   private static func outcome(_ phase: MemberPhase) -> HistoryEntry.Outcome? {

@@ -192,13 +192,18 @@ struct MemberInvariants {
     }
     for case .client(.event(_, let delivery)) in step.effects
     where !delivery.redelivered && delivery.message.at == step.now {
-      guard case .ended(let ended) = delivery.message.body, ended.reason == .endedByInitiator,
-        let id = delivery.message.call, let old = step.before[id]
+      guard case .ended(let ended) = delivery.message.body, let id = delivery.message.call, let old = step.before[id]
       else { continue }
       let isEnd = if case .calls(.call(id, .end)) = step.request { true } else { false }
-      verdict.require(
-        .onlyInitiatorEnds, isEnd && (step.isService || step.asker?.user == old.initiator),
-        "a call was ended by its initiator, who did not")
+      if ended.reason == .endedByInitiator {
+        verdict.require(
+          .onlyInitiatorEnds, isEnd && !step.isService && step.asker?.user == old.initiator,
+          "a call was ended by its initiator, who did not")
+      }
+      if ended.reason == .endedByService {
+        verdict.require(
+          .onlyInitiatorEnds, isEnd && step.isService && ended.by == nil, "a call was ended by a service that did not")
+      }
     }
     for id in step.gone {
       verdict.require(.noTimerIsLeft, step.node.control.timers.count(of: id) == 0, "a timer is left after the end")

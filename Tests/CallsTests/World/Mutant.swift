@@ -285,7 +285,7 @@ struct Mutant {
       effects.contains(where: { if case .client(.reply(session, request, .failed)) = $0 { true } else { false } })
     else { return }
     var out = Outputs()
-    node.control.calls[id]?.endByService(now: node.control.now, out: &out)
+    node.control.calls[id]?.endFromOutside(.endedByService, now: node.control.now, out: &out)
     node.control.carryOut(out, of: id)
     effects = [.client(.reply(session, id: request, .ok(NoBody())))] + node.handle(.timeout, now: node.control.now)
   }

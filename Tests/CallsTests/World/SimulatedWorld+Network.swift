@@ -77,8 +77,8 @@ extension SimulatedWorld {
       devices[place].isSubscribed = false
       devices[place].isDeaf = false
     case .client(.reply(_, _, .ok(let body))):
-      if let link = body as? CallLink, case .request(_, _, .calls(.call(let call, .link))) = command {
-        links.append((call, link.link))
+      if let link = body as? CallLink, case .request(_, _, .calls(.call(let call, .link(let made)))) = command {
+        links.append((call, link.link, made.admission?.link ?? Base64Bytes([])))
       }
     case .ask(let id, .acquainted(_, let users)): handle(.answer(id, allowed: Set(users)), nil)
     case .ask(let id, .authorize(_, _, let users, _)): askBackEnd(id, users, command)

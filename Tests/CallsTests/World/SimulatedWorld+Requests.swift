@@ -10,7 +10,7 @@ extension SimulatedWorld {
   func register(_ place: Int) {
     let version = random.chance(50) ? UInt8(random.below(3)) : 0
     let keys = [KeyUse.wrap, .sign].map {
-      DeviceKey(use: $0, alg: "x", publicKey: Base64Bytes([UInt8(place), version, $0 == .wrap ? 0 : 1]))
+      DeviceKey(use: $0, alg: "ES256", publicKey: Base64Bytes([UInt8(place), version, $0 == .wrap ? 0 : 1]))
     }
     ask(place, .people(.registerDevice(RegisterDevice(name: nil, keys: keys))))
   }
@@ -81,10 +81,10 @@ extension SimulatedWorld {
   }
 
   private func joinByLink(_ place: Int, _ join: Join) {
-    guard let (call, link) = links.randomElement(using: &random) else { return }
+    guard let (call, link, key) = links.randomElement(using: &random) else { return }
     var join = join
     join.link = link
-    ask(place, .call(call, .join(join)))
+    ask(place, .call(call, .join(join)), link: key)
   }
 
   private func seldomRequest(_ place: Int, _ call: CallID) {
@@ -203,8 +203,10 @@ extension SimulatedWorld {
       ciphertext: Base64Bytes([1]), sigAlg: nil, signature: nil)
   }
 
-  func ask(_ place: Int, _ request: Request) {
+  /// - Parameter link: the key of the link by which the device comes.
+  func ask(_ place: Int, _ request: Request, link: Base64Bytes? = nil) {
     guard let session = devices[place].session else { return }
+    let request = withWords(request, of: devices[place].device, link: link)
     switch request {
     case .calls(.start), .calls(.call(_, .accept)), .calls(.call(_, .join)), .calls(.call(_, .rejoin)),
       .calls(.call(_, .transfer)):
@@ -213,6 +215,20 @@ extension SimulatedWorld {
     }
     lastRequest += 1
     send(.request(session, id: "\(lastRequest)", request), place)
+  }
+
+  /// The request with the words that it needs, by the keys that the device has now.
+  private func withWords(_ request: Request, of device: Device, link: Base64Bytes?) -> Request {
+    var keys = node.people.directory[device]?.entry
+    if case .calls(.call(let call, let request)) = request {
+      switch request {
+      case .invite, .link: keys = node.control.calls[call]?.epochs.keyedDevices[device]?.keys ?? keys
+      default: break
+      }
+    }
+    guard let keys else { return request }
+    return Stage.words.completed(
+      request, by: keys, link: link ?? Base64Bytes(Stage.digest(Array("link \(lastRequest)".utf8))))
   }
 
   // MARK: services and the operator

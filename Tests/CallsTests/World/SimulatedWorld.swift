@@ -61,7 +61,7 @@ final class SimulatedWorld {
   /// The app's back end.
   var service: SessionID?
   /// All links that were ever made.
-  var links: [(call: CallID, link: String)] = []
+  var links: [(call: CallID, link: String, key: Base64Bytes)] = []
   var agenda: [(due: Timestamp, session: SessionID, plan: Plan)] = []
   var lastSession: UInt64 = 0
   var lastRequest = 0
@@ -367,7 +367,7 @@ final class SimulatedWorld {
       .acknowledge(let session, _, _), .request(let session, _, _), .offer(let session, _, _, _, _),
       .disconnect(let session):
       session
-    case .media, .answer, .pushGone, .forget, .end, .disconnectUser, .drain, .timeout: nil
+    case .media, .answer, .pushGone, .forget, .end, .disconnectUser, .failures, .drain, .timeout: nil
     }
   }
 

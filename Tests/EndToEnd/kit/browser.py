@@ -130,12 +130,12 @@ class Chromium(webdriver.Chrome):
         self.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": script})
 
 
-def started(profile):
+def started(profile, *flags):
     options = webdriver.ChromeOptions()
     if profile:
         options.add_argument(f"--user-data-dir={profile}")
     options.binary_location = os.environ.get("CHROMIUM", shutil.which("chromium") or "/usr/bin/chromium")
-    for flag in FLAGS:
+    for flag in (*FLAGS, *flags):
         options.add_argument(flag)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     return Chromium(options=options, service=Service(os.environ.get("CHROMEDRIVER", shutil.which("chromedriver") or "/usr/bin/chromedriver")))

@@ -10,9 +10,8 @@ import time
 import uuid
 
 import stomp
-from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric import ec
 
+import words
 from waiting import PATIENCE
 
 CONNECTIONS = {"1.0": stomp.StompConnection10, "1.1": stomp.StompConnection11, "1.2": stomp.StompConnection12}
@@ -27,6 +26,7 @@ class RequestFailed(Exception):
 class Client(stomp.ConnectionListener):
     def __init__(self, server, user, device, version="1.2"):
         self.user, self.device, self.version = user, device, version
+        self.sign_key = self.fingerprint = None
         self.numbers = itertools.count(1)
         self.replies, self.waiting = {}, threading.Condition()
         self.events, self.seen = queue.Queue(), []
@@ -64,8 +64,9 @@ class Client(stomp.ConnectionListener):
     # what a test does
 
     def request(self, destination, body=None, raw=None):
-        """Sends a request and returns the reply's body; raises RequestFailed for `status: error`."""
+        """Sends a request and returns the reply's body; raises RequestFailed for `status: error`. A request that lets people in gets the words for them."""
         number = str(next(self.numbers))
+        body = words.with_words(destination, body, self.user, self.sign_key, self.fingerprint)
         text = raw if raw is not None else json.dumps(body or {})
         self.connection.send(destination, text, content_type="application/json", headers={"request-id": number})
         with self.waiting:
@@ -74,6 +75,7 @@ class Client(stomp.ConnectionListener):
         content = json.loads(frame.body)
         if frame.headers["status"] == "error":
             raise RequestFailed(content["error"])
+        words.remember(body, content)
         return content
 
     def event(self, name, seconds=5, where=lambda body: True):
@@ -93,14 +95,12 @@ class Client(stomp.ConnectionListener):
 
     def register(self):
         """Registers fresh public keys; what is wrapped for them nobody opens."""
-
-        def key(use, alg):
-            public = ec.generate_private_key(ec.SECP256R1()).public_key()
-            spki = public.public_bytes(serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
-            return {"use": use, "alg": alg, "publicKey": base64.b64encode(spki).decode()}
-
-        keys = [key("wrap", "HPKE-P256-SHA256-AES256GCM"), key("sign", "ES256")]
-        return self.request("/app/devices/register", {"name": self.device, "keys": keys})
+        self.sign_key = words.SignKey()
+        named = [("wrap", "HPKE-P256-SHA256-AES256GCM", words.SignKey()), ("sign", "ES256", self.sign_key)]
+        keys = [{"use": use, "alg": alg, "publicKey": words.b64(key.spki)} for use, alg, key in named]
+        reply = self.request("/app/devices/register", {"name": self.device, "keys": keys})
+        self.fingerprint = base64.b64decode(reply["fingerprint"])
+        return reply
 
     def join(self):
         """`joinId` and `joinKey` of a join."""

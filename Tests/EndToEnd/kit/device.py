@@ -12,6 +12,7 @@ import uuid
 import websocket
 
 import jwt_forge
+import words
 from client import RequestFailed
 from waiting import PATIENCE
 
@@ -163,6 +164,7 @@ class Device(Wire):
         super().__init__(server, **wire)
         self.server, self.user, self.device, self.ack_mode = server, user, device, ack
         self.numbers, self.events, self.topics, self.receipts = itertools.count(1), [], [], set()
+        self.sign_key = None
         headers = {"accept-version": "1.2", "host": "test", "passcode": token(server, user, **(claims or {}))}
         if device:
             headers["device"] = device
@@ -215,7 +217,8 @@ class Device(Wire):
     # the protocol
 
     def request(self, destination, body=None, raw=None, **headers):
-        """The reply's body; raises RequestFailed for `status: error`."""
+        """The reply's body; raises RequestFailed for `status: error`. A request that lets people in gets the words for them."""
+        body = words.with_words(destination, body, self.user, self.sign_key, self.sign_key and self.fingerprint)
         number = f"q{next(self.numbers)}"
         text = raw if raw is not None else "" if body is None else json.dumps(body)
         self.reply = None
@@ -227,6 +230,7 @@ class Device(Wire):
             assert content["error"]["message"]
             raise RequestFailed(content["error"])
         assert self.reply.headers["status"] == "ok"
+        words.remember(body, content)
         return content
 
     def fails(self, destination, body=None, raw=None):
@@ -265,17 +269,18 @@ class Device(Wire):
         self.events.clear()
         return names
 
-    def make_keys(self):
-        self.wrap, self.sign = os.urandom(91), os.urandom(91)
+    def make_keys(self, alg="ES256", **options):
+        self.wrap, self.sign_key = os.urandom(91), words.SignKey(alg, **options)
+        self.sign = self.sign_key.spki
 
     @property
     def fingerprint(self):
-        parts = [self.user, self.device, "HPKE-P256-SHA256-AES256GCM", self.wrap, "ES256", self.sign]
+        parts = [self.user, self.device, "HPKE-P256-SHA256-AES256GCM", self.wrap, self.sign_key.alg, self.sign]
         return hashlib.sha256(b"conclave-device-v1" + b"".join(map(lp, parts))).digest()
 
     def register(self):
         wrap = {"use": "wrap", "alg": "HPKE-P256-SHA256-AES256GCM", "publicKey": b64(self.wrap)}
-        sign = {"use": "sign", "alg": "ES256", "publicKey": b64(self.sign)}
+        sign = {"use": "sign", "alg": self.sign_key.alg, "publicKey": b64(self.sign)}
         return self.request("/app/devices/register", {"name": self.device, "keys": [wrap, sign]})
 
     def start(self, *callees, media="audio", **more):

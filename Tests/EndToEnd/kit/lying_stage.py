@@ -14,6 +14,7 @@ from client import RequestFailed
 from conftest import PATIENCE, wait_for
 from device import Device
 from told_lists import Ghost
+from words import SignKey
 
 TABLE = json.loads((pathlib.Path(__file__).parents[2] / "Vectors/lies.json").read_text())
 LIES = {row["n"]: row for row in TABLE["rows"]}
@@ -37,7 +38,7 @@ addEventListener('DOMContentLoaded', () => {
 });
 """
 # Notices that are no warnings: people come and go.
-NEWS = re.compile(r"^(\S+ (joined|left|is back|declined|did not answer|lost the connection|could not connect|has a new device.*)|You have a new device.*)$")
+NEWS = re.compile(r"^(\S+ (joined|left|is back|declined|did not answer|lost the connection|could not connect|has a new device.*)|You have (signed in on )?a new device.*)$")
 
 
 def row(number, *variants):
@@ -63,6 +64,7 @@ class Member(Device):
 
     def make_keys(self):
         self.wrap, self.sign = self.ghost.wrap.spki, self.ghost.sign.spki
+        self.sign_key = SignKey(private=self.ghost.sign.private)
 
     def join_body(self, call):
         entry = self.ghost.entry(call, 1)

@@ -154,6 +154,10 @@ export class Client {
     return replyFrom(path, await this.server.request(this, path, body));
   }
 
+  callerOf(call) {
+    return this.ringing.callerOf(call);
+  }
+
   asDevice() {
     const { user, device, keys, fingerprint } = this.identity;
     return { user, device, keys, fingerprint: toBase64(fingerprint), vouches: [] };
@@ -190,6 +194,11 @@ export class Client {
 
   join(id, kind = 'join') {
     return this.#enter(this.calls.join(kind, { id, camera: false }));
+  }
+
+  /** Comes by a link: `{link, secret}` as `makeLink` made it. */
+  comeBy(id, { link, secret }) {
+    return this.#enter(this.calls.join('join', { id, body: { link }, secret, camera: false }));
   }
 
   /** A join that is refused leaves its error. */

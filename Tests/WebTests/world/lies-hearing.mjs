@@ -2,10 +2,11 @@
 
 import assert from 'node:assert/strict';
 import { load, loadPage } from '../web.mjs';
-import { comes, entryOf, ghostEntry, inCall, isSilent, tell, warns } from './lying.mjs';
+import { comes, entryOf, ghostEntry, inCall, isSilent, requestsOf, tell, warns } from './lying.mjs';
 import { inWorld } from './world.mjs';
 
 const { acceptName, beginNames, labelFor, learnNames, newNameOf } = await loadPage('names.js');
+const { random, toBase64 } = await load('bytes.js');
 const { makeStatement } = await load('vouching.js');
 
 export const rows = new Map();
@@ -180,3 +181,65 @@ row(337, () =>
     await world.run(60_000);
     assert.ok(await alice.say(), 'and it is not asked again');
   }, ['dave']));
+
+row(338, () =>
+  inCall(async ({ world, call, alice, carol }) => {
+    const { participant } = entryOf(call, carol);
+    const later = [];
+    world.server.lie.event = (to, name, body) => (to === alice && name === 'message' ? void later.push(body) : body);
+    void carol.call.send({ text: 'carol/d writes a last word' });
+    await world.until(() => later.length > 0);
+    void carol.call.leave();
+    await world.until(() => alice.call.epoch === 3 && call.epoch === 3);
+    // The state gives Carol's number to a second device of Bob's.
+    const device = { participant, device: 'tablet', joinId: toBase64(random(16)), connected: true, held: false, tracks: [] };
+    const { state, participants } = call.members.get('bob');
+    await tell(world, alice, 'call.member', { call: call.id, rev: call.rev, user: 'bob', state, cause: 'joined', participants: [...participants, device] });
+    await tell(world, alice, 'message', later[0]);
+    await world.until(() => alice.messages.length > 0);
+    assert.deepEqual(alice.messages.map(({ text }) => text), ['carol/d writes a last word'], 'what was sealed before opens for a moment');
+    assert.equal(alice.call.ownerOf(participant).user, 'carol', 'and is Carol’s');
+    assert.deepEqual(alice.call.tiles().filter((tile) => tile.participant === participant).map(({ member }) => member.user), ['carol']);
+  }));
+
+row(339, async () => {
+  for (const answer of ['none', 'one without the device']) {
+    await inCall(async ({ world, call, alice, others: [dave] }) => {
+      const known = await world.add('dave', { generation: 1 });
+      await alice.directory.examine([known.asDevice()]);
+      world.server.register(dave);
+      let asked = 0;
+      world.server.lie.reply = (to, path, body) => {
+        if (to !== alice || path !== 'devices/list' || !body.users.includes('dave')) return undefined;
+        asked += 1;
+        return answer === 'none' ? new Promise(() => {}) : { devices: [], revokes: [] };
+      };
+      comes(call, dave);
+      await world.until(() => isListed(alice, 'dave') && dave.call?.hasKey);
+      await world.run(500);
+      assert.ok(asked > 0);
+      warns(alice, 'changed-key');
+      assert.equal(alice.call.stop?.cause, 'changed-key', `with ${answer}`);
+      await isSilent(alice);
+    }, ['dave']);
+  }
+});
+
+row(340, () =>
+  inCall(async ({ world, call, alice, bob, carol }) => {
+    await alice.directory.verify([bob.asDevice()]);
+    world.server.lie.reply = (to, path) => (to === alice && path === 'devices/list' ? new Promise(() => {}) : undefined);
+    assert.ok(await alice.say());
+    alice.directory.verifiedOnly = true;
+    alice.calls.reconsiderKeys();
+    await isSilent(alice);
+    assert.equal(alice.call.stop?.cause, 'unverified');
+    // Nor does it hand the key to Carol, whom it has looked up before.
+    const requests = requestsOf(alice);
+    for (const client of [bob, carol]) {
+      await tell(world, alice, 'keys.request', { call: call.id, epoch: call.epoch, to: { ...entryOf(call, client), keys: client.identity.keys } });
+    }
+    await world.run(500);
+    const given = requests.filter(({ path }) => path === 'keys').flatMap(({ body }) => body.envelopes.map(({ to }) => to.user));
+    assert.deepEqual(given, ['bob']);
+  }));

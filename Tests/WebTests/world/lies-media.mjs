@@ -179,7 +179,7 @@ row(64, async () => {
     return { participant, pair: keys, joinKey: { alg: HPKE, publicKey: toBase64(new Uint8Array(await crypto.subtle.exportKey('spki', keys.publicKey))) } };
   };
   const [alice, bob, carol] = await Promise.all([1, 2, 3].map(stay));
-  const scope = { call: 'c', listHash: new Uint8Array(32) };
+  const scope = { call: 'c', epoch: 2, listHash: new Uint8Array(32) };
   const content = await sealPrivate(utf8('meet at nine'), { scope, from: alice, recipients: [bob, carol] });
   assert.equal(new TextDecoder().decode(await openPrivate(content, { scope, own: carol, sender: alice })), 'meet at nine');
   // Bob knows the content's key; he keeps the wraps and puts another text under it.

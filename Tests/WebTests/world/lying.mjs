@@ -18,9 +18,9 @@ export const inCall = (action, more = []) =>
     await action({ world, call, alice, bob, carol, others });
   });
 
-/** Lets somebody into the call, by a join. */
-export function comes(call, client) {
-  call.members.set(client.user, { user: client.user, state: 'missed', participants: [] });
+/** Somebody comes into the call whom the initiator has let in; with `isUninvited` nobody has. */
+export function comes(call, client, options) {
+  call.missed(client.user, options);
   client.join(call.id);
 }
 
@@ -28,13 +28,13 @@ export function comes(call, client) {
 export const settled = (world, call, clients) =>
   world.until(() => call.epoch === call.newest.epoch && clients.every((client) => client.call?.epoch === call.epoch && !client.call.stop), 30_000);
 
-/** The body of `keys.rotate` with the whole list `entries`, whose hash fits. */
+/** The body of `keys.rotate` with the whole list `entries`, whose hash fits, and the words that the server has. */
 export async function announcement(call, { epoch = call.newest.epoch + 1, mode = 'fresh', entries = call.newest.list, previous = call.newest.listHash, isSorted = true, ...rest } = {}) {
   const list = isSorted ? [...entries].sort(byUserThenDevice) : entries;
   const numbered = list.every(({ participant }) => Number.isInteger(participant) && participant >= 0 && participant < 2 ** 32);
   const roster = numbered ? await rosterHashOf(list) : new Uint8Array(32);
   const listHash = await listHashOf({ call: call.id, epoch: Number.isInteger(epoch) && epoch > 0 && epoch < 2 ** 32 ? epoch : 1, previous: fromBase64(previous), roster });
-  return { call: call.id, epoch, mode, leader: 9, previous, list, listHash: toBase64(listHash), ...rest };
+  return { call: call.id, epoch, mode, leader: 9, previous, list, listHash: toBase64(listHash), ...call.wordsOf(list), ...rest };
 }
 
 /** Says it to one device behind the sequencer's back. */

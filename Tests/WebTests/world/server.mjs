@@ -4,6 +4,7 @@ import { load } from '../web.mjs';
 
 const { fromBase64, toBase64 } = await load('bytes.js');
 const { RequestError } = await load('stomp.js');
+const { makeWord } = await load('words.js');
 const { NO_LIST, byUserThenDevice, listHashOf, rosterHashOf } = await load('transcript.js');
 
 const LATENCY_MS = 20;
@@ -14,6 +15,10 @@ const ROTATE_MS = 600_000;
 
 const fail = (code) => {
   throw new RequestError({ code, message: code });
+};
+const signerOf = (client) => {
+  const { user, device, fingerprint, keys } = client.asDevice();
+  return { user, device, fingerprint, keys };
 };
 const publicEntry = ({ keys, refresh, ...entry }) => entry;
 
@@ -111,6 +116,7 @@ class ServerCall {
   #givers = new Set(); // who may hand out the newest key: the leader that answered first, and those that were asked since
   #revs = new Map();
   #turn = Promise.resolve();
+  words = new Map(); // of users and links: {word, signer}
   rotateMs = ROTATE_MS;
 
   constructor(server, id, initiator) {
@@ -121,6 +127,7 @@ class ServerCall {
 
   async start(client, body) {
     for (const user of body.callees) this.members.set(user, { user, state: 'ringing', participants: [] });
+    this.#takeWords(client, body.admissions);
     const stay = this.#join(client, body);
     const rung = (body.envelopes ?? []).map(({ to }) => {
       const { user, device, fingerprint } = this.server.client(to.user, to.device).asDevice();
@@ -133,11 +140,75 @@ class ServerCall {
         const envelope = body.envelopes?.find(({ to }) => to.user === user && to.device === callee.device);
         const members = [...this.members.values()];
         const ring = { call: this.id, from: client.user, media: 'audio', members, expiresAt: Date.now() + 30_000 };
-        this.server.tell(callee, 'call.ring', { ...ring, ...(envelope ? { list: this.newest.list, envelope: { ...envelope, from: { user: client.user, device: client.device } } } : {}) });
+        this.#ring(callee, { ...ring, ...(envelope ? { list: this.newest.list, envelope: { ...envelope, from: { user: client.user, device: client.device } } } : {}) });
       }
     }
     this.#rotateLater();
     return { call: this.state(), participant: 1, ice: { servers: [] }, results: {} };
+  }
+
+  /** A ring has the words that its callee needs. */
+  #ring(callee, ring) {
+    this.server.tell(callee, 'call.ring', { ...ring, ...this.wordsFor([callee.user], ring.list ?? []) });
+  }
+
+  // Words
+
+  /** `client` lets users in, or makes a link, or comes by one. */
+  #takeWords(client, words = []) {
+    for (const word of words) this.words.set(word.user ?? word.link, { word, signer: word.user && word.link ? undefined : signerOf(client) });
+  }
+
+  /** The words for `users`, and for those who signed them, up to the roots; and the signers that are not on `list`. */
+  wordsFor(users, list, known = new Set()) {
+    const admissions = [];
+    const signers = new Map();
+    const seen = new Set(known);
+    for (const names = [...users]; names.length > 0; ) {
+      const name = names.pop();
+      const { word, signer } = this.words.get(name) ?? {};
+      if (seen.has(name) || !word) continue;
+      seen.add(name);
+      admissions.push(word);
+      names.push(signer?.user ?? word.link);
+      if (signer && !list.some(({ fingerprint }) => fingerprint === signer.fingerprint)) signers.set(signer.fingerprint, signer);
+    }
+    return { ...(admissions.length > 0 ? { admissions } : {}), ...(signers.size > 0 ? { signers: [...signers.values()] } : {}) };
+  }
+
+  /** The words that `list` needs and the list `before` did not. */
+  wordsOf(list, before = []) {
+    const usersOf = (entries) => entries.filter(({ participant }) => participant > 0).map(({ user }) => user);
+    const known = this.wordsFor(usersOf(before), []).admissions ?? [];
+    return this.wordsFor(usersOf(list), list, new Set(known.map(({ user, link }) => user ?? link)));
+  }
+
+  /** `user` may join, as somebody who missed a ring; the initiator has let it in, unless `isUninvited`. */
+  missed(user, { isUninvited = false } = {}) {
+    if (!isUninvited) void this.letIn(user);
+    this.members.set(user, { user, state: 'missed', participants: [] });
+  }
+
+  /** `client`, a member, lets `user` in without ringing. */
+  async letIn(user, client = this.server.client(this.initiator)) {
+    this.#takeWords(client, [await makeWord(client.identity, this.id, user)]);
+  }
+
+  async #invite(client, { callees, admissions }) {
+    this.#takeWords(client, admissions);
+    for (const user of callees) {
+      this.members.set(user, { user, state: 'ringing', participants: [] });
+      this.#tellMember(user, 'invited');
+      for (const callee of this.server.devices.values()) {
+        if (callee.user === user) this.#ring(callee, { call: this.id, from: client.user, media: 'audio', members: [...this.members.values()], expiresAt: Date.now() + 30_000 });
+      }
+    }
+    return { results: {} };
+  }
+
+  #link(client, { admission }) {
+    this.#takeWords(client, [admission]);
+    return { link: 'token', expiresAt: Date.now() + 3_600_000 };
   }
 
   #join(client, { joinId, joinKey }) {
@@ -190,6 +261,8 @@ class ServerCall {
     if (path === 'state') return this.state();
     if (!stay) fail('call.not-joined');
     if (path === 'leave') return this.remove(client) ?? {};
+    if (path === 'invite') return this.#invite(client, body);
+    if (path === 'link') return this.#link(client, body);
     if (path === 'media') return this.#media(stay, body);
     if (path === 'message') return this.#message(stay, body);
     if (path === 'keys/list') return this.#list(body);
@@ -205,6 +278,7 @@ class ServerCall {
     const before = this.stayOf(client);
     if (before?.joinId === body.joinId) return { call: this.state(), participant: before.entry.participant, ice: {} };
     if (before) this.remove(client, 'rejoined');
+    if (body.admission) this.#takeWords(client, [body.admission]);
     const stay = this.#join(client, body);
     this.#tellMember(client.user, before ? 'rejoined' : kind === 'transfer' ? 'joined' : kind === 'accept' ? 'accepted' : 'joined', client);
     if (kind === 'transfer') {
@@ -279,7 +353,7 @@ class ServerCall {
   #list({ since }) {
     const { epoch, mode, previous, listHash, list } = this.newest;
     const links = since === undefined ? [] : this.links.filter((link) => link.epoch > since).slice(-1_000);
-    return { epoch, mode, previous, listHash, list, links, confirmed: this.#buckets() };
+    return { epoch, mode, previous, listHash, list, links, confirmed: this.#buckets(), ...this.wordsOf(list) };
   }
 
   #change(change) {
@@ -359,7 +433,7 @@ class ServerCall {
     const changes = this.#changesSince(pending.before.list, list);
     for (const stay of isFirst ? this.#stays.values() : [leader]) {
       if (!list.some(({ participant }) => participant === stay.entry.participant)) continue;
-      const how = joined.has(stay.joinId) ? changes : { list };
+      const how = joined.has(stay.joinId) ? { ...changes, ...this.wordsOf(list, pending.before.list) } : { list, ...this.wordsOf(list) };
       this.server.tell(stay.client, 'keys.rotate', { ...body, ...how, ...(stay === leader ? { deliver } : {}) });
     }
     this.server.time.after(LEADER_MS, () => this.#pending === pending && !pending.isAnswered && pending.leader === leader && this.#lead(false));

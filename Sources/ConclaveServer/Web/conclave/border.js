@@ -2,7 +2,7 @@
 // them. A body brings the fields that its table names, each of its type and within its bounds; everything else that was sent stays outside, and the page never sees it. A field of another type, or one
 // that is missing, makes the whole body malformed.
 //
-// The bodies of `keys.*`, and a ring's list and envelope, are passed on field by field: the key agreement reads each of them by checks of its own (`checks.js`) and says what it refused.
+// The bodies of `keys.*`, and a ring's list, envelope and words, are passed on field by field: the key agreement reads each of them by checks of its own (`checks.js`) and says what it refused.
 
 import { Refusal, callIDIn, callIn, epochIn, flagIn, idIn, listOf, memberIn, nameTextIn, numberIn, objectIn, participantIn, shape, wordsIn } from './checks.js';
 
@@ -78,7 +78,7 @@ const REPLIES = new Map(Object.entries({
   'calls/report': nothing,
   'calls/keys': nothing,
   'calls/keys/request': nothing,
-  'calls/keys/list': shape('a reply', {}, part('epoch', 'mode', 'previous', 'listHash', 'list', 'links', 'confirmed')),
+  'calls/keys/list': shape('a reply', {}, part('epoch', 'mode', 'previous', 'listHash', 'list', 'links', 'confirmed', 'admissions', 'signers')),
   'calls/keys/wait': nothing,
   'calls/keys/confirm': nothing,
   'calls/keys/confirmations': shape('a reply', {}, part('tags')),
@@ -100,7 +100,7 @@ const and = (base, check) => (value) => ({ ...check(value), ...base(value) });
 const EVENTS = new Map(Object.entries({
   'call.ring': event(
     { from: idIn, media: wordsIn(32), members: list(memberIn), expiresAt: time },
-    { waiting: flagIn, metadata: bytes(8_192), ...part('envelope', 'list') },
+    { waiting: flagIn, metadata: bytes(8_192), ...part('envelope', 'list', 'admissions', 'signers') },
   ),
   'call.answered-elsewhere': ring,
   'call.declined-elsewhere': ring,
@@ -114,7 +114,7 @@ const EVENTS = new Map(Object.entries({
   'track.updated': track,
   'track.removed': track,
   quality: event({ level: numberIn(4) }),
-  'keys.rotate': event({}, part('epoch', 'mode', 'leader', 'previous', 'listHash', 'list', 'added', 'removed', 'deliver')),
+  'keys.rotate': event({}, part('epoch', 'mode', 'leader', 'previous', 'listHash', 'list', 'added', 'removed', 'deliver', 'admissions', 'signers')),
   'keys.envelope': event({}, part('epoch', 'to', 'from', 'key', 'alg', 'ciphertext', 'encryptedAESKey', 'sigAlg', 'signature')),
   'keys.switch': event({ epoch: asItIs }, rev),
   'keys.request': event({}, part('epoch', 'to')),

@@ -67,8 +67,8 @@ export class CallEvents {
 
   #handlers = {
     'call.state': (body) => this.takeState(body),
-    'call.member': (body) => this.#membersChanged(changesIn('call.member', body)),
-    'call.members': (body) => this.#membersChanged(changesIn('call.members', body)),
+    'call.member': (body) => this.#membersChanged(changesIn('call.member', body), body.at),
+    'call.members': (body) => this.#membersChanged(changesIn('call.members', body), body.at),
     'call.ended': ({ reason, by }) => this.#over({ reason, by }),
     'track.added': (body) => this.#setTrack(body),
     'track.updated': (body) => this.#setTrack(body),
@@ -91,10 +91,10 @@ export class CallEvents {
   };
 
   /** Changes in order. Their effect on this device's own place is judged after the last one. */
-  #membersChanged(changes) {
+  #membersChanged(changes, at) {
     let own;
     for (const change of changes) {
-      const news = this.#facts.memberChanged(change);
+      const news = this.#facts.memberChanged(change, at);
       this.#keys?.seated(seatsOf([this.#facts.members.get(change.user)]));
       if (news) this.#notice(news);
       else own = change;

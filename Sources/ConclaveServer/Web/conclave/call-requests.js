@@ -5,6 +5,8 @@ import { VideoWishes } from './video-wishes.js';
 export class CallRequests extends EventTarget {
   /** The state that the server has told: a `CallState`. */
   facts;
+  /** The `Admissions` of the call, once it is joined. */
+  admissions;
   /** This device's number in the call; 0 until it has joined. */
   participant = 0;
   #connection;
@@ -29,6 +31,10 @@ export class CallRequests extends EventTarget {
 
   get startedAt() {
     return this.facts.startedAt;
+  }
+
+  get answeredAt() {
+    return this.facts.answeredAt;
   }
 
   /** 0 to 4, as the server sees this device's reception; undefined until it has said so. */
@@ -92,9 +98,10 @@ export class CallRequests extends EventTarget {
     }
   }
 
-  /** Rings `callees`; brings what became of each. */
-  async invite(callees) {
-    const { results } = await this.request('invite', { callees });
+  /** Lets `callees` in and rings them; brings what became of each. `metadata` is as in `Conclave.start`. */
+  async invite(callees, { metadata = '' } = {}) {
+    const body = { callees, admissions: await this.admissions.words(callees), ...(metadata ? { metadata } : {}) };
+    const { results } = await this.request('invite', body);
     return results;
   }
 
@@ -102,9 +109,10 @@ export class CallRequests extends EventTarget {
     return this.request('cancel', { callees: [user] });
   }
 
-  /** `{link, expiresAt}`: who holds the link may join for `expiresIn` seconds. */
-  makeLink(expiresIn = 3_600) {
-    return this.request('link', { expiresIn });
+  /** `{link, secret, expiresAt}`: who holds the link and its secret may join for `expiresIn` seconds. The secret is never sent to a server. */
+  async makeLink(expiresIn = 3_600) {
+    const { admission, secret } = await this.admissions.link();
+    return { ...(await this.request('link', { expiresIn, admission })), secret };
   }
 
   /** All links made so far are void. */

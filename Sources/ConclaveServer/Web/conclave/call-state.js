@@ -19,11 +19,15 @@ export class CallState {
   media = 'video';
   initiator;
   startedAt;
+  /** When another than the initiator joined first; undefined before. */
+  answeredAt;
   epoch = 0;
   policy = {};
   members = new Members([]);
   quality;
   #wereConnected = new Set(); // numbers of participants whose media has been up
+  /** Another device of this user has just joined: no media flows there yet. */
+  isArriving = false;
   #user;
   #device;
 
@@ -61,6 +65,12 @@ export class CallState {
     return this.own.some(({ device }) => device === this.#device) ? undefined : this.own[0]?.device;
   }
 
+  /** Whether the connection of that device is lost: the call can be had back, and runs nowhere of this user's. */
+  get isLost() {
+    if (!this.elsewhere) return false;
+    return this.phase === 'disconnected' || (!this.isArriving && this.own.every(({ connected }) => connected === false));
+  }
+
   /** Whether this user was in the call, so that coming back is a `rejoin`. */
   get wasIn() {
     return ['joined', 'left', 'disconnected'].includes(this.phase);
@@ -82,9 +92,9 @@ export class CallState {
 
   /** The whole state. Throws `Refusal`, and changes nothing, for one with numbers or ids that can't be. */
   take(told) {
-    const { id, rev, state, media, initiator, startedAt, epoch, policy, members } = callIn(told);
+    const { id, rev, state, media, initiator, startedAt, answeredAt, epoch, policy, members } = callIn(told);
     if (this.id && id !== this.id) throw new Refusal('a state of another call');
-    Object.assign(this, { id, rev: rev ?? this.rev, state, media, initiator, startedAt, epoch, policy: policy ?? {} });
+    Object.assign(this, { id, rev: rev ?? this.rev, state, media, initiator, startedAt, answeredAt, epoch, policy: policy ?? {} });
     this.members = new Members(members);
     for (const member of members) this.#look(member);
   }
@@ -105,13 +115,15 @@ export class CallState {
     return result;
   }
 
-  /** `call.member`: brings the notice that it is worth, if any. */
-  memberChanged(change) {
+  /** `call.member`, told `at` that time by the server's clock: brings the notice that it is worth, if any. */
+  memberChanged(change, at) {
     const { cause, ...member } = memberIn(change);
     if (this.members.size >= MAX_MEMBERS && !this.members.has(member.user)) throw new Refusal('more members than a call can have');
     this.members.set(member.user, member);
     this.#look(member);
     if (cause === 'accepted' || cause === 'joined') this.state = 'active';
+    if (member.state === 'joined' && member.user !== this.initiator) this.answeredAt ??= at;
+    if (member.user === this.#user && cause === 'connected') this.isArriving = false;
     return member.user === this.#user ? undefined : { kind: 'member', cause, member };
   }
 

@@ -1,11 +1,13 @@
 // One call on this device: joining, and what people do. Facts are in `call-state.js`, what is sent is in `sending.js`; `recovery.js` comes back,
 // `call-events.js` hears the server; a `Stay` has the keys and the path of the participant that a join made.
 
+import { Admissions } from './admissions.js';
 import { CallEvents } from './call-events.js';
 import { CallRequests } from './call-requests.js';
 import { CallState } from './call-state.js';
 import { confirmationOf, rosterOf, stopOf } from './call-trust.js';
 import { CallWatch } from './call-watch.js';
+import { Facets } from './facets.js';
 import { Untold } from './key-warnings.js';
 import { Recovery } from './recovery.js';
 import { exactName } from './roster-watch.js';
@@ -16,12 +18,12 @@ import { ownerOf, tilesOf } from './tiles.js';
 
 const GONE = ['call.not-found', 'call.ended', 'call.not-joined']; // the call, or this part in it, is over
 /**
- * Events: `change`; `speaking`; `failures` with `{count}`, frames that did not open; `notice` with `{kind, …}` for people; `warning` with `{problem, user, device, fingerprint}` (see
+ * Events: `change`; those of `Facets`, each with a part of it; `speaking`; `failures` with `{count}`, frames of somebody did not open for some seconds; `notice` with `{kind, …}` for people; `warning` with `{problem, user, device, fingerprint}` (see
  * `KeyAgreement` and `CallWatch`; and `refused-track`, `removed-from-list`); `message` with `{participant, isPrivate}` and `text`, `reaction` or
  * `hand`; `ended` with `{reason, by}`: the call is over here, perhaps not for others.
  *
  * `connection` is the part of `Conclave` that a call needs: `request(path, body)`, `hurry()`, `status`, `identity`,
- * `directory`, `connectionNumber`, `capture`.
+ * `directory`, `connectionNumber`, `capture`, `workerURL`.
  */
 export class Call extends CallRequests {
   hasEnded = false;
@@ -43,11 +45,15 @@ export class Call extends CallRequests {
   #watch;
   #recovery;
   #events;
+  #facets = new Facets();
+  #secret;
 
-  constructor({ id, connection }) {
+  /** `secret` is that of the link that the call is joined by. */
+  constructor({ id, connection, secret = '' }) {
     const { user, device } = connection.identity ?? {};
     super(new CallState({ id, user, device }), connection);
     this.#connection = connection;
+    this.#secret = secret;
     this.#sending = new Sending({
       capture: connection.capture,
       tellMuted: (track, muted) => this.request(`tracks/${track}`, { muted }).catch(() => {}), // told again when the connection is back
@@ -147,6 +153,16 @@ export class Call extends CallRequests {
     return Boolean(this.#keys?.hasUnverified);
   }
 
+  /** The one who let `entry`, `{user, fingerprint?}`, in: see `Admissions.of`. */
+  admissionOf(entry) {
+    return this.admissions?.of(entry);
+  }
+
+  /** Whether this device is here by the word of the app's service alone, which lets people in: then nobody counts as uninvited. */
+  get isByService() {
+    return Boolean(this.admissions?.isByService);
+  }
+
   get audioTracks() {
     return this.isHeld ? [] : (this.#transport?.audioTracks ?? []);
   }
@@ -170,6 +186,11 @@ export class Call extends CallRequests {
     return ownerOf(this, participant);
   }
 
+  /** `{user, device}` of a number by the lists of keys; undefined for one that was on none. */
+  numberOwner(participant) {
+    return this.#keys?.ownerOf(participant);
+  }
+
   get #transport() {
     return this.#stay?.transport;
   }
@@ -185,7 +206,8 @@ export class Call extends CallRequests {
    * with the reply once the call is known.
    */
   async join(kind, body = {}, ring = {}) {
-    const asked = Stay.join({ kind, id: this.id, body, connection: this.#connection });
+    if (!this.admissions) this.#followWords();
+    const asked = Stay.join({ kind, id: this.id, body, ring, secret: this.#secret, admissions: this.admissions, connection: this.#connection });
     this.#asked = asked.catch(() => {});
     const stay = await asked;
     const { reply } = stay;
@@ -213,12 +235,27 @@ export class Call extends CallRequests {
   /** A call that was to start becomes this device's part in the call `id`, by `kind`; nothing of it where that fails. */
   async comeInto(id, kind, ring = {}) {
     this.facts.id = id;
+    this.#followWords(); // those of the call that was to start are void
     try {
       return await this.join(kind, {}, ring);
     } catch (error) {
-      if (!this.participant) this.facts.id = '';
+      if (!this.participant) {
+        this.facts.id = '';
+        this.#followWords();
+      }
       throw error;
     }
+  }
+
+  /** Once nobody but the app's service has let this device in, the person hears of it. */
+  #followWords() {
+    this.admissions = new Admissions(this.#connection);
+    let isByService = false;
+    this.admissions.addEventListener('change', () => {
+      if (this.isByService && !isByService) this.#warn({ problem: 'by-service' });
+      ({ isByService } = this);
+      this.#changed();
+    });
   }
 
   #listen(stay) {
@@ -262,7 +299,8 @@ export class Call extends CallRequests {
     const { epoch, freshEpoch } = this.#keys ?? { epoch: 0, freshEpoch: 0 };
     const { rotateMinutes } = this.facts;
     const isConnected = this.#connection.status === 'ready' && !this.#recovery.isJoining && this.participant > 0;
-    return { isConnected, participant: this.participant, epoch, freshEpoch, list: this.#keys?.list ?? [], members: [...this.members.values()], rotateMinutes };
+    const uninvited = (entry) => this.#keys?.uninvited(entry);
+    return { isConnected, participant: this.participant, epoch, freshEpoch, list: this.#keys?.list ?? [], members: [...this.members.values()], rotateMinutes, uninvited };
   }
 
   async #askForList() {
@@ -283,10 +321,10 @@ export class Call extends CallRequests {
     if (!this.hasEnded) this.#watch.setShown(isShown);
   }
 
-  /** Opens the microphone and, if wished, the camera; what can't be opened is a notice, not an end. */
-  async capture({ camera = true } = {}) {
-    this.wantsCamera = camera;
-    await this.#sending.capture({ camera });
+  /** Opens the microphone and the camera, as far as they are wished; what can't be opened is a notice, not an end. */
+  async capture({ camera = true, microphone = true } = {}) {
+    this.wantsCamera = Boolean(camera);
+    await this.#sending.capture({ camera, microphone });
   }
 
   /** Sends what was captured, and receives. */
@@ -338,7 +376,18 @@ export class Call extends CallRequests {
     return this.#sending.reopen(source);
   }
 
-  /** Shares a screen; with `replace` another's makes room. Throws `screen.busy` when there is one already. */
+  /**
+   * Sends a copy of `track`, the app's own, as `source`, `microphone` or `camera`, in place of the device; with none the device again. It lasts until the call is over, or the track ends.
+   */
+  publish(source, track) {
+    if (!['microphone', 'camera'].includes(source)) throw new TypeError(`${source} is neither microphone nor camera`);
+    if (source === 'camera' && track) this.wantsCamera = true;
+    return this.#sending.publish(source, track);
+  }
+
+  /**
+   * Shares a screen, which the person chooses, or `stream`, a `MediaStream` of the app's own; with `replace` another's makes room. Throws `screen.busy` when there is one already.
+   */
   shareScreen(options) {
     return this.#sending.shareScreen(options);
   }
@@ -488,6 +537,7 @@ export class Call extends CallRequests {
 
   #changed() {
     if (!this.hasEnded) this.#watch?.look();
+    for (const name of this.#facets.changed(this)) this.dispatchEvent(new Event(name));
     this.dispatchEvent(new Event('change'));
   }
 }

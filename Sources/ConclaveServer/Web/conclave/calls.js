@@ -32,10 +32,10 @@ export class Calls extends EventTarget {
   }
 
   /** Joins by `kind` (see `Call.join`). The call that runs here is held meanwhile, and goes on if the join fails. */
-  async join(kind, { id = '', body = {}, ring = {}, camera = true, isNew = false }) {
+  async join(kind, { id = '', body = {}, ring = {}, secret = '', camera = true, microphone = true, isNew = false }) {
     const before = this.current;
     await this.#hold(before);
-    const call = new Call({ id, connection: this.#connection });
+    const call = new Call({ id, secret, connection: this.#connection });
     this.#calls.add(call);
     this.current = call;
     call.addEventListener('ended', ({ detail }) => this.#ended(call, detail));
@@ -43,7 +43,7 @@ export class Calls extends EventTarget {
     const joined = isNew ? this.#start(call, body) : call.join(kind, body, ring);
     // Events of the call may come before its id is known here: they wait.
     if (isNew) this.#starting = joined.catch(() => {});
-    const captured = call.capture({ camera });
+    const captured = call.capture({ camera, microphone });
     try {
       const reply = await joined;
       call.results = reply.results ?? {};
@@ -105,7 +105,7 @@ export class Calls extends EventTarget {
     if (!this.find(body.call) && this.find('')) await this.#starting;
     const call = this.find(body.call);
     if (call) return call.handle(name, body);
-    if (name === 'call.member' || name === 'call.members') await this.#ownMember(body.call, changesIn(name, body));
+    if (name === 'call.member' || name === 'call.members') await this.#ownMember(body.call, changesIn(name, body), body.at);
     if (name === 'call.ended' && this.elsewhere.delete(body.call)) this.#changed();
     return name !== 'keys.envelope';
   }
@@ -129,14 +129,21 @@ export class Calls extends EventTarget {
   }
 
   /** This user is in a call that this device is not in. */
-  async #ownMember(call, changes) {
+  async #ownMember(call, changes, at) {
     const own = changes.filter(({ user }) => user === this.#connection.user).at(-1);
     if (!own) return;
-    const isThere = own.participants.length > 0;
-    if (isThere === this.elsewhere.has(call)) return;
-    const facts = isThere ? await this.#ask(call) : undefined;
-    if (facts?.elsewhere && !this.find(call)) this.elsewhere.set(call, facts);
-    else this.elsewhere.delete(call);
+    const known = this.elsewhere.get(call);
+    if (own.participants.length === 0) {
+      if (this.elsewhere.delete(call)) this.#changed();
+      return;
+    }
+    if (known) known.memberChanged(own, at);
+    else {
+      const facts = await this.#ask(call);
+      if (!facts?.elsewhere || this.find(call)) return;
+      facts.isArriving = own.state === 'joined';
+      this.elsewhere.set(call, facts);
+    }
     this.#changed();
   }
 

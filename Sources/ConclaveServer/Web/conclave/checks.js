@@ -138,7 +138,8 @@ export function announcementIn(value) {
   if (!EPOCH_MODES.includes(body.mode)) throw new Refusal('an epoch of another mode');
   const options = { mayRing: epoch === 1 };
   const entries = (list, what) => listIn(list, MAX_ENTRIES, what).map((entry) => entryIn(entry, options));
-  const announcement = { epoch, mode: body.mode, previous: hashIn(body.previous), listHash: hashIn(body.listHash) };
+  const { admissions, signers } = body; // `words.js` reads them: a list stands without them
+  const announcement = { epoch, mode: body.mode, previous: hashIn(body.previous), listHash: hashIn(body.listHash), admissions, signers };
   if (body.list !== undefined) announcement.list = entries(body.list, 'a list');
   else {
     announcement.added = entries(body.added ?? [], 'an addition');
@@ -295,7 +296,7 @@ const isRevision = (value) => whole(value, 0, Number.MAX_SAFE_INTEGER, 'a revisi
 export const callIn = shape(
   'a state',
   { id: callIDIn, epoch: (value) => whole(value, 0, MAX_NUMBER, 'an epoch'), members: listOf(memberIn, MAX_MEMBERS, 'members') },
-  { rev: isRevision, state: wordsIn(32), media: wordsIn(32), initiator: idIn, startedAt: timeIn, policy: policyIn },
+  { rev: isRevision, state: wordsIn(32), media: wordsIn(32), initiator: idIn, startedAt: timeIn, answeredAt: timeIn, policy: policyIn },
 );
 
 const PICTURES = [undefined, 'lower', 'paused']; // `picture` of a slot (protocol section 6, "Slots")

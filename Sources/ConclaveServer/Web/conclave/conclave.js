@@ -6,6 +6,7 @@ import { Calls } from './calls.js';
 import { Capture } from './capture.js';
 import { isPassed, isSameRing } from './crossing.js';
 import { Directory } from './directory.js';
+import { isGuest } from './guests.js';
 import { Identity, sameDevice } from './identity.js';
 import { Inbox } from './inbox.js';
 import { OwnDevices } from './own-devices.js';
@@ -37,6 +38,8 @@ export class Conclave extends EventTarget {
   ownDevices;
   connectionNumber = 0;
   presence;
+  /** Where the app serves the library's worker, if not beside the library. */
+  workerURL;
   /** The person's choice of camera, microphone and speaker: see `capture.js`. */
   capture = new Capture();
   push = new Push((path, body) => this.request(path, body));
@@ -53,8 +56,9 @@ export class Conclave extends EventTarget {
   #verifiedOnly = false;
 
   /** `credentials(wasRefused)` resolves with `{token, user}`: the server must name the same user. An error with `isFinal` ends the connecting. */
-  constructor({ url, device, name, credentials }) {
+  constructor({ url, device, name = undefined, credentials, workerURL = undefined }) {
     super();
+    this.workerURL = workerURL;
     this.#device = device;
     this.#name = name;
     this.presence = new Presence((path, body) => this.request(path, body));
@@ -83,11 +87,17 @@ export class Conclave extends EventTarget {
     this.#stomp.prepare = () => this.#prepare();
     this.#stomp.addEventListener('open', ({ detail }) => this.#opened(detail));
     this.#stomp.addEventListener('ready', () => this.#ready());
+    this.#stomp.addEventListener('obstacle', () => this.#tell('connection'));
     this.#stomp.addEventListener('closed', ({ detail }) => this.#closed(detail));
   }
 
   get user() {
     return this.identity?.user;
+  }
+
+  /** Why no connection comes about although the server answers: `origin`, `websocket` (see `obstacleTo`) or undefined. `connection` tells of it. */
+  get obstacle() {
+    return this.#stomp.obstacle;
   }
 
   /** Whether this device's keys, and what it knows of others, outlive the page. */
@@ -136,20 +146,26 @@ export class Conclave extends EventTarget {
     return [...this.#calls.elsewhere.values()];
   }
 
-  /** Rings `callees`. Resolves with the call once it exists; `results` on it says what became of each. If they call this user at the same moment, it is their call. */
-  start(callees, { camera = true } = {}) {
-    return this.#calls.join('start', { body: { callees, media: camera ? 'video' : 'audio' }, camera, isNew: true });
+  // Joining opens the microphone and the camera, unless `camera` or `microphone` is false; or a `MediaStreamTrack` of the app's own, which is sent in its place.
+
+  /**
+   * Rings `callees`. Resolves with the call once it exists; `results` on it says what became of each. If they call this user at the same moment, it is their call. `policy` are the call's rules (protocol section 4), `metadata` is base64 of up to 2 KiB
+   * for those who are rung: the server can read it. `media` is `audio` or `video`, by default as there is a camera.
+   */
+  start(callees, { camera = true, microphone = true, media = camera ? 'video' : 'audio', policy = undefined, metadata = '' } = {}) {
+    const body = { callees, media, ...(policy ? { policy } : {}), ...(metadata ? { metadata } : {}) };
+    return this.#calls.join('start', { body, camera, microphone, isNew: true });
   }
 
   /** Answers a ring. A call that runs here is held. A ring that the caller has replaced by another one is answered there. */
-  async accept(ring, { camera = true } = {}) {
+  async accept(ring, { camera = true, microphone = true } = {}) {
     this.#rings.end(ring.call);
     try {
-      return await this.#calls.join('accept', { id: ring.call, ring, camera });
+      return await this.#calls.join('accept', { id: ring.call, ring, camera, microphone });
     } catch (error) {
       const next = isPassed(error) && this.#rings.findLast((other) => isSameRing(ring, other));
       if (!next) throw error;
-      return this.accept(next, { camera });
+      return this.accept(next, { camera, microphone });
     }
   }
 
@@ -187,19 +203,25 @@ export class Conclave extends EventTarget {
     return calls.filter(({ outcome, rejoinable }) => outcome === 'answered' && !rejoinable).map(({ id }) => id);
   }
 
-  /** Enters a running call: by `rejoin` if this user has been in it, else by `join`. */
-  enter(facts, { camera = true } = {}) {
-    return this.#calls.join(facts.wasIn ? 'rejoin' : 'join', { id: facts.id, camera });
+  /** Enters a running call: by `rejoin` if this user has been in it, else by `join`. A device that has lost it, and that the server still counts as in it, hands it over. */
+  enter(facts, { camera = true, microphone = true } = {}) {
+    if (facts.isLost && facts.phase === 'joined') return this.transfer(facts, { camera, microphone });
+    return this.#calls.join(facts.wasIn ? 'rejoin' : 'join', { id: facts.id, camera, microphone });
   }
 
   /** The call moves here from the user's other device. */
-  transfer(facts, { camera = true } = {}) {
-    return this.#calls.join('transfer', { id: facts.id, camera });
+  transfer(facts, { camera = true, microphone = true } = {}) {
+    return this.#calls.join('transfer', { id: facts.id, camera, microphone });
   }
 
-  /** Joins with a link that `call.makeLink` made. */
-  joinByLink(id, link, { camera = true } = {}) {
-    return this.#calls.join('join', { id, body: { link }, camera });
+  /** Joins with a link that `call.makeLink` made, and the secret that it made with it. */
+  joinByLink(id, { link, secret }, { camera = true, microphone = true } = {}) {
+    return this.#calls.join('join', { id, body: { link }, secret, camera, microphone });
+  }
+
+  /** The user who rang this device for a call last; undefined where nobody has. */
+  callerOf(id) {
+    return this.#rings.callerOf(id);
   }
 
   /** Talks in a held call again; the one before is held. */
@@ -225,6 +247,11 @@ export class Conclave extends EventTarget {
     this.#verifiedOnly = isOn;
     if (this.directory) this.directory.verifiedOnly = isOn;
     this.#calls.reconsiderKeys();
+  }
+
+  /** The name of somebody's device, in the server's words; undefined where it has none. */
+  deviceName(user, device) {
+    return this.directory?.deviceName(user, device);
   }
 
   /** The person takes a device's changed key, the one with this fingerprint, in all calls. Answers whether that is the key it still has. */
@@ -318,6 +345,7 @@ export class Conclave extends EventTarget {
   #ready() {
     this.#setStatus('ready');
     this.directory.connected();
+    if (this.identity.isNew && !isGuest(this.user)) this.directory.acquaint();
     this.#tell('ready');
     this.#calls.connectionReady();
     this.presence.connectionReady(this.user);
@@ -361,10 +389,10 @@ export class Conclave extends EventTarget {
 
   /** Somebody's devices or keys changed: people are warned at once, not when the device joins. */
   async #devicesChanged({ user }) {
-    for (const { entry, problem, isNew } of await this.directory.devicesOf([user])) {
+    for (const { entry, problem, isNew, isOfVerified } of await this.directory.devicesOf([user])) {
       if (sameDevice(entry, this.identity)) continue;
       const { device, fingerprint } = entry;
-      if (isNew) this.#tell('warning', { problem: 'new-device', user, device, fingerprint });
+      if (isNew) this.#tell('warning', { problem: 'new-device', user, device, fingerprint, isOfVerified });
       if (problem === 'changed-key') this.#tell('warning', { problem, user, device, fingerprint });
     }
     this.#calls.reconsiderKeys();

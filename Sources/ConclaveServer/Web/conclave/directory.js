@@ -6,7 +6,8 @@ import { judge } from './vouching.js';
 
 const REFRESHED = 100; // users whose statements are asked for again aside; of more the server says by itself what changes
 const OFFERS_PER_DEVICE = 4;
-const SENT_TO = ['verified', 'vouched']; // with `verifiedOnly`
+/** The levels of devices that are sent to with `verifiedOnly`. */
+export const SENT_TO = ['verified', 'vouched'];
 
 /**
  * `fetchDevices(users)` asks the server; what it says counts only where it hashes to the fingerprint that is looked for, or is signed by a device that is trusted.
@@ -30,6 +31,7 @@ export class Directory extends EventTarget {
   #warned = new Set();
   #pinning = new Map(); // device -> the fingerprint that was pinned first since this object was made
   #judging = new Map(); // user -> a promise: one judgement after the other
+  #acquainting; // until this user's older devices are known
 
   /** `own` is this device, `{device, fingerprint, keys}`: what it says of the user's others counts as if it were verified. */
   constructor({ store, owner, own, fetchDevices }) {
@@ -42,17 +44,60 @@ export class Directory extends EventTarget {
 
   /**
    * The keys behind each list entry, or why there are none: `{entry, keys}` or `{entry, problem}`; with both it is heard and gets nothing. `isNew` says that it is a device
-   * seen for the first time although another device of the user is known. Without `pinsNews` such a device stays new until it is looked up again; `level` is `verified`, `vouched`, `known`, `new` or `revoked`.
+   * seen for the first time although another device of the user is known, `isOfVerified` that the person has verified one of the user's, and this one is neither verified nor vouched for. Without `pinsNews` such a device stays new until it is looked up again; `level` is `verified`, `vouched`, `known`, `new` or `revoked`.
+   *
+   * `remembered(results)` is called before the server is asked, with the results of those that are revoked, or whose key has changed, by what is stored here.
    */
-  async examine(entries, { pinsNews = true } = {}) {
+  async examine(entries, { pinsNews = true, remembered = (_results) => {} } = {}) {
+    if (entries.some(({ user }) => user === this.#owner)) await this.#acquainting;
     const found = await Promise.all(entries.map((entry) => this.#pinned(entry)));
+    remembered(await this.#distrusted(entries, found));
     const met = await this.#met(entries); // before any of these is pinned: all devices of a stranger are new, and no news
     await this.#ask(entries.filter((entry, index) => this.#mustAsk(entry, found[index])).map(({ user }) => user));
     const looked = await Promise.all(entries.map((entry, index) => this.#look(entry, { ...found[index], isMet: met.has(entry.user), pinsNews })));
     const judged = new Map();
     for (const user of new Set(entries.map((entry) => entry.user))) judged.set(user, await this.#judge(user));
     this.#refresh([...judged.keys()]);
-    return looked.map((result) => this.#judgedResult(result, judged.get(result.entry.user)));
+    const results = looked.map((result) => this.#judgedResult(result, judged.get(result.entry.user)));
+    for (const result of results) if (result.isNew) result.isOfVerified = !SENT_TO.includes(result.level) && (await this.#hasVerified(result.entry.user));
+    return results;
+  }
+
+  async #hasVerified(user) {
+    return (await this.#pinsOf(user)).some(({ isVerified }) => isVerified);
+  }
+
+  /** For a device that is new itself: this user's devices that were there before it are pinned, and are no news to it. */
+  acquaint() {
+    this.#acquainting ??= this.#acquaint().catch(() => {
+      this.#acquainting = undefined; // the next connection tries again
+    });
+    return this.#acquainting;
+  }
+
+  async #acquaint() {
+    const others = (await this.#fetch([this.#owner])).filter(({ user, device }) => user === this.#owner && device !== this.#own?.device);
+    for (const { user, device, fingerprint } of others) {
+      const entry = { user, device, fingerprint };
+      await this.#look(entry, { ...(await this.#pinned(entry)), isMet: false, pinsNews: true });
+    }
+  }
+
+  /** The name that the server tells for a device; undefined where it tells none. */
+  deviceName(user, device) {
+    return this.#told.get(user)?.listed.find((listed) => listed.device === device)?.name;
+  }
+
+  /**
+   * Whether words signed by this device count: it is not revoked, and its key is not another than the pinned one. A device that was on no list of the call must be known or vouched for, or the first that is
+   * heard of its user.
+   */
+  async maySign({ user, device, fingerprint }, { isListed }) {
+    const pin = await this.#store.get('pins', this.#name({ user, device }));
+    const { revoked, levels } = await this.#judge(user);
+    if (revoked.has(fingerprint) || hasChanged({ fingerprint }, pin)) return false;
+    if (isListed || pin || levels.get(fingerprint) === 'vouched') return true;
+    return !(await this.#met([{ user }])).has(user);
   }
 
   /** All devices of `users`, examined (see there), as entries of a list that they have not joined yet; `about` is `{name, registeredAt, seenDay, keys}`, the server's words. */
@@ -98,6 +143,10 @@ export class Directory extends EventTarget {
     return `${this.#owner}>${user}/${device}`;
   }
 
+  #nameOf(user) {
+    return `${this.#owner}>${user}`;
+  }
+
   async #pin(entry, pin) {
     await this.#store.put('pins', this.#name(entry), pin);
     this.#forget(entry.user);
@@ -111,6 +160,19 @@ export class Directory extends EventTarget {
   async #pinned(entry) {
     const pin = await this.#store.get('pins', this.#name(entry));
     return { pin, keys: pin?.fingerprint === entry.fingerprint ? pin.keys : undefined };
+  }
+
+  /** The results of those of `entries` that no word of the server can make good: it may keep its answer back. */
+  async #distrusted(entries, found) {
+    const statements = new Map();
+    const read = async (user) => statements.set(user, (await this.#store.get('statements', this.#nameOf(user))) ?? {});
+    await Promise.all([...new Set(entries.map(({ user }) => user))].map(read));
+    return entries.flatMap((entry, index) => {
+      const { revoked = [], selfRevoked = [] } = statements.get(entry.user);
+      const { fingerprint } = entry;
+      if (revoked.includes(fingerprint)) return [revokedResult(entry, selfRevoked.includes(fingerprint))];
+      return hasChanged(entry, found[index].pin) ? [{ entry, problem: 'changed-key', level: 'new', isVerified: false }] : [];
+    });
   }
 
   #mustAsk(entry, { pin, keys }) {
@@ -167,11 +229,12 @@ export class Directory extends EventTarget {
   /** The keys of an entry, pinned if they are the first. */
   async #look(entry, { pin, keys: known, isMet, pinsNews }) {
     const keys = known ?? (await matching(entry, this.#told.get(entry.user)?.listed ?? []));
-    if (!keys) return { entry, problem: 'unknown-keys' };
+    // The pin says so, whether or not the server tells the new keys.
+    if (!keys) return { entry, problem: hasChanged(entry, pin) ? 'changed-key' : 'unknown-keys' };
     const offered = { fingerprint: entry.fingerprint, keys, since: Date.now() };
     const isNew = !pin && isMet;
     const isPinned = pin || (isNew && !pinsNews) || (await this.#pinFirst(entry, offered));
-    if (!isPinned || (pin && pin.fingerprint !== entry.fingerprint)) {
+    if (!isPinned || hasChanged(entry, pin)) {
       this.#offer(entry, offered);
       return { entry, problem: 'changed-key' };
     }
@@ -198,7 +261,7 @@ export class Directory extends EventTarget {
   }
 
   #judgedResult({ entry, keys, problem, isFresh, isNew, isVerified }, { levels, revoked, selfRevoked }) {
-    if (revoked.has(entry.fingerprint)) return { entry, problem: 'revoked', level: 'revoked', isVerified: false, isSelfRevoked: selfRevoked.has(entry.fingerprint) };
+    if (revoked.has(entry.fingerprint)) return revokedResult(entry, selfRevoked.has(entry.fingerprint));
     if (!keys) return { entry, problem, level: 'new', isVerified: false };
     const isVouched = levels.get(entry.fingerprint) === 'vouched';
     const level = isVerified ? 'verified' : isVouched ? 'vouched' : isFresh ? 'new' : 'known';
@@ -216,7 +279,7 @@ export class Directory extends EventTarget {
   async #judgeNow(user) {
     const known = this.#judged.get(user);
     if (known) return known;
-    const name = `${this.#owner}>${user}`;
+    const name = this.#nameOf(user);
     const remembered = (await this.#store.get('statements', name)) ?? {};
     const told = this.#told.get(user) ?? NOTHING_TOLD;
     const revision = this.#revision;
@@ -250,6 +313,10 @@ export class Directory extends EventTarget {
     }
   }
 }
+
+const hasChanged = ({ fingerprint }, pin) => pin !== undefined && pin.fingerprint !== fingerprint;
+
+const revokedResult = (entry, isSelfRevoked) => ({ entry, problem: 'revoked', level: 'revoked', isVerified: false, isSelfRevoked });
 
 const NOTHING_TOLD = { listed: [], vouches: [], revokes: [] };
 

@@ -65,7 +65,7 @@ export async function ringEpoch({ identity, directory, join, call, callees }) {
   const trusted = devices.filter((device) => device.keys && !device.problem && !isNews(device));
   const asked = trusted.map(({ entry, keys }) => ({ entry, target: keys.find(({ use }) => use === 'wrap') })).filter(({ target }) => canWrap(target.alg));
   const ring = await ringOf(oneForEachFirst(asked).slice(0, MAXIMUM_RUNG), { identity, join, call, secret });
-  return { ...ring, news: devices.filter(isNews).map(({ entry, keys }) => ({ ...entry, keys })) };
+  return { ...ring, news: devices.filter(isNews).map(({ entry, keys, isOfVerified }) => ({ ...entry, keys, isOfVerified })) };
 }
 
 /** In another order: a device of each user, then a second one of each, and so on. */

@@ -2,6 +2,7 @@
 
 import { equal, fromBase64, random } from './bytes.js';
 import { Refusal } from './checks.js';
+import { SENT_TO } from './directory.js';
 import { makeEnvelope } from './envelopes.js';
 import { sameDevice } from './identity.js';
 import { isJoinKeySigned } from './join-keys.js';
@@ -14,6 +15,7 @@ export class Epoch {
   /** The fields of the accepted list: see `ListHistory`. */
   epoch;
   mode;
+  isRing = false;
   roster;
   listHash;
   isWhole;
@@ -31,13 +33,22 @@ export class Epoch {
   #proposal; // what this device hands out as the epoch's leader, before the server has taken it
   #keys = new Map();
   #facts = new Map();
+  #unread; // names of devices of which not even the own store was asked
+  #isStrict;
+  #isUninvited;
   #looking = 0;
 
-  /** `accepted` as `ListHistory` brings it. `leastGeneration`: envelopes to lower generations of this device's join key are refused. */
-  constructor(accepted, { identity, call, leastGeneration = 0 }) {
+  /**
+   * `accepted` as `ListHistory` brings it. `leastGeneration`: envelopes to lower generations of this device's join key are refused. `isStrict()` says whether only
+   * verified and vouched devices are sent to now, `isUninvited(entry)` whether nobody let that device in.
+   */
+  constructor(accepted, { identity, call, leastGeneration = 0, isStrict = () => false, isUninvited = (_entry) => false }) {
     Object.assign(this, accepted, { leastGeneration });
     this.#identity = identity;
     this.#call = call;
+    this.#isStrict = isStrict;
+    this.#isUninvited = isUninvited;
+    this.#unread = new Set(this.others.map(nameOf));
   }
 
   get list() {
@@ -109,7 +120,10 @@ export class Epoch {
 
   /** Each device of the list, with `problem`, `isVerified` and the other facts of the directory. */
   get devices() {
-    return this.list.map((entry) => ({ ...entry, ...this.#facts.get(nameOf(entry)) }));
+    return this.list.map((entry) => {
+      const facts = this.#facts.get(nameOf(entry));
+      return facts ? { ...entry, ...facts, problem: this.problemOf(entry) } : { ...entry };
+    });
   }
 
   /** An entry that was not looked up yet, or could not be, is a problem. */
@@ -121,18 +135,48 @@ export class Epoch {
     return this.#looking > 0;
   }
 
+  /** Whether there is a device that may be revoked, or have another key, by what is stored here: it was not read yet. */
+  get isUnread() {
+    return this.#unread.size > 0;
+  }
+
+  /** The person may have become strict since the device was looked up. */
   problemOf(entry) {
     const facts = this.#facts.get(nameOf(entry));
-    return facts ? facts.problem : 'unknown-keys';
+    if (!facts) return 'unknown-keys';
+    return facts.problem ?? (this.#isStrict() && !SENT_TO.includes(facts.level) ? 'unverified' : undefined);
   }
 
   isLookedUp(entry) {
     return this.#facts.has(nameOf(entry));
   }
 
+  /** The fingerprints of the devices that are not looked up yet. */
+  get awaited() {
+    return new Set(this.others.filter((entry) => !this.isLookedUp(entry)).map(({ fingerprint }) => fingerprint));
+  }
+
+  /** The devices whose keys are here, and fit what is pinned: `{user, device, fingerprint, keys}`. */
+  get known() {
+    return this.others.flatMap((entry) => {
+      const keys = this.keysOf(entry);
+      return keys ? [{ ...entry, keys }] : [];
+    });
+  }
+
   /** The keys of a device whose pin fits: what it signs counts, and it is heard. */
   keysOf(entry) {
     return HEARD.includes(this.problemOf(entry)) ? this.#keys.get(nameOf(entry)) : undefined;
+  }
+
+  /** The keys of a device whose envelopes are opened. */
+  keysOfGiver(entry) {
+    return this.isUninvited(entry) ? undefined : this.keysOf(entry);
+  }
+
+  /** A ring's list is in its initiator's envelope: nobody on it is uninvited. */
+  isUninvited(entry) {
+    return !this.isRing && this.#isUninvited(entry);
   }
 
   /** Keeps what is known of devices that were on the list before. */
@@ -141,6 +185,7 @@ export class Epoch {
       const old = before.roster.find(entry);
       if (!old || old.fingerprint !== entry.fingerprint || old.joinId !== entry.joinId) continue;
       const name = nameOf(entry);
+      if (!before.#unread.has(name)) this.#unread.delete(name);
       if (before.#facts.has(name)) this.#facts.set(name, before.#facts.get(name));
       if (before.#keys.has(name)) this.#keys.set(name, before.#keys.get(name));
     }
@@ -148,26 +193,38 @@ export class Epoch {
 
   /**
    * Looks up `entries`; brings what people should know: `{entry, problem}`. The earlier result stays in force until all look-ups
-   * are done; one that fails changes nothing.
+   * are done; one that fails changes nothing. `distrusted(results)` is called before the server is asked, with those that are distrusted by what is stored here.
    */
-  async examine(directory, entries = this.others) {
+  async examine(directory, entries = this.others, distrusted = (_results) => {}) {
     this.#looking += 1;
     try {
-      const results = await directory.examine(entries);
+      const remembered = (results) => {
+        for (const result of results) this.#note(result);
+        this.#read(entries);
+        distrusted(results);
+      };
+      const results = await directory.examine(entries, { remembered });
       const looked = await Promise.all(results.map((result) => this.#withJoinKey(result)));
-      for (const { entry, keys, problem, isNew, isFirst, isVerified, level, isSelfRevoked } of looked) {
-        const name = nameOf(entry);
-        this.#facts.set(name, { problem, isVerified, level, isNew, isFirst, isSelfRevoked });
-        if (keys) this.#keys.set(name, keys);
-        else this.#keys.delete(name);
-      }
-      return looked.flatMap(({ entry, problem, isNew, isSelfRevoked }) => [
-        ...(isNew ? [{ entry, problem: 'new-device' }] : []),
+      for (const result of looked) this.#note(result);
+      return looked.flatMap(({ entry, problem, isNew, isOfVerified, isSelfRevoked }) => [
+        ...(isNew ? [{ entry, problem: 'new-device', isOfVerified }] : []),
         ...(problem ? [{ entry, problem, isSelfRevoked }] : []),
       ]);
     } finally {
+      this.#read(entries);
       this.#looking -= 1;
     }
+  }
+
+  #note({ entry, keys, problem, isNew, isFirst, isVerified, level, isSelfRevoked }) {
+    const name = nameOf(entry);
+    this.#facts.set(name, { problem, isVerified, level, isNew, isFirst, isSelfRevoked });
+    if (keys) this.#keys.set(name, keys);
+    else this.#keys.delete(name);
+  }
+
+  #read(entries) {
+    for (const entry of entries) this.#unread.delete(nameOf(entry));
   }
 
   async #withJoinKey(result) {
@@ -209,7 +266,7 @@ export class Epoch {
   async envelope(asked, seen) {
     const entry = this.listed(asked);
     const keys = this.#keys.get(nameOf(entry));
-    if (!keys || this.problemOf(entry) || !entry.joinKey) return undefined;
+    if (!keys || this.problemOf(entry) || this.isUninvited(entry) || !entry.joinKey) return undefined;
     const target = asked.refresh ?? entry.joinKey;
     const isSigned = !asked.refresh || (await isJoinKeySigned(entry, asked.refresh, this.#call, keys));
     if (!isSigned || !seen.accepts(entry, target)) return { problem: 'old-join-key' };

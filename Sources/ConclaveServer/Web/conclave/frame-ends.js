@@ -17,15 +17,19 @@ const isAV1 = (mimeType) => mimeType?.toLowerCase() === 'video/av1';
  */
 export class FrameSender {
   n = 0;
+  sealed = 0;
+  /** Frames that were not sent: there was no key, no track, or silence. */
+  withheld = 0;
   #keys;
   #begun = new Map(); // SSRC -> the epoch that it has begun
   #rids;
   #askedAt = -Infinity;
   #canAsk = true;
 
-  constructor({ keys, transformer, isVideo, rids = [] }) {
+  constructor({ keys, name, transformer, isVideo, rids = [] }) {
     this.#keys = keys;
     this.#rids = rids;
+    this.name = name;
     this.transformer = transformer;
     this.isVideo = isVideo;
   }
@@ -39,7 +43,11 @@ export class FrameSender {
     }
     const clear = clearBytes(data, this.isVideo, mimeType);
     const sealed = await this.#keys.seal(this.n, data, clear);
-    if (!sealed) return undefined;
+    if (!sealed) {
+      this.withheld += 1;
+      return undefined;
+    }
+    this.sealed += 1;
     frame.data = (isAV1(mimeType) ? envelopeOf(sealed, frame.type === 'key') : sealed).buffer;
     controller.enqueue(frame);
     return undefined;
@@ -75,6 +83,8 @@ export class FrameReceiver {
   failed = 0;
   /** Frames of another than the slot's track: a member that poses as another, or a slow server. */
   foreign = 0;
+  /** Frames from before this device was in the call, whose key it never gets. */
+  earlier = 0;
   #keys;
   #opened;
   #attribution = new Attribution();
@@ -122,7 +132,7 @@ export class FrameReceiver {
       const found = this.#keys.inspect(data, clear);
       // Before the key and the replay window are touched: every member could make a frame under another's key.
       const reach = this.#attribution.reach(found, performance.now());
-      if (reach === undefined || !found.isKnown) return this.#wait({ frame, controller, since, isForeign: reach === undefined });
+      if (reach === undefined || !found.isKnown) return this.#wait({ frame, controller, since, found, isForeign: reach === undefined });
       frame.data = (await this.#keys.open(data, clear, found, reach, this.isVideo)).buffer;
       this.#show(found.kid, frame);
       controller.enqueue(frame);
@@ -143,8 +153,9 @@ export class FrameReceiver {
     this.#waiting = fresh;
   }
 
-  #drop({ isForeign }) {
+  #drop({ isForeign, found }) {
     if (isForeign) this.foreign += 1;
+    else if (this.#keys.isEarlier(found)) this.earlier += 1;
     else this.failed += 1;
   }
 

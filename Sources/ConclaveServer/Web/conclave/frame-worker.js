@@ -22,7 +22,7 @@ export class FrameWorker {
     const { operation, name, isVideo, rids } = transformer.options;
     const keys = this.#keys;
     if (operation === 'seal') {
-      const sender = new FrameSender({ keys, transformer, isVideo, rids });
+      const sender = new FrameSender({ keys, name, transformer, isVideo, rids });
       this.#senders.set(name, sender);
       if (this.#tracks.has(name)) sender.begin(this.#tracks.get(name));
       return sender;
@@ -38,10 +38,11 @@ export class FrameWorker {
     this.#handlers[message.type]?.(message);
   }
 
-  /** How many frames of each slot were opened, failed, or were another's. */
+  /** How many frames of each slot were opened, failed, were another's or from before this device came, and how many of each track were sealed or withheld. */
   report() {
-    const slots = [...this.#receivers.values()].map(({ name, kid, opened, failed, foreign }) => ({ name, kid, opened, failed, foreign }));
-    if (slots.length > 0) this.#post({ type: 'report', slots });
+    const slots = [...this.#receivers.values()].map(({ name, kid, opened, failed, foreign, earlier }) => ({ name, kid, opened, failed, foreign, earlier }));
+    const tracks = [...this.#senders.values()].map(({ name, sealed, withheld }) => ({ name, sealed, withheld }));
+    if (slots.length + tracks.length > 0) this.#post({ type: 'report', slots, tracks });
   }
 
   #handlers = {

@@ -8,6 +8,7 @@ import { baseKeyOf } from './transcript.js';
 /** The first byte of a message, and the SFrame metadata that goes with it (protocol section 6). */
 export const MESSAGE_KINDS = new Map([[0, utf8('message')], [1, utf8('private')]]);
 const EPOCHS_HELD = 3;
+const TELLABLE = 64; // epochs whose order their last bytes tell
 const SOUND_BEHIND = 64; // counters, 1.3 s of sound: in a wider window a server could put words into another order
 const MAX_KID = 0xffff_ffff_ffffn;
 const MAX_COUNTER = 2 ** 48 - 1;
@@ -120,6 +121,8 @@ export class FrameKeys {
   #sealer = new Sealer();
   #epochs = new Map();
   #windows = new Map();
+  #first = 0; // the first epoch that came, and the newest
+  #newest = 0;
 
   /** This join: `{call, participant, fingerprint, joinId}`. */
   identify(own) {
@@ -133,6 +136,8 @@ export class FrameKeys {
   /** Accepts an epoch `{epoch, listHash, secret, senders}`, or the senders trusted since, of one that is here already. */
   install({ epoch, listHash, secret, senders }) {
     kidOf(1, 0, epoch);
+    this.#first ||= epoch;
+    this.#newest = Math.max(this.#newest, epoch);
     this.#sealer.install({ epoch, listHash, secret });
     if (!this.#epochs.has(epoch)) {
       for (const other of this.#epochs.keys()) if (other % 256 === epoch % 256) this.#epochs.delete(other);
@@ -147,6 +152,12 @@ export class FrameKeys {
   /** Sets the senders whose frames are opened in a known epoch. Frames of all others no longer open. */
   admit({ epoch, senders }) {
     this.#epochs.get(epoch)?.admit(senders, this.participant);
+  }
+
+  /** Whether a frame without a key was sealed before this device was in the call: under an epoch before its first, or while it has none. */
+  isEarlier({ epochByte }) {
+    if (this.#first === 0) return true;
+    return this.#newest - this.#first < TELLABLE && ((epochByte - this.#first) & 255) >= 256 - TELLABLE;
   }
 
   get sendingEpoch() {

@@ -45,11 +45,14 @@ export class Identity {
   wrap;
   keys;
   fingerprint;
+  /** The keys were made now. */
+  isNew = false;
   #sign;
 
   static async open(store, user, device) {
     const name = `${user}/${device}`;
     let kept = await store.get('identities', name);
+    const isNew = !kept;
     if (!kept) {
       kept = {
         wrap: await crypto.subtle.generateKey(ecdh, false, ['deriveBits']),
@@ -59,6 +62,7 @@ export class Identity {
     await store.put('identities', name, { ...kept, lastUsed: Date.now() });
     store.prune('identities', Date.now() - FORGET_AFTER_MS);
     const identity = new Identity();
+    identity.isNew = isNew;
     identity.user = user;
     identity.device = device;
     identity.wrap = kept.wrap;

@@ -12,7 +12,7 @@ export class Untold {
 
   /** `name` is `warning` or `notice`. */
   add(name, detail) {
-    if (name === 'warning' && !HARMLESS.includes(detail.problem)) this.#keep(detail);
+    if (name === 'warning' && (detail.isOfVerified || !HARMLESS.includes(detail.problem))) this.#keep(detail);
     else {
       this.#harmless.push([name, detail]);
       if (this.#harmless.length > KEPT) this.#harmless.shift();
@@ -39,20 +39,20 @@ export class KeyWarnings {
   #tell;
   #told = new Set();
 
-  /** `tell({problem, epoch, user, device, fingerprint, participant, isSelfRevoked})`. */
+  /** `tell({problem, epoch, user, device, fingerprint, participant, isSelfRevoked, isOfVerified})`. */
   constructor(tell) {
     this.#tell = tell;
   }
 
   /**
    * @param {string} problem
-   * @param {{ epoch?: number, user?: string, device?: string, fingerprint?: string, participant?: number, isSelfRevoked?: boolean }} about
+   * @param {{ epoch?: number, user?: string, device?: string, fingerprint?: string, participant?: number, isSelfRevoked?: boolean, isOfVerified?: boolean }} about
    */
-  warn(problem, { epoch, user, device, fingerprint, participant, isSelfRevoked } = {}) {
+  warn(problem, { epoch, user, device, fingerprint, participant, isSelfRevoked, isOfVerified } = {}) {
     const name = user ? `${problem}/${user}/${device}/${fingerprint}` : `${problem}/${epoch ?? participant}`;
     if (this.#told.has(name)) return;
     this.#told.add(name);
-    this.#tell({ problem, epoch, user, device, fingerprint, participant, isSelfRevoked });
+    this.#tell({ problem, epoch, user, device, fingerprint, participant, isSelfRevoked, isOfVerified });
   }
 
   /** For the console: what was refused, never what was in it. */

@@ -15,6 +15,7 @@ import { Lists } from './lists.js';
 import { LookUps } from './look-ups.js';
 import { ReceivedEnvelopes } from './received-envelopes.js';
 import { StaleRing } from './ring-keys.js';
+import { exactName } from './roster-watch.js';
 import { nameOf } from './roster.js';
 import { Seats } from './seats.js';
 import { Switching } from './switching.js';
@@ -26,7 +27,7 @@ const LARGE = 1_000;
 
 /**
  * One join's key agreement. `request(path, body)` sends to `/app/calls/{id}/…`, `post(message)` to the worker. `participant` is what the join's reply said,
- * `members` how many its call had.
+ * `members` how many its call had. `admissions` are the call's, over stays.
  *
  * Events: `change` (the list in use, trust or confirmations); `broken` (the history of lists does not fit: only a new join helps); `unlisted` (a
  * list without this join came); `warning` with `{problem, epoch, user, device, fingerprint, participant}`, of which `problem` is
@@ -37,6 +38,7 @@ const LARGE = 1_000;
 export class KeyAgreement extends EventTarget {
   #identity;
   #directory;
+  #admissions;
   #request;
   #post;
   #join;
@@ -59,9 +61,10 @@ export class KeyAgreement extends EventTarget {
   #newcomer;
   #turn = Promise.resolve();
 
-  constructor({ call, identity, directory, join, participant, members = 0, request, post }) {
+  constructor({ call, identity, directory, admissions, join, participant, members = 0, request, post }) {
     super();
     this.call = call;
+    this.#admissions = admissions;
     this.participant = participantIn(participant);
     this.#identity = identity;
     this.#directory = directory;
@@ -76,11 +79,19 @@ export class KeyAgreement extends EventTarget {
     const own = { ...entry, publicKey: entry.joinKey.publicKey };
     const warnings = this.#warnings;
     this.#lists = new Lists({ call, own, warnings, broken: () => this.#broken(), unlisted: () => this.dispatchEvent(new Event('unlisted')) });
-    this.#lookUps = new LookUps({ directory, warnings, judged: (record) => this.#inTurn(() => this.#judged(record)) });
+    this.#lookUps = new LookUps({
+      directory,
+      warnings,
+      judged: (record) => this.#inTurn(() => this.#judged(record)),
+      read: () => this.#reviewed(),
+    });
     this.#seats = new Seats(own);
     this.#handout = new Handout({
       request: this.#request,
-      examine: (record, entries) => this.#lookUps.examine(record, entries),
+      examine: async (record, entries) => {
+        await this.#lookUps.examine(record, entries);
+        await this.#followWords(record);
+      },
       warn: (problem, listed) => warnings.warn(problem, { epoch: this.#lists.newest.epoch, ...listed }),
       demand: (epoch) => this.demands.begin(epoch),
       accept: (record) => this.#inTurn(() => record.isWanting && record.lend((secret) => this.#setSecret(record, secret))),
@@ -109,11 +120,12 @@ export class KeyAgreement extends EventTarget {
     this.#switching = new Switching({
       epochs: this.#epochs,
       post: this.#post,
-      isSilent: () => this.silence !== undefined || this.#isAlone,
+      isSilent: () => this.silence !== undefined || this.#isAlone || Boolean(this.#epochs.inUse?.isUnread),
       began: (record) => this.confirmations.began(record, () => this.#lists.newest.epoch === record.epoch),
       switched: (record) => this.#switched(record),
     });
     this.#post({ type: 'self', call, participant, fingerprint: identity.fingerprint, joinId: join.joinId });
+    admissions.addEventListener('change', this.#admitted);
     this.#newcomer = setTimeout(() => this.#lists.newest || this.resync().catch(() => {}), NEWCOMER_MS + MEMBER_MS * Math.min(members, LARGE));
   }
 
@@ -147,8 +159,8 @@ export class KeyAgreement extends EventTarget {
   /** The person sends although these devices may hear: a set of `exactName`s. */
   set allowed(names) {
     this.#allowed = names;
-    this.#switching.review();
-    this.#changed();
+    this.#reviewed();
+    this.#admitted();
   }
 
   /** In epoch 1, which rung devices can hear: whether none of them has joined yet. Then nothing is sent, and nothing is amiss. */
@@ -167,15 +179,27 @@ export class KeyAgreement extends EventTarget {
   }
 
   /**
-   * Each device of the list in use: `{user, device, participant, fingerprint, problem?, isVerified, level, isConfirmed, isWaiting}`. `isWaiting`: it has been
+   * Each device of the list in use: `{user, device, participant, fingerprint, problem?, isVerified, level, isConfirmed, isWaiting, admission?, isUninvited}`. `admission` says who let it in (see
+   * `Admissions.of`). `isWaiting`: it has been
    * handed the key, and does not use it as long as its person does not trust the device that handed it.
    */
   get devices() {
     const devices = this.#epochs.inUse?.devices ?? [];
     return devices.map((device) => {
       const isConfirmed = this.confirmations.isConfirmed(device.participant) || sameDevice(device, this.#identity);
-      return { ...device, isConfirmed, isWaiting: !isConfirmed && this.#waiting.get(device.participant) === this.epoch };
+      const isWaiting = !isConfirmed && this.#waiting.get(device.participant) === this.epoch;
+      return { ...device, isConfirmed, isWaiting, admission: this.#admissions.of(device), isUninvited: this.uninvited(device) === 'yes' };
     });
+  }
+
+  /** Whether nobody let in the device of an entry of the list in use: `yes`, or `open` while that may turn out otherwise. */
+  uninvited(entry) {
+    return this.#epochs.inUse?.isRing || sameDevice(entry, this.#identity) ? undefined : this.#admissions.uninvited(entry);
+  }
+
+  /** `{user, device}` of a number whose frames and messages this device opens: by the lists, and under epoch 1 by what its devices joined as. The server gives it to nobody else later. */
+  ownerOf(participant) {
+    return this.#seats.ownerOf(participant);
   }
 
   /** Whether a device that is not verified, where only verified ones are talked to, is on the list in use or on one that comes next. */
@@ -221,7 +245,8 @@ export class KeyAgreement extends EventTarget {
       try {
         const found = await this.#lists.beginRung(ring, { identity: this.#identity, directory: this.#directory, used });
         const record = this.#admit(found.accepted);
-        await record.examine(this.#directory);
+        await this.#lookUps.look(record); // a device of a known caller that is new is told here
+        await this.#followWords(record);
         await this.#setSecret(record, found.secret).finally(() => found.secret.fill(0));
         this.#switching.switchTo(record);
       } catch (error) {
@@ -323,9 +348,11 @@ export class KeyAgreement extends EventTarget {
 
   /** The directory judges otherwise now: the person trusts or verified a device, `verifiedOnly` was switched, or a device's keys changed. */
   async reconsider() {
+    this.#reviewed(); // what was switched on holds before anything is asked
     // Looked up aside: a server that keeps an answer back must not keep back what follows.
     for (const record of this.#epochs.values()) await this.#lookUps.examine(record);
     await this.#inTurn(async () => {
+      await this.#admissions.reconsider();
       for (const record of this.#epochs.values()) await this.#judged(record);
     });
   }
@@ -338,6 +365,7 @@ export class KeyAgreement extends EventTarget {
   /** The call is over, or joined anew: nothing of it stays in the page. */
   close() {
     this.#isClosed = true;
+    this.#admissions.removeEventListener('change', this.#admitted);
     clearTimeout(this.#newcomer);
     this.#switching.close();
     this.demands.close();
@@ -362,6 +390,7 @@ export class KeyAgreement extends EventTarget {
       return undefined;
     }
     if (announcement.epoch < this.#lists.newest.epoch) return undefined;
+    await this.#takeWords(announcement);
     const record = this.#epochs.get(announcement.epoch);
     if (record) await this.#ratchet(record);
     return record;
@@ -370,29 +399,57 @@ export class KeyAgreement extends EventTarget {
   /** A list that was accepted: its devices are looked up aside, and what comes next does not wait for it. */
   #admit(accepted) {
     const before = this.#epochs.get(accepted.epoch - 1) ?? this.#epochs.inUse;
-    const record = new Epoch(accepted, { identity: this.#identity, call: this.call, leastGeneration: this.#join.published });
+    const isStrict = () => this.#directory.verifiedOnly;
+    const isUninvited = (entry) => Boolean(this.#admissions.uninvited(entry)) && !this.#allowed.has(exactName(entry));
+    const record = new Epoch(accepted, { identity: this.#identity, call: this.call, leastGeneration: this.#join.published, isStrict, isUninvited });
     record.own = record.roster.find(this.#identity);
     if (before) record.inherit(before);
     this.#epochs.add(record);
     for (const [participant, epoch] of this.#waiting) if (epoch < this.#epochs.current) this.#waiting.delete(participant);
     this.#seats.takeFrom(record.list);
+    this.#admissions.listed(record.list, () => record.awaited);
     this.#handout.begin(record);
     this.#received.forgetBefore(record.epoch);
     this.#lookUps.begin(record, record.others.filter((entry) => !record.isLookedUp(entry)));
     return record;
   }
 
+  /** The words that came with a list. */
+  async #takeWords(body) {
+    await this.#admissions.take(body, { isList: true });
+    void this.#admissions.judge();
+  }
+
+  /** Until all words were followed, as far as the devices of `record` are known. */
+  #followWords(record) {
+    this.#admissions.learn(record.known);
+    return this.#admissions.judge();
+  }
+
+  /** Somebody was let in: may be given the key, and may have brought it. */
+  #admitted = () => {
+    const record = this.#epochs.get(this.#lists.newest?.epoch);
+    if (!this.#isClosed && record) void this.#inTurn(() => this.#serve(record));
+    this.#changed();
+  };
+
   /** Acts on new or changed knowledge of which devices are trusted. */
   async #judged(record) {
     if (!this.#epochs.has(record.epoch)) return;
+    await this.#followWords(record);
     this.#switching.review();
     if (record.hasSecret) this.#install(record);
     // Its secret is gone, and the worker still opens what was sent under it: not of a device that was revoked meanwhile.
     else if (record.epoch < this.#epochs.current) this.#post({ type: 'senders', epoch: record.epoch, senders: record.senders(this.#seats, this.participant) });
+    await this.#serve(record);
+    this.#changed();
+  }
+
+  /** Takes the envelope that waits, and gives the key to those that wait for it, if they are trusted by now. */
+  async #serve(record) {
     await this.#received.retry(record);
     const isNewest = record.epoch === this.#lists.newest.epoch;
     if (record.hasSecret && isNewest) this.#handout.answerAgain(record).catch((error) => this.#warnings.refuse(error));
-    this.#changed();
   }
 
   /** Derives the key of an epoch announced as a ratchet. After a list that was not seen, asks for the newest key instead. */
@@ -435,7 +492,9 @@ export class KeyAgreement extends EventTarget {
         const parsed = listReplyIn(reply);
         if (this.#lists.isEarlier(parsed)) return;
         const accepted = await this.#lists.catchUp(parsed);
-        if (accepted) await this.#ratchet(this.#admit(accepted));
+        const record = accepted && this.#admit(accepted);
+        if (parsed.epoch === this.#lists.newest?.epoch) await this.#takeWords(parsed);
+        if (record) await this.#ratchet(record);
         this.confirmations.received(parsed.epoch, parsed.confirmed);
       } catch (error) {
         this.#lists.refuse(error);
@@ -466,6 +525,13 @@ export class KeyAgreement extends EventTarget {
     if (record.mode === 'fresh' || this.freshEpoch === 0) this.freshEpoch = record.epoch;
     if (!record.hasSecret) this.confirmations.ended();
     if (!record.hasSecret) this.demands.begin(record.epoch);
+    this.#changed();
+  }
+
+  /** Whether something is sent may be another matter now. */
+  #reviewed() {
+    if (this.#isClosed) return;
+    this.#switching.review();
     this.#changed();
   }
 

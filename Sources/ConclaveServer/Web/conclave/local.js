@@ -1,10 +1,11 @@
-// The sources that this device captures: microphone, camera, screen.
+// The sources that this device sends: microphone, camera, screen; or tracks of the app's own in their place.
 
 const screenWish = { video: { frameRate: { max: 15 } }, audio: true };
 
 export class LocalMedia {
   #sources = new Map();
   #opening = new Map(); // by source: the request to the browser whose track is wanted; what comes of any other is closed
+  #own = new Map(); // by source: the app's track in place of the device; a copy of it is opened, so that what is done to that does not touch the app's
   #capture;
   #ended;
 
@@ -29,12 +30,23 @@ export class LocalMedia {
     return this.#opening.has(source);
   }
 
+  /** From now on `source` opens this track of the app's own; with none the device. */
+  use(source, track) {
+    if (track) this.#own.set(source, track);
+    else this.#own.delete(source);
+  }
+
+  hasOwn(source) {
+    return this.#own.has(source);
+  }
+
   /**
    * Opens `microphone` or `camera` in place of what is open; rejects as getUserMedia does. Resolves with false, and opens nothing, where `source` was opened again or
    * turned off before the browser answered.
    */
   async open(source) {
-    const request = this.#capture.open(source);
+    const own = this.#own.get(source);
+    const request = own ? copyOf(own) : this.#capture.open(source);
     this.#opening.set(source, request);
     let track;
     try {
@@ -54,9 +66,9 @@ export class LocalMedia {
     return true;
   }
 
-  /** Lets the user choose a screen; `ended` is called when the browser's own button stops it. */
-  async openScreen(ended) {
-    const stream = await navigator.mediaDevices.getDisplayMedia(screenWish);
+  /** Lets the user choose a screen, or takes a copy of `own`; `ended` is called when the browser's own button stops it. */
+  async openScreen(ended, own) {
+    const stream = own ? own.clone() : await navigator.mediaDevices.getDisplayMedia(screenWish);
     const [video] = stream.getVideoTracks();
     const [audio] = stream.getAudioTracks();
     video.contentHint = 'detail';
@@ -86,14 +98,21 @@ export class LocalMedia {
 
   /** As if `source` had never been opened. */
   close(source) {
+    this.#own.delete(source);
     this.#opening.delete(source);
     this.state(source).track?.stop();
     this.#sources.delete(source);
   }
 
   closeAll() {
+    this.#own.clear();
     this.#opening.clear();
     for (const { track } of this.#sources.values()) track?.stop();
     this.#sources.clear();
   }
+}
+
+async function copyOf(track) {
+  if (track.readyState === 'ended') throw new DOMException('The track has ended.', 'InvalidStateError');
+  return track.clone();
 }

@@ -1,16 +1,18 @@
 // Looking up the devices of a list in the directory: aside, so that a server that keeps an answer back holds up nothing else.
 
-/** `judged(record)` follows each look-up that `begin` has started. */
+/** `judged(record)` follows each look-up that `begin` has started, `read()` when this device knows what it remembers of the devices, before the server has answered. */
 export class LookUps {
   #directory;
   #warnings;
   #judged;
+  #read;
   #begun = new WeakMap(); // record -> promise
 
-  constructor({ directory, warnings, judged }) {
+  constructor({ directory, warnings, judged, read }) {
     this.#directory = directory;
     this.#warnings = warnings;
     this.#judged = judged;
+    this.#read = read;
   }
 
   begin(record, entries) {
@@ -22,13 +24,27 @@ export class LookUps {
     await this.#begun.get(record)?.catch(() => {});
   }
 
-  /** Each problem is told once for a key. */
+  /** As `look` does; a look-up that fails changes nothing. */
   async examine(record, entries = record.others) {
     if (entries.length === 0) return;
     try {
-      for (const { entry, ...news } of await record.examine(this.#directory, entries)) this.#warnings.warn(news.problem, { epoch: record.epoch, ...entry, isSelfRevoked: news.isSelfRevoked });
+      await this.look(record, entries);
     } catch (error) {
       this.#warnings.refuse(error);
+    } finally {
+      this.#read();
     }
+  }
+
+  /** Each problem, and each new device, is told once for a key. */
+  async look(record, entries = record.others) {
+    const tell = (results) => {
+      for (const { entry, problem, isSelfRevoked, isOfVerified } of results) this.#warnings.warn(problem, { epoch: record.epoch, ...entry, isSelfRevoked, isOfVerified });
+    };
+    const distrusted = (results) => {
+      tell(results);
+      this.#read();
+    };
+    tell(await record.examine(this.#directory, entries, distrusted));
   }
 }

@@ -14,6 +14,7 @@ const DISCONNECTED_MS = 1_000; // browsers have waited some seconds before they 
 const RESTART_RETRY_MS = 8_000;
 const RESTARTS = 3; // without success: the path is lost, and the call is joined anew
 const SEEN_MS = 2_500; // two reports of the worker
+const LASTING = 3; // reports in a row: a key that comes late on a slow path is nothing that people should hear of
 const LEVEL_MS = 400;
 const SPEAKING_HOLD_MS = 900;
 const DESCRIPTOR = 'https://aomediacodec.github.io/av1-rtp-spec/#dependency-descriptor-rtp-header-extension';
@@ -21,23 +22,26 @@ const DESCRIPTOR = 'https://aomediacodec.github.io/av1-rtp-spec/#dependency-desc
 const maxBitrates = { screen: 2_500_000, microphone: 40_000, 'screen-audio': 96_000 };
 const kindOf = (source) => (source === 'camera' || source === 'screen' ? 'video' : 'audio');
 
-const WORKER = new URL('./sframe-worker.js', import.meta.url).href;
+// Bundlers know a file that goes with a bundle by this expression, whole.
+const OWN_WORKER = new URL('./sframe-worker.js', import.meta.url).href;
 let policy;
+let wanted; // the URL that the policy passes
 
 /** The worker's URL. A page that requires trusted types allows the policy `conclave`, which passes nothing else. */
-function workerURL() {
+function trusted(url) {
   policy ??= globalThis.trustedTypes?.createPolicy('conclave', {
-    createScriptURL(url) {
-      if (url !== WORKER) throw new TypeError(`${url} is not the library’s worker`);
-      return url;
+    createScriptURL(asked) {
+      if (asked !== wanted) throw new TypeError(`${asked} is not the library’s worker`);
+      return asked;
     },
   });
-  return policy ? policy.createScriptURL(WORKER) : WORKER;
+  wanted = url;
+  return policy ? policy.createScriptURL(url) : url;
 }
 
-/** The worker that seals and opens frames, once it listens. */
-export function startWorker() {
-  const worker = new Worker(workerURL(), { type: 'module' });
+/** The worker that seals and opens frames, once it listens. `url` is where the app serves it, if not beside this module. */
+export function startWorker(url = OWN_WORKER) {
+  const worker = new Worker(trusted(url), { type: 'module' });
   return new Promise((resolve, reject) => {
     worker.addEventListener('message', () => resolve(worker), { once: true });
     worker.addEventListener('error', () => reject(new Error('The encryption worker did not start.')), { once: true });
@@ -69,8 +73,8 @@ function keepSharp(sender) {
 }
 
 /**
- * Events: `change` (a slot shows somebody else, or nobody), `speaking`, `connection` (of the path), `failures` (frames that did not
- * open) with `{count}`, `refused-track` (the server gave a track that is not this device's: nothing is sent on it), and `lost`: only a new join helps.
+ * Events: `change` (a slot shows somebody else, or nobody), `speaking`, `connection` (of the path), `failures` (frames of a slot did not open
+ * for some seconds) with `{count}`, `refused-track` (the server gave a track that is not this device's: nothing is sent on it), and `lost`: only a new join helps.
  */
 export class Media extends EventTarget {
   #pc;
@@ -212,10 +216,10 @@ export class Media extends EventTarget {
     return this.#hasOffered && (this.#missing('audio') > 0 || this.#missing('video') > 0);
   }
 
-  /** As `want`: a slot for each of `tracks`, as far as the server need not ask for them. */
+  /** As `want`: a slot for each of `tracks`, as far as the server need not ask for them, and one for the first word of a newcomer, which comes before an offer could be answered. */
   wantFor(tracks) {
     const count = (kind) => tracks.filter((track) => track.kind === kind).length;
-    return this.want({ audio: count('audio'), video: Math.min(count('video'), MAX_VIDEO_SLOTS) });
+    return this.want({ audio: count('audio') + 1, video: Math.min(count('video'), MAX_VIDEO_SLOTS) });
   }
 
   /** `media.slots`, or the same of an answer: which track each slot shows. A lower `rev` came late. */
@@ -277,7 +281,7 @@ export class Media extends EventTarget {
       preferCodecs(transceiver);
       takeDescriptors(transceiver);
     }
-    this.#slots.push({ name, kind, transceiver, opened: 0, failed: 0, seenAt: -Infinity, failedAt: -Infinity });
+    this.#slots.push({ name, kind, transceiver, opened: 0, failed: 0, failing: 0, earlier: 0, seenAt: -Infinity, failedAt: -Infinity });
   }
 
   #missing(kind) {
@@ -420,13 +424,14 @@ export class Media extends EventTarget {
       this.dispatchEvent(new Event('change'));
     } else if (message.type === 'report') {
       let failures = 0;
-      for (const { name, opened, failed } of message.slots) {
+      for (const { name, opened, failed, earlier = 0 } of message.slots) {
         const slot = this.#slots.find((other) => other.name === name);
         if (!slot) continue;
         if (opened > slot.opened) slot.seenAt = now;
-        if (failed > slot.failed) slot.failedAt = now;
-        failures += failed - slot.failed;
-        Object.assign(slot, { opened, failed });
+        if (failed > slot.failed || earlier > slot.earlier) slot.failedAt = now;
+        slot.failing = failed > slot.failed ? slot.failing + 1 : 0;
+        if (slot.failing >= LASTING) failures += failed - slot.failed;
+        Object.assign(slot, { opened, failed, earlier });
       }
       if (failures > 0) this.dispatchEvent(new CustomEvent('failures', { detail: { count: failures } }));
       this.dispatchEvent(new Event('change'));

@@ -96,7 +96,7 @@ export class MessageSealer {
   #openPrivate({ participant, epoch, data }) {
     const record = this.#keys.record(epoch);
     const own = { participant: this.#keys.participant, pair: this.#keys.joinPair };
-    return openPrivate(data, { scope: { call: this.#keys.call, listHash: record.listHash }, own, sender: record.trustedEntry(participant) });
+    return openPrivate(data, { scope: { call: this.#keys.call, epoch, listHash: record.listHash }, own, sender: record.trustedEntry(participant) });
   }
 
   #ask(message) {

@@ -16,9 +16,9 @@ const infoOf = ({ call, listHash }, from, to) => concat(utf8('conclave-message-v
 /** Binds each wrap to all recipients and to the text. */
 const aadOf = async (numbers, ct) => concat(await sha256(concat(...numbers.map(u32))), await sha256(ct));
 
-/** Which wraps a stay has opened: HPKE says who sealed one, and not when. The first bytes of a wrap, `enc`, stand for it. */
+/** Which wraps a stay has opened: HPKE says who sealed one, and not when. The first bytes of a wrap, `enc`, stand for it. A stay has one list an epoch. */
 export class OpenedWraps {
-  #lists = new Map(); // listHash -> Set of `enc`
+  #epochs = new Map(); // epoch -> Set of `enc`
   static #stays = new WeakMap(); // key pair -> OpenedWraps
 
   static of(pair) {
@@ -27,17 +27,17 @@ export class OpenedWraps {
   }
 
   /** Throws for a wrap that was opened before, and for one too many. */
-  check(listHash, wrap) {
-    const opened = this.#lists.get(toHex(listHash));
+  check(epoch, wrap) {
+    const opened = this.#epochs.get(epoch);
     if (opened?.has(toHex(wrap.subarray(0, ENC_BYTES)))) throw new Refusal('a private message that came before');
     if (opened?.size >= REMEMBERED) throw new Refusal('more private messages than are remembered');
   }
 
-  add(listHash, wrap) {
-    const list = toHex(listHash);
-    if (!this.#lists.has(list)) this.#lists.set(list, new Set());
-    this.#lists.get(list).add(toHex(wrap.subarray(0, ENC_BYTES)));
-    if (this.#lists.size > EPOCHS_REMEMBERED) this.#lists.delete(this.#lists.keys().next().value);
+  /** The lowest epochs are forgotten, in whatever order their messages came. */
+  add(epoch, wrap) {
+    if (!this.#epochs.has(epoch)) this.#epochs.set(epoch, new Set());
+    this.#epochs.get(epoch).add(toHex(wrap.subarray(0, ENC_BYTES)));
+    if (this.#epochs.size > EPOCHS_REMEMBERED) this.#epochs.delete(Math.min(...this.#epochs.keys()));
   }
 }
 
@@ -64,7 +64,7 @@ export async function sealPrivate(plaintext, { scope, from, recipients }) {
 }
 
 /**
- * The plaintext of what `sealPrivate` made for `own`, `{participant, pair}`; throws where it was not made for it, came before, or is not by the owner of `sender`, the
+ * The plaintext of what `sealPrivate` made for `own`, `{participant, pair}`, in the epoch of `scope`, `{call, epoch, listHash}`; throws where it was not made for it, came before, or is not by the owner of `sender`, the
  * entry of the participant that the SFrame names.
  */
 export async function openPrivate(content, { scope, own, sender }) {
@@ -81,9 +81,9 @@ export async function openPrivate(content, { scope, own, sender }) {
   const aad = await aadOf(numbers, ct);
   const wrap = row.slice(4);
   const opened = OpenedWraps.of(own.pair);
-  opened.check(scope.listHash, wrap);
+  opened.check(scope.epoch, wrap);
   const key = await hpkeOpen(own.pair, wrap, { info, aad, sender: fromBase64(sender.joinKey.publicKey) });
-  opened.check(scope.listHash, wrap); // the same one twice at once: the second finds the first one's mark
-  opened.add(scope.listHash, wrap);
+  opened.check(scope.epoch, wrap); // the same one twice at once: the second finds the first one's mark
+  opened.add(scope.epoch, wrap);
   return new Uint8Array(await crypto.subtle.decrypt({ name: 'AES-GCM', iv: NONCE }, await gcm(key, 'decrypt'), ct));
 }

@@ -42,7 +42,7 @@ export class ReceivedEnvelopes {
       throw new Refusal('an envelope that is sealed to an older key');
     }
     if (!held) throw new Refusal('an envelope that is sealed to another key');
-    const keys = record.keysOf(signer);
+    const keys = record.keysOfGiver(signer);
     if (!keys) return this.#wait(envelope, record);
     const { listHash } = record;
     const secret = await openEnvelope(envelope, { identity: this.#identity, call: this.#call, listHash, pair: held.pair, keys });
@@ -65,7 +65,7 @@ export class ReceivedEnvelopes {
   /** More is known of the devices on the list of `record`: the kept envelope may open now. */
   async retry(record) {
     const { envelope, record: its, settle } = this.#kept ?? {};
-    if (its !== record || !record.isWanting || !record.keysOf(record.roster.find(envelope.from))) return;
+    if (its !== record || !record.isWanting || !record.keysOfGiver(record.roster.find(envelope.from))) return;
     this.#kept = undefined;
     settle(await this.take(envelope, record).catch((error) => this.refuse(error)));
   }

@@ -10,10 +10,12 @@ const over = {
   'call.ended': 'ended',
 };
 const GRACE_MS = 2_000; // the server says first that a ring is over
+const CALLERS = 1_000;
 
 /** `rang(ring)` and `ended({ring, reason, by})` tell of each. */
 export class Rings {
   #rings = new Map();
+  #callers = new Map(); // call -> who rang here last
   #rang;
   #ended;
 
@@ -40,6 +42,11 @@ export class Rings {
     return [...this.#rings.values()].map(({ ring }) => ring).filter(fits).at(-1);
   }
 
+  /** The user who rang this device for `call` last; undefined where nobody has. */
+  callerOf(call) {
+    return this.#callers.get(call);
+  }
+
   end(call, reason = 'answered', { by = undefined } = {}) {
     const entry = this.#rings.get(call);
     if (!entry) return;
@@ -51,6 +58,9 @@ export class Rings {
   /** A ring that comes again (the connection was gone) replaces itself. */
   #add(body) {
     const known = this.#rings.get(body.call);
+    this.#callers.delete(body.call);
+    this.#callers.set(body.call, body.from);
+    if (this.#callers.size > CALLERS) this.#callers.delete(this.#callers.keys().next().value);
     clearTimeout(known?.timer);
     const timer = setTimeout(() => this.end(body.call, 'missed', body), Math.max(0, body.expiresAt - body.at) + GRACE_MS);
     this.#rings.set(body.call, { ring: { ...body }, timer });

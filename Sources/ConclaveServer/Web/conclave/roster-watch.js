@@ -2,7 +2,7 @@
 
 import { nameOf } from './roster.js';
 
-const ASK_AFTER_MS = 5_000; // a listed device without a participant: then `state` and `keys/list` are asked for
+const ASK_AFTER_MS = 5_000; // a listed device without a participant, or that nobody let in: then `state` and `keys/list` are asked for
 const ANSWER_MS = 5_000; // a question that is open longer counts as answered
 const GONE_WARNS_MS = 3_000;
 const GONE_STOPS_MS = 15_000; // each dead leader costs the server 3 s
@@ -30,7 +30,7 @@ export const exactName = ({ user, device, fingerprint, joinId }) => [user, devic
  *   `listed`: can decrypt what this device sends now. `member`: the server says that it is this participant. Both should hold of everybody.
  *   Listed only is `isStranger` (it was never seen as a participant while it was listed) or `hasLeft`. A member that is not listed cannot hear yet.
  *   No time passes before any of this is told: each listed device is shown. `Call.roster` is made of it.
- * - `stopped`: why nothing is sent, or undefined: `{cause, people, needsPerson}`; cause `stranger`, `gone` or `epoch-1` ("securing the
+ * - `stopped`: why nothing is sent, or undefined: `{cause, people, needsPerson}`; cause `stranger`, `uninvited`, `gone` or `epoch-1` ("securing the
  *   call"). With `needsPerson` it lasts until `sendAnyway`.
  * - `isOld`: the key in use should have been replaced long ago.
  *
@@ -41,12 +41,12 @@ export class RosterWatch {
   people = [];
   stopped;
   isOld = false;
-  /** @type {{isConnected: boolean, isAsking: boolean, participant: number, epoch: number, freshEpoch?: number, list: any[], members: any[], rotateMinutes: number}} */
+  /** @type {{isConnected: boolean, isAsking: boolean, participant: number, epoch: number, freshEpoch?: number, list: any[], members: any[], rotateMinutes: number, uninvited?: (entry: any) => string | undefined}} */
   #facts = { isConnected: false, isAsking: false, participant: 0, epoch: 0, list: [], members: [], rotateMinutes: 10 };
   #at; // the last look
   #openMs = 0; // for how long a question has had no answer
   #seen = new Set(); // devices that were participants while the list in use had them as such
-  /** @type {Map<string, {entry: any, kind?: string, ms: number, isListed: boolean, listedAt: number, isAsked: boolean, isStopping: boolean, isTold: boolean}>} */
+  /** @type {Map<string, {entry: any, kind?: string, isOpen?: boolean, ms: number, isListed: boolean, listedAt: number, isAsked: boolean, isStopping: boolean, isTold: boolean}>} */
   #suspects = new Map(); // by `user/device`; without `kind` where the suspicion has ended
   #news = [];
   #stopEndedAt = -Infinity;
@@ -56,7 +56,8 @@ export class RosterWatch {
   #second; // {since, connectedMs}: when the second participant came, in epoch 1
 
   /**
-   * Takes the current state: `{isConnected, isAsking, participant, epoch, list, members, rotateMinutes}`. `members` are the members of the state,
+   * Takes the current state: `{isConnected, isAsking, participant, epoch, list, members, rotateMinutes, uninvited}`. `uninvited(entry)` says whether nobody let in that device: `yes`, or `open`
+   * while that may turn out otherwise. `members` are the members of the state,
    * `list` is that of the epoch in use, `freshEpoch` the one of the last fresh secret, `participant` is this device's own, `isAsking` says that `state` or `keys/list` is under way.
    */
   update(now, facts) {
@@ -77,7 +78,7 @@ export class RosterWatch {
     this.#elapse(now);
     this.#judge(now);
     if (!this.#isRunning) return undefined;
-    const due = this.#active.filter(({ kind, isAsked, ms }) => kind === 'stranger' && !isAsked && ms >= ASK_AFTER_MS);
+    const due = this.#active.filter(({ kind, isAsked, ms }) => kind !== 'gone' && !isAsked && ms >= ASK_AFTER_MS);
     for (const suspect of due) suspect.isAsked = true;
     return due.length > 0 ? 'ask' : undefined;
   }
@@ -88,7 +89,7 @@ export class RosterWatch {
     this.#judge(now);
   }
 
-  /** The warnings since the last call: `{problem, user, device, participant, fingerprint}`; problem `stranger` or `gone`. */
+  /** The warnings since the last call: `{problem, user, device, participant, fingerprint}`; problem `stranger`, `uninvited` or `gone`. */
   takeNews() {
     return this.#news.splice(0);
   }
@@ -128,15 +129,17 @@ export class RosterWatch {
   }
 
   #compare(now) {
-    const { list, members, participant: own } = this.#facts;
+    const { list, members, participant: own, uninvited = () => undefined } = this.#facts;
     const seats = members.flatMap(({ user, participants }) => participants.map((seat) => ({ ...seat, user })));
     const seated = new Set(seats.map(seatName));
     const users = new Set(members.map(({ user }) => user));
     for (const suspect of this.#suspects.values()) suspect.isListed = false;
     const listed = list.map((entry) => {
-      const kind = entry.participant === own ? undefined : this.#kindOf(entry, users, seated);
-      if (kind || this.#suspects.has(nameOf(entry))) this.#suspect(now, entry, kind);
-      return { ...entry, listed: true, member: !kind && entry.participant > 0, isStranger: kind === 'stranger', hasLeft: kind === 'gone' };
+      const seat = entry.participant === own ? undefined : this.#kindOf(entry, users, seated);
+      const how = entry.participant === own ? undefined : uninvited(entry);
+      const kind = how && seat !== 'stranger' ? 'uninvited' : seat;
+      if (kind || this.#suspects.has(nameOf(entry))) this.#suspect(now, entry, kind, how === 'open');
+      return { ...entry, listed: true, member: !seat && entry.participant > 0, isStranger: seat === 'stranger', hasLeft: seat === 'gone' };
     });
     for (const [name, suspect] of this.#suspects) {
       if (!suspect.isListed) Object.assign(suspect, { ...NOTHING_DONE, kind: undefined });
@@ -157,11 +160,11 @@ export class RosterWatch {
   }
 
   /** Notes the suspicion about a listed device; its time goes on under another kind, key or number. */
-  #suspect(now, entry, kind) {
+  #suspect(now, entry, kind, isOpen) {
     const name = nameOf(entry);
     const known = this.#suspects.get(name) ?? { ...NOTHING_DONE, ms: 0, kind };
     const done = known.kind === kind ? {} : NOTHING_DONE;
-    this.#suspects.set(name, Object.assign(known, { ...done, entry, kind, isListed: true, listedAt: now }));
+    this.#suspects.set(name, Object.assign(known, { ...done, entry, kind, isOpen, isListed: true, listedAt: now }));
   }
 
   /** `stranger`, `gone`, or undefined for a device that is in the call. A ring's entry has no participant: its user is a member. `seated` are the names of participants. */
@@ -191,8 +194,9 @@ export class RosterWatch {
   }
 
   #judgeSuspect(suspect) {
-    const { kind, entry, ms, isTold } = suspect;
-    if (!isTold && (kind === 'stranger' || ms >= GONE_WARNS_MS)) {
+    const { kind, entry, ms, isTold, isOpen } = suspect;
+    const tellsAfter = kind === 'gone' ? GONE_WARNS_MS : kind === 'uninvited' && isOpen ? ASK_AFTER_MS : 0;
+    if (!isTold && ms >= tellsAfter) {
       suspect.isTold = true;
       const { user, device, participant, fingerprint } = entry;
       this.#news.push({ problem: kind, user, device, participant, fingerprint });

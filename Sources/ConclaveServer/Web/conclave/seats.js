@@ -36,6 +36,14 @@ export class Seats extends Map {
     return refused;
   }
 
+  /** `{user, device}` of a number that counts for a device. */
+  ownerOf(participant) {
+    const name = this.#taken.get(participant);
+    if (name === undefined) return undefined;
+    const [user, device] = name.split('/');
+    return { user, device };
+  }
+
   /** The numbers of a list are taken. */
   takeFrom(list) {
     for (const { user, device, participant, joinId } of list) {

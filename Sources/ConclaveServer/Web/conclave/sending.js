@@ -29,9 +29,19 @@ export class Sending {
     return this.#local.state(source);
   }
 
-  /** Opens the microphone and, if wished, the camera; what can't be opened is a notice, not an end. */
-  async capture({ camera }) {
-    await Promise.all([this.#open('microphone'), camera && this.#open('camera')]);
+  /** Opens the sources that are wished, or takes the app's own track for one; what can't be opened is a notice, not an end. */
+  async capture({ camera = true, microphone = true }) {
+    const wished = Object.entries({ microphone, camera }).filter(([, wish]) => wish);
+    for (const [source, wish] of wished) if (wish !== true) this.#local.use(source, wish);
+    await Promise.all(wished.map(([source]) => this.#open(source)));
+  }
+
+  /** Sends a copy of the app's own `track` as `source` from now on; with none the device again, if the source is on. */
+  async publish(source, track) {
+    const isWanted = track || this.state(source).isOn || this.#local.isOpening(source);
+    this.#local.use(source, track);
+    if (this.#held && track) this.#held.add(source);
+    else if (isWanted) await this.#add(source);
   }
 
   /** All that is open goes to the transport, which is new. */
@@ -68,15 +78,15 @@ export class Sending {
   async reopen(source) {
     const { isOn, track } = this.state(source);
     const isOpening = this.#local.isOpening(source);
-    if (this.#held || !(track || isOpening)) return;
+    if (this.#held || this.#local.hasOwn(source) || !(track || isOpening)) return;
     this.#local.turnOff(source);
     this.#changed();
     if (isOn || isOpening) await this.#add(source);
   }
 
-  /** Shares a screen; with `replace` another's makes room. Throws `screen.busy` when there is one already. */
-  async shareScreen({ replace = false } = {}) {
-    await this.#local.openScreen(() => this.stopScreen());
+  /** Shares a screen, or `stream` in its place; with `replace` another's makes room. Throws `screen.busy` when there is one already. */
+  async shareScreen({ replace = false, stream = undefined } = {}) {
+    await this.#local.openScreen(() => this.stopScreen(), stream);
     if (this.#isClosed) {
       this.#local.closeAll();
       return;
@@ -149,13 +159,17 @@ export class Sending {
     this.#local.closeAll();
   }
 
-  /** A device was unplugged, or the system took it: another is opened, if there is one. */
+  /** A device was unplugged, or the system took it: another is opened, if there is one. After a track of the app's own nothing is opened that nobody asked for. */
   async #lost(source) {
     const { isOn } = this.state(source);
+    const wasOwn = this.#local.hasOwn(source);
     this.#notice({ kind: 'lost-device', source });
+    this.#local.use(source, undefined);
     this.#local.turnOff(source);
     this.#changed();
-    if (isOn) await this.#add(source);
+    if (isOn && !wasOwn) return this.#add(source);
+    await this.transport?.pause(source);
+    return this.#mute(source, true);
   }
 
   #keepForLater(source, isOn) {

@@ -3,6 +3,7 @@
 import { ringEpoch } from './envelopes.js';
 import { Refusal, isCallID, replyIn } from './checks.js';
 import { JoinKeys } from './join-keys.js';
+import { isGuest } from './guests.js';
 import { KeyAgreement } from './keys.js';
 import { Media, startWorker } from './media.js';
 import { MessageSealer } from './messages.js';
@@ -11,6 +12,7 @@ import { seatsOf } from './seats.js';
 import { RequestError } from './stomp.js';
 import { Timers } from './timers.js';
 import { Uplink } from './uplink.js';
+import { LinkSecret } from './words.js';
 
 const STATS_MS = 10_000;
 const UPLINK_MS = 2_000;
@@ -28,24 +30,30 @@ export class Stay extends EventTarget {
   transport;
   messages;
   #connection;
+  #admissions;
   #worker;
   #join;
   #first;
   #timers = new Timers();
   #isOver = false;
 
-  /** Asks the server to join by `kind`; `stay.reply` is what it said. `body` goes with the request. The id of a call that starts is this device's choice. */
-  static async join({ kind, id, body, connection }) {
+  /**
+   * Asks the server to join by `kind`; `stay.reply` is what it said. `body` goes with the request. The id of a call that starts is this device's choice. `admissions` are the call's, `ring` is the
+   * ring that is accepted, `secret` that of a link.
+   */
+  static async join({ kind, id, body, ring = {}, secret = '', admissions, connection }) {
     const stay = new Stay();
     stay.#connection = connection;
+    stay.#admissions = admissions;
     const { identity } = connection;
     const isStart = kind === 'start';
     stay.kind = kind;
     stay.id = isStart ? crypto.randomUUID() : id;
     if (!isCallID(stay.id)) throw new Refusal('a call with an id of another form');
-    [stay.#join, stay.#worker] = await Promise.all([JoinKeys.make(identity, stay.id), startWorker()]);
+    [stay.#join, stay.#worker] = await Promise.all([JoinKeys.make(identity, stay.id), startWorker(connection.workerURL)]);
     try {
-      const asked = { ...body, ...stay.#join.wire, ...(isStart ? { id: stay.id } : {}) };
+      const words = await stay.#words(body.callees ?? [], { ring, secret });
+      const asked = { ...body, ...words, ...stay.#join.wire, ...(isStart ? { id: stay.id } : {}) };
       const own = { user: identity.user, device: identity.device, joinId: stay.#join.wire.joinId };
       const reply = isStart ? await stay.#start(asked) : await stay.#ask(`calls/${id}/${kind}`, asked);
       stay.reply = replyIn(reply, { id: stay.id, isStart, own });
@@ -57,6 +65,21 @@ export class Stay extends EventTarget {
     }
     stay.participant = stay.reply.participant;
     return stay;
+  }
+
+  /** The words that go with the join: whom this device lets in, or that it comes by a link. */
+  async #words(callees, { ring, secret }) {
+    const { identity } = this.#connection;
+    if (this.kind === 'start') {
+      this.#admissions.started(this.id);
+      return { admissions: await this.#admissions.words([...callees, identity.user]) };
+    }
+    await this.#admissions.joins(this.id, { ringer: this.#connection.callerOf(this.id), secret: secret ? LinkSecret.from(secret) : undefined });
+    await this.#admissions.take(ring);
+    // A guest's device may have other keys than when it came.
+    const comes = this.kind === 'join' || (this.kind === 'rejoin' && isGuest(identity.user));
+    const admission = comes ? await this.#admissions.comingWord() : undefined;
+    return admission ? { admission } : {};
   }
 
   /** Makes keys and path, unless the stay is over before. `facts` is the call's state with the reply in it, `ring` the ring that was accepted. */
@@ -123,6 +146,7 @@ export class Stay extends EventTarget {
       call: this.id,
       identity,
       directory,
+      admissions: this.#admissions,
       join: this.#join,
       participant: this.participant,
       members,

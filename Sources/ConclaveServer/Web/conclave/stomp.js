@@ -1,6 +1,7 @@
 // STOMP 1.2 over WebSocket: requests become promises, events are acknowledged one by one, a lost connection comes back.
 
 import { failureFrom } from './border.js';
+import { obstacleTo } from './obstacles.js';
 import { Timers } from './timers.js';
 
 const HEART_BEAT_MS = 10_000;
@@ -10,6 +11,7 @@ const URGENT_CHECK_MS = 400; // in a call, or three times as long as the last an
 const CONNECT_MS = 10_000;
 const REQUEST_MS = 15_000;
 const URGENT_MS = 1_500;
+const UNOPENED = 2; // tries, before it is asked why
 const BACK_OFF_MS = [300, 1_000, 2_000, 4_000, 8_000, 15_000];
 
 const escapes = { '\\': '\\\\', '\n': '\\n', '\r': '\\r', ':': '\\c' };
@@ -73,7 +75,7 @@ export class RequestError extends Error {
  * One device's connection to the server.
  *
  * `credentials(refused)` brings `{token, device}`; `refused` says that the last token was not taken.
- * Events: `open` with the CONNECTED headers; `closed` with `{reason}`: `lost` (it comes back by itself), `refused`, `replaced` or `removed` (it does not).
+ * Events: `obstacle`, when `obstacle` is another; `open` with the CONNECTED headers; `closed` with `{reason}`: `lost` (it comes back by itself), `refused`, `replaced` or `removed` (it does not).
  * While `isUrgent()`, as in a call, it tries again within `URGENT_MS`.
  * `onEvent({name, seq, redelivered, body})` answers whether the event is acknowledged, or `{later}`, a promise of that. `prepare()`, if set, runs first on each connection.
  */
@@ -84,6 +86,10 @@ export class StompConnection extends EventTarget {
   #isUrgent;
   /** Runs first on each connection. */
   prepare;
+  /** Why no WebSocket opens although something answers there: see `obstacleTo`. */
+  obstacle;
+  #findObstacle;
+  #unopened = 0; // tries in a row
   #now;
   #socket;
   #attempt = 0;
@@ -100,9 +106,10 @@ export class StompConnection extends EventTarget {
   #beatMs = 0;
   #answerMs = 0; // how long the last reply took
 
-  constructor({ url, credentials, onEvent, isUrgent = () => false, now = () => performance.now() }) {
+  constructor({ url, credentials, onEvent, isUrgent = () => false, findObstacle = obstacleTo, now = () => performance.now() }) {
     super();
     this.#now = now;
+    this.#findObstacle = findObstacle;
     this.#isUrgent = isUrgent;
     this.#url = url;
     this.#credentials = credentials;
@@ -197,10 +204,14 @@ export class StompConnection extends EventTarget {
     this.#socket = socket;
     let credentials;
     socket.onmessage = ({ data }) => this.#receive(socket, data);
+    this.#unopened += 1;
     socket.onclose = () => this.#lost(socket);
     this.#timers.after(CONNECT_MS, () => this.#lost(socket));
     const opened = new Promise((resolve) => {
-      socket.onopen = resolve;
+      socket.onopen = (event) => {
+        if (socket === this.#socket) this.#setObstacle(undefined);
+        resolve(event);
+      };
     });
     try {
       credentials = await this.#credentials(this.#wasRefused);
@@ -303,10 +314,25 @@ export class StompConnection extends EventTarget {
       this.#open();
       return;
     }
+    if (this.#unopened >= UNOPENED) this.#lookForObstacle();
     const patient = BACK_OFF_MS[Math.min(this.#attempt, BACK_OFF_MS.length - 1)];
     const wait = this.#isUrgent() ? Math.min(patient, URGENT_MS) : patient;
     this.#attempt += 1;
     this.#timers.after(wait * (0.75 + Math.random() / 2), () => this.#open());
+  }
+
+  #setObstacle(obstacle) {
+    if (!obstacle) this.#unopened = 0;
+    if (obstacle === this.obstacle) return;
+    this.obstacle = obstacle;
+    this.dispatchEvent(new Event('obstacle'));
+  }
+
+  /** Asked aside, while the next try waits. */
+  async #lookForObstacle() {
+    const tries = this.#unopened;
+    const obstacle = await this.#findObstacle(this.#url);
+    if (this.#isWanted && !this.#isOpen && this.#unopened >= tries && obstacle) this.#setObstacle(obstacle);
   }
 
   #drop(reason, message) {

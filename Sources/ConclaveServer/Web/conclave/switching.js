@@ -52,6 +52,8 @@ export class Switching {
   keyed(record) {
     if (this.#isClosed) return;
     if (record.epoch === this.#epochs.current) this.#send(record);
+    // A newcomer has no key in use: what it said until everybody has this one would be lost. The others have it at about the same time, and wait for it.
+    else if (this.#epochs.current === 0 && record.epoch > 1) this.switchTo(record);
     else if (record.epoch > this.#epochs.current) this.#switchLater(record);
   }
 

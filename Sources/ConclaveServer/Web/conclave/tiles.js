@@ -9,12 +9,13 @@ const numberOf = (track) => Number(track.split('.')[1]);
 /**
  * `find(participant, n)` brings the video that opened as that track, if any, and `pictureOf(participant, n)` how it stands with it: see `Media`.
  *
- * A tile: `{key, source, member, device, participant, isOwn, isConnected, isLost, isHeld, isMuted, video, picture, track, doubt, rung}`. `source` is `camera`, `screen`, `ringing` or
+ * A tile: `{key, source, member, device, participant, isOwn, isConnected, isLost, isHeld, isMuted, video, picture, track, doubt, rung, admission}`. `admission` says who let its user in (see `Admissions.of`). `source` is `camera`, `screen`, `ringing` or
  * `listener`, a device that is listed and not in the call. `isLost` tells that the person was connected before. The key of a device's tile stays when it leaves, or comes back under another number. `picture` is undefined where no picture is sent, as
  * with a camera that is off. `rung` are the user's other devices on a ring's list. `doubt`, the first that holds:
  * - `no-key`: this device has no key, so nothing of the other can be heard or seen;
  * - `unlisted`: it is on no list that this device has sent under, so no member could give it the key;
  * - `stranger`, `gone`: it can decrypt what is sent here, and is not in the call; `returning`: likewise, and the server says that it is joining anew; `rung`: it was rung, and has a key for now;
+ * - `uninvited`: it can decrypt what is sent here, and nobody let its user in;
  * - `untrusted`: this device gives it no key, but others may; `untrusted-hears`: it has confirmed that it has the key;
  * - `distrusting`: it does not trust this device, and does not use the key from it;
  * - `not-confirmed`: it did not confirm that it has the same key and list.
@@ -66,9 +67,10 @@ function ofParticipant(call, known, member, { participant, device, tracks, conne
     return { video: find(participant, n), picture: pictureOf(participant, n) };
   };
   const microphone = trackOf('microphone');
-  // The list says whose a number is; the state only where the list does not.
-  const person = known.byNumber.get(participant) ?? known.listed.get(`${member.user}/${device}`);
-  const { user, device: id } = person ?? { user: member.user, device };
+  // A list says whose a number is, also one before; the state only where no list does.
+  const owner = known.byNumber.get(participant) ?? call.numberOwner(participant) ?? { user: member.user, device };
+  const person = known.listed.get(nameOf(owner));
+  const { user, device: id } = owner;
   const base = { member: memberOf(user, call, member), device: id, participant, isOwn, isConnected: connected || isOwn, isLost: !isOwn && isLost(member), isHeld: Boolean(held) };
   const name = `${user}/${id}`;
   const camera = {
@@ -78,6 +80,7 @@ function ofParticipant(call, known, member, { participant, device, tracks, conne
     track: trackOf('camera')?.track,
     isMuted: isOwn ? !call.local('microphone').isOn : !microphone || microphone.muted,
     doubt: isOwn ? undefined : doubtOf(known, person, participant),
+    admission: person?.admission,
     rung: known.shown.has(user) ? [] : (known.rung.get(user) ?? []).filter((other) => other !== id),
     ...videoOf('camera'),
   };
@@ -91,7 +94,7 @@ function ofParticipant(call, known, member, { participant, device, tracks, conne
 /** Devices that can decrypt what is sent here, and have no tile yet. */
 function ofListeners(call, { listed, drawn, shown }) {
   const hidden = [...listed.values()].filter((person) => !drawn.has(nameOf(person)) && !(person.participant === 0 && shown.has(person.user)));
-  return hidden.map(({ user, device, participant, state }) => ({
+  return hidden.map(({ user, device, participant, state, isUninvited, admission }) => ({
     key: `${user}/${device}`,
     source: 'listener',
     member: call.members.get(user) ?? { user },
@@ -99,7 +102,8 @@ function ofListeners(call, { listed, drawn, shown }) {
     participant,
     isOwn: false,
     isConnected: true,
-    doubt: participant === 0 && state === 'member' ? 'rung' : state === 'stranger' ? state : 'gone',
+    doubt: participant === 0 && state === 'member' ? 'rung' : state === 'stranger' ? state : isUninvited ? 'uninvited' : 'gone',
+    admission,
   }));
 }
 
@@ -109,16 +113,17 @@ function doubtOf({ listed, unconfirmed, hasKey }, person, participant) {
   if (person.state === 'stranger') return person.state;
   // On a ring's list devices have no numbers yet.
   if (person.state === 'gone') return [0, participant].includes(person.participant) ? 'gone' : 'returning';
+  if (person.isUninvited) return 'uninvited';
   if (person.problem) return person.isConfirmed ? 'untrusted-hears' : 'untrusted';
   if (person.isWaiting) return 'distrusting';
   return unconfirmed.has(participant) ? 'not-confirmed' : undefined;
 }
 
-/** The list of keys says whose a participant is; the server's state only until then. */
+/** The lists of keys say whose a participant is, also after it has left; the server's state only until then. */
 export function ownerOf(call, participant) {
-  const listed = call.devices.find((other) => other.participant === participant);
+  const owner = call.numberOwner(participant);
   const { member } = call.members.find(participant);
-  return listed ? memberOf(listed.user, call, member) : member;
+  return owner ? memberOf(owner.user, call, member) : member;
 }
 
 /** The member that is `user`: `member`, who the state says it is, or another. */

@@ -5,9 +5,10 @@ import { Conclave } from '../conclave/index.js';
 import { beginDevices } from './devices-view.js';
 import { busy, byID, setText } from './dom.js';
 import { GuestVisit } from './guest-visit.js';
-import { Lobby } from './lobby.js';
+import { Lobby, ringsNobody } from './lobby.js';
 import { beginNames, labelFor, learnNames, nameFor } from './names.js';
-import { notice, placeNotices, warn, warnOfKey, wordsForEnd, wordsForError } from './notices.js';
+import { clearWarnings, notice, placeNotices, warn, warnOfKey, wordsForEnd, wordsForError } from './notices.js';
+import { answerTabs } from './other-tabs.js';
 import * as session from './session.js';
 import { beginSetup, openSetup } from './setup-dialog.js';
 import { beginShortcuts } from './shortcuts.js';
@@ -20,6 +21,8 @@ let lobby;
 let signIn;
 let signedInAs;
 let isLeaving = false;
+/** With a link that was opened for somebody who is signed in elsewhere in this browser. @type {{ camera: boolean } | undefined} */
+let joins;
 /** Shows the sign-in with words on why it is needed. @type {(words: string) => void} */
 let refuse;
 
@@ -40,9 +43,14 @@ function setTitle() {
   else document.title = conclave?.call ? `${byID('call-title').textContent} · Conclave` : 'Conclave';
 }
 
-/** Signs in with `entered`, a name or a token. `refuseSignIn(words)` asks for another. */
-export async function connect(entered, { isDemo, refuse: refuseSignIn }) {
+/**
+ * Signs in with `entered`, a name or a token, and with `link` joins the call whose link is open. `refuseSignIn(words)` asks for another.
+ * @param {any} entered
+ * @param {{ isDemo: boolean, link?: { camera: boolean }, refuse: (words: string) => void }} options
+ */
+export async function connect(entered, { isDemo, link = undefined, refuse: refuseSignIn }) {
   signIn = entered;
+  joins = link;
   refuse = refuseSignIn;
   const device = session.deviceOf(signIn) ?? (await session.claimDevice(session.userOf(signIn)));
   if (conclave) return conclave.connect(); // a token that was not accepted, and now another
@@ -65,7 +73,7 @@ export async function connect(entered, { isDemo, refuse: refuseSignIn }) {
   conclave.addEventListener('ready', () => signedIn());
   conclave.addEventListener('warning', ({ detail }) => {
     const { user, device } = detail;
-    warnOfKey(detail, { label: labelFor(user), isOwn: user === conclave.user, trust: (fingerprint) => conclave.trust(user, device, fingerprint) });
+    warnOfKey(detail, { label: labelFor(user), deviceName: conclave.deviceName(user, device), isOwn: user === conclave.user, trust: (fingerprint) => conclave.trust(user, device, fingerprint) });
   });
   conclave.addEventListener('presence', showAvailability);
   conclave.addEventListener('calls', () => conclave.call && conclave.call.participant && showCurrent());
@@ -73,6 +81,7 @@ export async function connect(entered, { isDemo, refuse: refuseSignIn }) {
   if (signIn.guest) lobby = new GuestVisit({ conclave, signIn, entered: () => showCurrent() });
   else lobby = new Lobby({ conclave, isDemo, entered: () => showCurrent(), ringsChanged: setTitle });
   beginDevices(conclave);
+  answerTabs(() => (signedInAs ? signIn : undefined));
   const { capture } = conclave;
   capture.addEventListener('change', ({ detail: { source } }) => source === 'speaker' && useSpeaker(capture.choice.speaker));
   beginSetup(conclave);
@@ -92,12 +101,19 @@ function showConnection(status) {
   pill.dataset.state = status;
   setText(pill, shown ? t(`connection.${shown}`) : '');
   byID('sign-in-button').disabled = status === 'connecting';
+  showObstacle(conclave.obstacle);
   if (isLeaving || lobby.hasEnded) return;
   if (status === 'refused') signedOut();
   else if (status === 'replaced') {
     endAll();
     show('elsewhere');
   } else if (status === 'removed') removed();
+}
+
+/** The server, or something before it, lets this page not connect: that does not pass by itself, and the person hears what to do. */
+function showObstacle(obstacle) {
+  if (!hasText(`obstacle.${obstacle}`)) clearWarnings((key) => key === 'obstacle');
+  else warn('obstacle', t(`obstacle.${obstacle}`, { origin: location.origin }));
 }
 
 /** The keys of this device are revoked for good: it begins anew, as another one. */
@@ -117,7 +133,7 @@ function endAll() {
 
 /** The server does not need the token for a call that runs: it goes on while a fresh one is asked for. */
 function signedOut() {
-  if (signIn.guest) return lobby.end(t(hasText(conclave.reason) ? conclave.reason : 'sign-in.failed'));
+  if (signIn.guest) return lobby.end({ words: t(hasText(conclave.reason) ? conclave.reason : 'sign-in.failed') });
   const words = t(hasText(`sign-in.${conclave.reason}`) ? `sign-in.${conclave.reason}` : 'sign-in.failed');
   if (conclave.call && signIn.token) {
     setText(byID('fresh-token-error'), words);
@@ -169,7 +185,9 @@ async function signedIn() {
   if (!conclave.keepsKeys) warn('in-memory', t('key.in-memory'));
   lobby.notifications.subscribe();
   await lobby.refresh();
-  if (isNew) await lobby.comeBack();
+  if (isNew && joins) await lobby.joinByLink(joins.camera);
+  else if (isNew) await lobby.comeBack();
+  joins = undefined;
   return undefined;
 }
 
@@ -231,11 +249,13 @@ function showAvailability() {
 byID('availability').addEventListener('click', busy(byID('availability'), async () => {
   const isAway = conclave.presence.own === 'unavailable';
   await conclave.presence.set(isAway ? 'available' : 'unavailable').catch((error) => notice(wordsForError(error)));
+  if (isAway) await lobby.refresh(); // calls that did not ring meanwhile are missed calls
 }));
 
 // The call
 
 const shown = new WeakSet();
+const STILL_ON = ['left', 'lost', 'removed']; // the call may go on for others
 
 /** Shows the call that is talked in. */
 function showCurrent() {
@@ -251,8 +271,9 @@ function showCurrent() {
 }
 
 function left(call, detail) {
-  const words = wordsForEnd(detail, conclave.user, call.facts.others);
-  if (signIn.guest) return lobby.end(words);
+  // A call that rang nobody: what became of each callee has been said.
+  const words = ringsNobody(call.results) ? undefined : wordsForEnd(detail, conclave.user, call.facts.others);
+  if (signIn.guest) return lobby.end({ words, mayReturn: STILL_ON.includes(detail.reason) });
   const isOther = conclave.call && conclave.call !== call; // one on hold ended
   if (!isOther) {
     session.forgetCall(conclave.identity.device);

@@ -1,9 +1,10 @@
 // The start of the page: signing in. The rest, and all that it knows of Conclave (`../conclave/index.js`), is loaded when somebody begins to sign in.
 
 import { isSupported } from '../conclave/support.js';
-import { byID, element, setText } from './dom.js';
+import { byID, element, nameOf, setText } from './dom.js';
 import { linkIn } from './link.js';
 import { userIDOf } from './names.js';
+import { askTabs } from './other-tabs.js';
 import { openedFor } from './push.js';
 import * as session from './session.js';
 import { LANGUAGES, language, t, translatePage } from './texts.js';
@@ -24,12 +25,18 @@ async function begin() {
   byID('name').value = session.savedName();
   const saved = session.savedSignIn() ?? (openedFor(location.hash) && session.keptSignIn());
   const link = linkIn(location.hash);
+  const farewell = session.takeFarewell();
+  if (farewell && !farewell.isError) return showFarewell(farewell);
   if (saved?.guest) {
     if (saved.guest.id === link?.id) return connect(saved);
     session.forgetSignIn();
     return begin();
   }
-  if (link && !saved && (await session.allowsGuests())) return showGuest();
+  if (link && !saved) {
+    const [mayBeGuest, signedIn] = await Promise.all([session.allowsGuests(), askTabs()]);
+    const known = signedIn ?? session.keptSignIn();
+    if (mayBeGuest || known) return showGuest({ mayBeGuest, known, farewell });
+  }
   if (session.takeRemoval()) {
     refuseSignIn(t('sign-in.removed'));
   } else if (saved && Boolean(saved.token) !== isDemo) await connect(saved);
@@ -46,11 +53,12 @@ function loadRest() {
   return import('./account.js');
 }
 
-async function connect(signIn) {
+/** @param {any} signIn @param {{camera: boolean} | undefined} link */
+async function connect(signIn, link = undefined) {
   byID('sign-in-button').disabled = true;
   try {
     const account = await loadRest();
-    await account.connect(signIn, { isDemo, refuse: signIn.guest ? refuseGuest : refuseSignIn });
+    await account.connect(signIn, { isDemo, link, refuse: signIn.guest ? refuseGuest : refuseSignIn });
   } catch (error) {
     console.warn(error);
     byID('sign-in-button').disabled = false;
@@ -79,16 +87,49 @@ function refuseSignIn(words) {
 
 // A guest with a link
 
-function showGuest() {
+let knownElsewhere; // the sign-in of another tab
+
+/**
+ * `known` is the sign-in of another tab of this browser: its person needs no guest's name.
+ * @param {{ mayBeGuest?: boolean, known?: any, farewell?: any }} options
+ */
+function showGuest({ mayBeGuest = true, known = undefined, farewell = undefined } = {}) {
+  knownElsewhere = known && Boolean(known.token) !== isDemo ? known : undefined;
   show('guest');
-  byID('guest-name').value = session.savedName();
-  setText(byID('guest-error'), session.takeFarewell());
-  byID('guest-name').focus();
+  byID('guest-known').hidden = !knownElsewhere;
+  byID('guest-form').hidden = !mayBeGuest;
+  byID('guest-lead').hidden = !mayBeGuest;
+  if (knownElsewhere) {
+    const name = nameOf({ name: session.nameIn(knownElsewhere) });
+    setText(byID('guest-known-video-text'), t('guest.join-as', { name }));
+    setText(byID('guest-known-audio-text'), t('guest.join-as-audio', { name }));
+  }
+  byID('guest-name').value = farewell?.name || session.savedName();
+  setText(byID('guest-error'), farewell?.words ?? '');
+  byID(knownElsewhere ? 'guest-title' : 'guest-name').focus();
 }
 
 function refuseGuest(words) {
-  session.saveFarewell(words);
-  showGuest();
+  setText(byID('guest-error'), words);
+  show('guest');
+  byID('guest-name').focus();
+}
+
+function joinAsKnown(camera) {
+  for (const id of ['guest-known-video', 'guest-known-audio']) byID(id).disabled = true;
+  connect(knownElsewhere, { camera });
+}
+
+byID('guest-known-video').addEventListener('click', () => joinAsKnown(true));
+byID('guest-known-audio').addEventListener('click', () => joinAsKnown(false));
+
+// A guest whose visit is over
+
+function showFarewell(farewell) {
+  show('farewell');
+  setText(byID('farewell-title'), farewell.words);
+  byID('farewell-again').hidden = !farewell.mayReturn || !linkIn(location.hash);
+  byID('farewell-again').addEventListener('click', () => showGuest({ farewell: { name: farewell.name } }), { once: true });
 }
 
 async function joinAsGuest(camera) {

@@ -1,6 +1,7 @@
 // The page of a running call: its stage, its bar and its buttons.
 
 import { isGuest, isLost } from '../conclave/index.js';
+import { Alone } from './alone.js';
 import { beginChat } from './chat-view.js';
 import { openCode, showCode } from './code-dialog.js';
 import { busy, byID, rest, setIcon, setText } from './dom.js';
@@ -24,6 +25,8 @@ const stage = new Stage({ compare: () => openCode(call, conclave) });
 const hands = new WeakMap(); // by call
 const tone = new Tone(outgoing);
 const known = new WeakSet();
+const met = new WeakMap(); // the people who were seen in a call, by call
+const alone = new WeakMap(); // by call
 const told = new Set(); // of people with the name of another, by call
 let conclave;
 let call;
@@ -87,13 +90,19 @@ function tellFailures() {
 function listen(entered) {
   known.add(entered);
   hands.set(entered, new Hands());
+  met.set(entered, new Set());
+  alone.set(entered, new Alone({ leave: () => leaveDeserted(entered) }));
   const on = (name, action) => entered.addEventListener(name, ({ detail }) => entered === call && action(detail));
+  entered.addEventListener('change', () => entered.hasEnded || isDone(() => alone.get(entered).look(entered.facts)));
   on('change', () => render(entered));
   on('speaking', () => stage.showSpeaking(entered.speaking));
   on('failures', () => tellFailures());
   on('warning', (detail) => warned(detail));
   entered.addEventListener('message', ({ detail }) => messageCame(entered, detail));
-  entered.addEventListener('ended', () => rememberNames(new Set(entered.devices.map(({ user }) => user))));
+  entered.addEventListener('ended', () => {
+    alone.get(entered).stop();
+    rememberNames(met.get(entered));
+  });
   on('notice', (detail) => noticed(detail));
 }
 
@@ -124,7 +133,9 @@ const PARTS = [
   () => showStop(),
   () => showHeading(),
   () => showTools(),
+  () => showAlone(),
   () => clearWarnings(overIn(call.roster)),
+  () => meet(call.roster),
   () => checkNames(call.roster),
   () => checkNewNames(call.roster),
   () => byID('code-dialog').open && showCode(call),
@@ -158,7 +169,7 @@ function isDone(action) {
 function warned(detail) {
   const { user } = detail;
   const trusted = (fingerprint) => trust(detail, fingerprint);
-  warnOfKey(detail, { label: user && labelFor(user), isOwn: user === call.user, trust: trusted, isOfCall: true, compare: () => openCode(call, conclave) });
+  warnOfKey(detail, { label: user && labelFor(user), deviceName: user && conclave.deviceName(user, detail.device), isOwn: user === call.user, trust: trusted, isOfCall: true, compare: () => openCode(call, conclave) });
 }
 
 async function trust({ user, device }, fingerprint) {
@@ -167,6 +178,7 @@ async function trust({ user, device }, fingerprint) {
 
 /** Tells of the key of a warning whether what it is about has passed. That a stranger could hear stays until it is dismissed. */
 function overIn(roster) {
+  const uninvited = new Set(roster.filter(({ isUninvited }) => isUninvited).map(({ user, device }) => `uninvited/${user}/${device}`));
   const gone = new Set(roster.filter(({ state }) => state === 'gone').map(({ user, device }) => `gone/${user}/${device}`));
   const over = {
     unverified: () => !call.hasUnverified,
@@ -174,10 +186,36 @@ function overIn(roster) {
     'no-key': () => call.stop?.cause !== 'no-key',
     unconfirmed: () => call.confirmation.state === 'confirmed',
     'old-epoch': () => !call.isKeyOld,
+    uninvited: (key) => !uninvited.has(key),
+    'by-service': () => !call.isByService,
     'no-device': (key) => call.local(key.split('/')[1]).isOn,
     uplink: () => call.local('camera').isOn,
+    alone: () => !alone.get(call).isAsking,
   };
   return (key) => over[key.split('/', 1)[0]]?.(key);
+}
+
+/** The people of the list of keys who are in the call: they are remembered when it is over. The keys are gone then, and the server's word alone makes nobody known. */
+function meet(roster) {
+  for (const { user, state } of roster) if (state === 'member') met.get(call).add(user);
+}
+
+/** A page that closes in a call remembers its people, too. */
+addEventListener('pagehide', () => call && rememberNames(met.get(call)));
+
+/** The person has not answered, and stayed alone. */
+function leaveDeserted(entered) {
+  entered.leave();
+  notice(t('over.all-left'));
+}
+
+/** Asks somebody whom all others have left. */
+function showAlone() {
+  const { isAsking } = alone.get(call);
+  const isShown = [...byID('warnings').children].some(({ dataset }) => dataset.key === 'alone');
+  if (!isAsking || isShown) return;
+  const dismissal = { label: t('call.wait'), run: () => alone.get(call)?.wait() };
+  warn('alone', t('call.alone'), { isOfCall: true, dismissal, action: { label: t('tool.leave'), run: () => call?.leave() } });
 }
 
 /** Somebody who is met for the first time with the name of another person. */
@@ -232,7 +270,8 @@ function showHeading() {
   const isCalling = present.length === 0 && ringing.length > 0;
   const names = listNames((isCalling ? ringing : present).map(({ user }) => labelFor(user)), NAMED);
   setText(byID('call-title'), isCalling ? t('call.calling', { names }) : names || t('call.nobody'));
-  byID('call-timer').hidden = isCalling;
+  byID('call-timer').hidden = call.answeredAt === undefined;
+  showTime(call);
   if (isCalling && !call.isHeld) tone.start();
   else tone.stop();
   const path = conclave.status === 'ready' ? call.path : 'reconnecting';
@@ -297,12 +336,20 @@ function showToggle(name, isOn) {
   button.classList.toggle('on', isOn);
 }
 
-function tick({ startedAt }) {
-  const seconds = Math.max(0, Math.floor((Date.now() - startedAt) / 1_000));
+const secondsSince = (time) => Math.max(0, Math.floor((Date.now() - time) / 1_000));
+
+/** Since the second person has joined. */
+function showTime({ answeredAt }) {
+  if (answeredAt === undefined) return;
+  const seconds = secondsSince(answeredAt);
   const parts = [Math.floor(seconds / 3_600), Math.floor(seconds / 60) % 60, seconds % 60];
   const [first, ...rest] = parts[0] > 0 ? parts : parts.slice(1);
   setText(byID('call-timer'), [first, ...rest.map((part) => String(part).padStart(2, '0'))].join(':'));
-  if (seconds % SAVED_EVERY_S === 0) save();
+}
+
+function tick(shown) {
+  showTime(shown);
+  if (secondsSince(shown.startedAt) % SAVED_EVERY_S === 0) save();
 }
 
 /** For a reload, or a browser that is started again. */

@@ -1,6 +1,7 @@
 // The call code, and every device that is on the list of the keys in use: none can listen without being shown here. The devices of one person at a
 // time are verified, as they were shown when the dialog opened.
 
+import { wordsForAdmission } from './admission-words.js';
 import { REST_MS, avatar, byID, element, rest, setText } from './dom.js';
 import { deviceRow, replaceRows, rowButton } from './dialogs.js';
 import { isFirstContact, labelFor, nameFor, namesakeOf } from './names.js';
@@ -84,6 +85,8 @@ function personOf(user, devices) {
   const other = namesakeOf(user);
   const doubt = other && !isOwn ? t('code.namesake', { other }) : isFirstContact(user) ? t('code.first-contact') : '';
   if (doubt) text.append(element('span', { className: other ? 'problem' : 'row-sub', textContent: doubt }));
+  const admission = devices.some(({ isUninvited }) => isUninvited) ? t('admission.nobody') : wordsForAdmission(devices.find((device) => device.admission)?.admission);
+  if (admission) text.append(element('span', { className: 'row-sub admission', textContent: admission }));
   const made = element('li', {}, head, element('ul', { className: 'rows devices' }, ...devices.map(rowOf)));
   Object.assign(made.dataset, { user, count: devices.length });
   return made;

@@ -1,5 +1,6 @@
 // A guest's visit: one call, entered as soon as the connection is there. When it is over nothing of the guest is kept.
 
+import { linkIn } from './link.js';
 import * as session from './session.js';
 import { wordsForError } from './notices.js';
 import { t } from './texts.js';
@@ -32,10 +33,12 @@ export class GuestVisit {
     this.#hasBegun = true;
     const { id, link, camera } = this.#signIn.guest;
     try {
-      const call = await this.#conclave.joinByLink(id, link, { camera });
+      // The address alone has the secret: it is stored nowhere.
+      const secret = linkIn(location.hash)?.secret ?? '';
+      const call = await this.#conclave.joinByLink(id, { link, secret }, { camera });
       if (!call.hasEnded) this.#entered();
     } catch (error) {
-      await this.end(wordsForError(error));
+      await this.end({ words: wordsForError(error), isError: true });
     }
   }
 
@@ -52,12 +55,12 @@ export class GuestVisit {
     session.saveSignIn(this.#signIn);
   }
 
-  /** The page begins anew, and says `words`. */
-  async end(words) {
+  /** The page begins anew, with `words`; with `mayReturn` the call may go on, with `isError` the guest was not in it. */
+  async end({ words, mayReturn = false, isError = false }) {
     if (this.hasEnded) return;
     this.hasEnded = true;
     session.forgetSignIn();
-    session.saveFarewell(words || t('guest.left'));
+    session.saveFarewell({ words: words || t('farewell.left'), name: this.#signIn.name, mayReturn, isError });
     if (this.#conclave.identity) {
       session.forgetCall(this.#conclave.identity.device);
       await this.#conclave.forget({ all: true }).catch(() => {});

@@ -7,7 +7,7 @@ import { linkIn } from './link.js';
 import { labelFor, learnNames } from './names.js';
 import { notice, tellResults, wordsForError } from './notices.js';
 import { openWithLink } from './people-dialog.js';
-import { PeopleField, checkNames, chosenIDs, suggestPeople } from './people.js';
+import { PeopleField, canRing, checkNames, chosenIDs, suggestPeople } from './people.js';
 import { RingNotifications } from './ring-notifications.js';
 import { Ringing } from './ringing.js';
 import { showBeside, showRunning } from './running-view.js';
@@ -125,10 +125,10 @@ export class Lobby {
     byID('invited').hidden = !linkIn(location.hash) || Boolean(this.#conclave.call);
   }
 
-  async #joinByLink(camera) {
+  async joinByLink(camera) {
     const invitation = linkIn(location.hash);
     if (!invitation) return;
-    const { id, link } = invitation;
+    const { id, ...link } = invitation;
     history.replaceState(null, '', location.pathname);
     this.showLink();
     await this.#enter(() => this.#conclave.joinByLink(id, link, { camera }));
@@ -148,8 +148,10 @@ export class Lobby {
 
   async #start(users, camera) {
     const call = await this.#conclave.start(users, { camera });
-    if (!call.hasEnded) this.#entered(call);
+    if (ringsNobody(call.results)) await call.leave(); // there is nobody to wait for
+    else if (!call.hasEnded) this.#entered(call);
     tellResults(call.results);
+    if (call.hasEnded) this.#refreshShown();
   }
 
   async #startWithLink() {
@@ -188,7 +190,7 @@ export class Lobby {
   #listen() {
     const submit = async (camera) => {
       const ids = chosenIDs(this.#callees, byID('call-error'), this.fieldOptions);
-      if (!ids) return;
+      if (!ids || !(await canRing(this.#callees, byID('call-error'), this.fieldOptions))) return;
       try {
         await this.#start(ids, camera);
         this.#callees.clear();
@@ -204,10 +206,18 @@ export class Lobby {
     byID('call-audio').addEventListener('click', busy(byID('call-audio'), () => submit(false)));
     const startWithLink = () => this.#startWithLink().catch((error) => setText(byID('call-error'), wordsForError(error)));
     byID('call-link').addEventListener('click', busy(byID('call-link'), startWithLink));
-    byID('invited-video').addEventListener('click', busy(byID('invited-video'), () => this.#joinByLink(true)));
-    byID('invited-audio').addEventListener('click', busy(byID('invited-audio'), () => this.#joinByLink(false)));
+    byID('invited-video').addEventListener('click', busy(byID('invited-video'), () => this.joinByLink(true)));
+    byID('invited-audio').addEventListener('click', busy(byID('invited-audio'), () => this.joinByLink(false)));
     window.addEventListener('hashchange', () => this.showLink());
   }
+}
+
+const RUNG = ['ringing', 'offline']; // somebody who is offline rings when they come back in time
+
+/** Whether people were called and none of them rings, by the results of `start`. */
+export function ringsNobody(results) {
+  const all = Object.values(results ?? {});
+  return all.length > 0 && !all.some((result) => RUNG.includes(result));
 }
 
 function tellRingOver({ ring, reason, by }) {

@@ -1,7 +1,7 @@
 // Notices that pass, and warnings about keys that people must decide on.
 
 import { RequestError, readable } from '../conclave/index.js';
-import { byID, element, icon, openDialog, rest } from './dom.js';
+import { byID, element, icon, nameOf, openDialog, rest } from './dom.js';
 import { labelFor, learnNames } from './names.js';
 import { hasText, t } from './texts.js';
 
@@ -36,21 +36,24 @@ export function clearNotices() {
 
 /**
  * A warning that stays until it is dismissed; one of the same `key` takes its place. `action` is `{label, run}`: where the warning before had another text its button rests, for
- * a press that was meant for that. With `action.isRepeatable` the warning stays when it is pressed. `detail` is shown as it is, for people to compare. `isOfCall`: it goes with the call that is shown.
+ * a press that was meant for that. With `action.isRepeatable` the warning stays when it is pressed. `dismissal` is another `{label, run}` than to dismiss it. `detail` is shown as it is, for people to compare. `isOfCall`: it goes with the call that is shown.
  * @param {string} key
  * @param {string} text
- * @param {{ action?: { label: string, run: () => void, isRepeatable?: boolean }, detail?: string, isOfCall?: boolean }} options
+ * @param {{ action?: { label: string, run: () => void, isRepeatable?: boolean }, dismissal?: { label: string, run: () => void }, detail?: string, isOfCall?: boolean }} options
  */
-export function warn(key, text, { action, detail, isOfCall = false } = {}) {
+export function warn(key, text, { action, dismissal = { label: t('dismiss'), run: () => {} }, detail, isOfCall = false } = {}) {
   const before = [...byID('warnings').children].find(({ dataset }) => dataset.key === key);
-  const close = element('button', { type: 'button', className: 'secondary', textContent: t('dismiss') });
+  const close = element('button', { type: 'button', className: 'secondary', textContent: dismissal.label });
   const actions = element('div', { className: 'actions' });
   const words = element('div', { className: 'warning-text' }, element('p', { textContent: text }));
   if (detail) words.append(element('p', { className: 'fingerprint', textContent: detail, translate: false }));
   const node = element('div', { className: 'warning' }, icon('warning'), words, actions);
   node.dataset.key = key;
   if (isOfCall) node.dataset.ofCall = 'true';
-  close.addEventListener('click', () => node.remove());
+  close.addEventListener('click', () => {
+    node.remove();
+    dismissal.run();
+  });
   if (action) {
     const button = element('button', { type: 'button', className: 'primary', textContent: action.label });
     button.addEventListener('click', () => {
@@ -70,9 +73,9 @@ export function clearWarnings(matches) {
   for (const node of [...byID('warnings').children]) if (matches ? matches(node.dataset.key) : node.dataset.ofCall) node.remove();
 }
 
-const PASSING = ['new-device', 'waiting'];
+const PASSING = ['waiting'];
 const LASTING = [
-  'stranger', 'gone', 'unverified', 'revoked', 'fell', 'disagree', 'old-join-key', 'wrong-confirmation', 'taken-number', 'namesake', 'refused-list', 'refused-envelope', 'refused-ring',
+  'stranger', 'uninvited', 'by-service', 'gone', 'unverified', 'revoked', 'fell', 'disagree', 'old-join-key', 'wrong-confirmation', 'taken-number', 'namesake', 'refused-list', 'refused-envelope', 'refused-ring',
   'withheld-join-key', 'no-key', 'unconfirmed', 'false-confirmation', 'removed-from-list', 'refused-track', 'old-epoch', 'changed-key',
 ]; // others: the device could not be verified
 const COMPARED = ['unverified', 'unconfirmed', 'wrong-confirmation']; // comparing the call code helps
@@ -80,18 +83,19 @@ const shownInTheCall = ['stopped', 'broken-history']; // above the stage, as lon
 
 /**
  * Warns the person about keys. `trust(fingerprint)` accepts a changed key, `compare()`, in a call, opens its code; `label` is what the person calls the user,
- * `isOwn` says that it is their own device.
+ * `isOwn` says that it is their own device, `deviceName` is the name that the server tells for it.
  *
  * @param {any} detail
- * @param {{label: string, isOwn: boolean, trust: (fingerprint: string) => unknown, isOfCall?: boolean, compare?: () => void}} options
+ * @param {{label: string, deviceName?: string, isOwn: boolean, trust: (fingerprint: string) => unknown, isOfCall?: boolean, compare?: () => void}} options
  */
-export function warnOfKey(detail, { label, isOwn, trust, isOfCall = false, compare = undefined }) {
+export function warnOfKey(detail, { label, deviceName = '', isOwn, trust, isOfCall = false, compare = undefined }) {
   const { problem, user, device, fingerprint } = detail;
   if (shownInTheCall.includes(problem)) return undefined;
   const text = (name) => {
     const key = `key.${name}`;
     return t(isOwn && hasText(`${key}.own`) ? `${key}.own` : key, { ...detail, name: label });
   };
+  if (problem === 'new-device') return tellNewDevice(detail, { label, isOwn, shown: nameOf({ user: device, name: deviceName }) });
   if (PASSING.includes(problem)) return notice(text(problem));
   const key = [problem, user, device].filter(Boolean).join('/');
   const words = text(detail.isSelfRevoked ? 'self-revoked' : LASTING.includes(problem) ? problem : 'unverifiable');
@@ -102,7 +106,19 @@ export function warnOfKey(detail, { label, isOwn, trust, isOfCall = false, compa
   return warn(key, words, { action, isOfCall });
 }
 
-const STOPS = ['stranger', 'gone', 'revoked', 'changed-key', 'broken-history', 'epoch-1', 'no-key', 'unverified', 'not-shown'];
+/**
+ * The notice passes. Where the person has verified another device of the user it is a warning, which stays until it is dismissed, over the end of the call too: anyone with the user's sign-in could speak by
+ * this device.
+ */
+function tellNewDevice({ user, device, isOfVerified }, { label, isOwn, shown }) {
+  const key = isOfVerified ? 'key.unverified-device' : 'key.new-device';
+  const words = t(isOwn ? `${key}.own` : key, { name: label, device: shown });
+  if (!isOfVerified) return notice(words);
+  const action = isOwn ? { label: t('devices'), run: () => byID('show-devices').click() } : undefined;
+  return warn(`new-device/${user}/${device}`, words, { action });
+}
+
+const STOPS = ['stranger', 'uninvited', 'gone', 'revoked', 'changed-key', 'broken-history', 'epoch-1', 'no-key', 'unverified', 'not-shown'];
 
 /** Why nothing is sent; `who` names the devices that it is about. */
 export function wordsForStop({ cause, devices }, who) {

@@ -1,6 +1,7 @@
 // The dialog of people: those in the call and those who are rung, adding people, the link, and reporting somebody.
 
 import { isGuest } from '../conclave/index.js';
+import { wordsForAdmission } from './admission-words.js';
 import { busy, byID, setText } from './dom.js';
 import { replaceRows, row, rowButton } from './dialogs.js';
 import { addressOf } from './link.js';
@@ -54,7 +55,7 @@ function memberRow(member) {
   const name = labelFor(member.user);
   const isHeld = member.participants.length > 0 && member.participants.every(({ held }) => held);
   const state = t(isHeld ? 'running.held' : member.state === 'ringing' ? 'call.ringing' : `members.${member.state}`);
-  const words = [state, member.link && t('members.by-link')].filter(Boolean).join(' · ');
+  const words = [state, admissionWords(member)].filter(Boolean).join(' · ');
   const made = row(name, isOwn ? t('members.you', { name }) : name, words);
   Object.assign(made.dataset, { user: member.user, state: member.state });
   const canRing = ['left', 'declined', 'missed', 'cancelled'].includes(member.state) && call.mayInvite && !isOwn && !isGuest(member.user);
@@ -63,6 +64,13 @@ function memberRow(member) {
   if (member.state === 'ringing' && call.isInitiator) made.append(rowButton(t('members.stop-ringing'), name, () => call.cancel(member.user)));
   if (!isOwn && !canRing && member.state !== 'ringing') made.append(rowButton(t('members.report'), name, async () => askReport(member), 'quiet'));
   return made;
+}
+
+/** The text about who let the member in, as their devices on the list of keys have it. */
+function admissionWords({ user, link }) {
+  const theirs = call.roster.filter((person) => person.user === user && person.state !== 'unlisted');
+  if (theirs.some(({ isUninvited }) => isUninvited)) return t('admission.nobody');
+  return wordsForAdmission(theirs.find(({ admission }) => admission)?.admission ?? call.admissionOf({ user })) || (link ? t('members.by-link') : '');
 }
 
 const invite = busy(byID('add-button'), async () => {
@@ -86,7 +94,7 @@ function showLink() {
   const link = links.get(call);
   byID('link-make').hidden = Boolean(link);
   for (const part of ['made', 'copy', 'revoke']) byID(`link-${part}`).hidden = !link;
-  byID('link-text').value = link ? addressOf({ id: call.id, link }) : '';
+  byID('link-text').value = link ? addressOf({ id: call.id, ...link }) : '';
 }
 
 function onClick(id, action) {
@@ -94,8 +102,7 @@ function onClick(id, action) {
 }
 
 async function makeLink() {
-  const { link } = await call.makeLink();
-  links.set(call, link);
+  links.set(call, await call.makeLink());
   showLink();
   byID('link-text').select();
 }

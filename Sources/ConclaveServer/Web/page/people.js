@@ -16,6 +16,7 @@ export class PeopleField {
   #list;
   #names = [];
   #doubtful = new Set();
+  #known = new Set();
   #taken;
 
   /** `taken(names)` follows when names were entered one by one, and not with the whole form. */
@@ -43,15 +44,28 @@ export class PeopleField {
     this.#take();
   }
 
-  /** Marks names that are perhaps wrong. */
-  doubt(names) {
-    for (const name of names) this.#doubtful.add(name);
+  /** The names of which it is not known that a call reaches them. */
+  get unsure() {
+    return this.#names.filter((name) => !this.#known.has(name));
+  }
+
+  /** Takes which of `names` a call reaches, and marks the others: they are perhaps wrong. */
+  judge(names, isReached) {
+    for (const name of names) {
+      (isReached(name) ? this.#known : this.#doubtful).add(name);
+      (isReached(name) ? this.#doubtful : this.#known).delete(name);
+    }
     this.#render();
+  }
+
+  isDoubtful(name) {
+    return this.#doubtful.has(name);
   }
 
   clear() {
     this.#names = [];
     this.#doubtful.clear();
+    this.#known.clear();
     this.#input.value = '';
     this.#render();
   }
@@ -110,10 +124,18 @@ export async function checkNames(field, names, problem, { isDemo, reachable }) {
   const asked = [...ids.values()].filter(Boolean);
   const found = asked.length > 0 ? await reachable(asked).catch(() => undefined) : new Set();
   if (!found) return; // the server could not be asked; the call will tell
-  const missing = names.filter((name) => !found.has(ids.get(name)));
+  const isReached = (name) => found.has(ids.get(name));
+  const missing = names.filter((name) => !isReached(name));
+  field.judge(names, isReached);
   if (missing.length === 0) return setText(problem, '');
-  field.doubt(missing);
   setText(problem, t('people.unknown', { names: listAlternatives(missing.map((name) => t('quoted', { name }))) }));
+}
+
+/** Whether a call with the names in `field` rings anybody: those that are not known to be there are asked for once more. Where none is, `problem` says so. */
+export async function canRing(field, problem, options) {
+  const { unsure } = field;
+  if (unsure.length > 0) await checkNames(field, unsure, problem, options);
+  return field.names.some((name) => !field.isDoubtful(name));
 }
 
 /** The user ids that a field names; undefined when something is wrong with them, which `problem` then says. */

@@ -32,7 +32,11 @@ export function otherCalls({ held, elsewhere, open = [] }, { resume, leave, tran
     ...held.map((call) =>
       rowOf('held', call.facts, t('running.held'), [t('running.resume'), () => resume(call)], [t('running.leave'), () => leave(call), 'quiet']),
     ),
-    ...elsewhere.map((facts) => rowOf('elsewhere', facts, t('running.elsewhere'), [t('running.take'), () => transfer(facts)])),
+    ...elsewhere.map((facts) =>
+      facts.isLost
+        ? rowOf('lost', facts, t('running.lost'), [t('running.rejoin'), () => join(facts)])
+        : rowOf('elsewhere', facts, t('running.elsewhere'), [t('running.take'), () => transfer(facts)]),
+    ),
     ...open.map((facts) => rowOf('open', facts, t('running.since', { time: clock(facts.startedAt) }), [t(facts.wasIn ? 'running.rejoin' : 'running.join'), () => join(facts)])),
   ];
 }
@@ -44,9 +48,9 @@ export function showRunning(calls, actions) {
   replaceRows(byID('running-list'), rows, byID('lobby-title'));
 }
 
-/** Above the call that is talked in. */
-export function showBeside(calls, actions) {
-  const rows = otherCalls(calls, actions);
+/** Above the call that is talked in: not those whose connection is lost, which wait in the lobby. */
+export function showBeside({ held, elsewhere }, actions) {
+  const rows = otherCalls({ held, elsewhere: elsewhere.filter(({ isLost }) => !isLost) }, actions);
   byID('held').hidden = rows.length === 0;
   replaceRows(byID('held'), rows, byID('call-title'));
 }

@@ -3,6 +3,7 @@
 const tab = sessionStorage;
 const browser = localStorage;
 const DEVICES_KEPT = 8;
+const NAMES_KEPT = 1_000;
 const RELOAD_MS = 1_500; // until the page before has let go of its device
 const COME_BACK_MS = 120_000; // a call left longer ago is offered, not entered
 
@@ -59,7 +60,8 @@ export async function claimDevice(user) {
 
 function claimsOf(token) {
   try {
-    return JSON.parse(atob(token.split('.')[1].replaceAll('-', '+').replaceAll('_', '/')));
+    const bytes = Uint8Array.from(atob(token.split('.')[1].replaceAll('-', '+').replaceAll('_', '/')), (character) => character.charCodeAt(0));
+    return JSON.parse(new TextDecoder().decode(bytes)) ?? {};
   } catch {
     return {};
   }
@@ -67,6 +69,9 @@ function claimsOf(token) {
 
 /** The user that a token is for, as far as the page can read it: the server must name the same. */
 export const userOf = ({ user, token }) => user || (claimsOf(token ?? '').sub ?? '');
+
+/** The name of the person who signs in, for people. */
+export const nameIn = ({ user, token, name }) => name || claimsOf(token ?? '').name || userOf({ user, token });
 
 /** The device that a token is for, if it names one. */
 export const deviceOf = ({ token }) => claimsOf(token ?? '').device;
@@ -124,7 +129,13 @@ export const saveSetting = (name, value) => write(browser, `setting/${name}`, va
 // People from earlier calls, for recognizing a name that somebody else uses
 
 export const savedNames = (user) => read(browser, `names/${user}`) ?? [];
-export const saveNames = (user, names) => write(browser, `names/${user}`, names);
+
+/** Names that another tab has saved meanwhile stay, before these. */
+export function saveNames(user, names) {
+  const own = new Map(names);
+  const others = savedNames(user).filter(([other]) => !own.has(other));
+  write(browser, `names/${user}`, [...others, ...names].slice(-NAMES_KEPT));
+}
 
 // Favourites, user ids
 
@@ -154,13 +165,13 @@ export function forgetAll(user) {
 
 // Guests
 
-/** Words for the page that is loaded when a guest's call is over. */
-export const saveFarewell = (words) => write(tab, 'farewell', words);
+/** For the page that is loaded when a guest's visit is over: `{words, name, mayReturn}`; with `isError` the visit did not begin. */
+export const saveFarewell = (farewell) => write(tab, 'farewell', farewell);
 
 export function takeFarewell() {
-  const words = read(tab, 'farewell') ?? '';
+  const farewell = read(tab, 'farewell');
   tab.removeItem('farewell');
-  return words;
+  return farewell;
 }
 
 /** Whether this server lets people without an account in by a link. */

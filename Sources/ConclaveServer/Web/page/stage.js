@@ -23,6 +23,7 @@ export class Stage {
   #call;
   #hands;
   #compare;
+  #failure; // of a tile that is on the page and could not be drawn
   #pinned; // the key of a tile
   #page = 0;
 
@@ -46,18 +47,14 @@ export class Stage {
     const wanted = call.tiles();
     hands.keep(new Set(wanted.map(({ participant }) => participant)));
     const gone = new Set(this.#tiles.keys());
-    let failure;
     for (const description of wanted) {
       gone.delete(description.key);
-      try {
-        this.#showTile(description);
-      } catch (error) {
-        failure ??= error; // the other tiles are drawn all the same
-      }
+      this.#showTile(description);
     }
     for (const key of gone) this.#remove(key);
+    this.#failure = undefined;
     this.#arrange();
-    if (failure) throw failure;
+    if (this.#failure) throw this.#failure;
     this.#sounds.play(call.audioTracks);
     this.showSpeaking(call.speaking);
   }
@@ -73,9 +70,7 @@ export class Stage {
   }
 
   showSpeaking(speaking) {
-    for (const { node, description } of this.#tiles.values()) {
-      node.classList.toggle('speaking', description.source === 'camera' && speaking.has(description.participant));
-    }
+    for (const tile of this.#tiles.values()) tile.setSpeaking(tile.description.source === 'camera' && speaking.has(tile.description.participant));
     const others = new Set([...speaking].filter((participant) => participant !== this.#call?.participant));
     const now = performance.now();
     if (this.#speaker.update(now, others) && this.#root.dataset.mode === 'large') this.#arrange();
@@ -124,7 +119,7 @@ export class Stage {
 
   #remove(key) {
     const tile = this.#tiles.get(key);
-    tile.node.remove();
+    tile.remove();
     this.#tiles.delete(key);
     if (tile.isBlocked) this.#blockingChanged();
     if (key === this.#pinned) this.#pinned = undefined;
@@ -173,6 +168,7 @@ export class Stage {
 
   #arrange() {
     const { others, own, hidden } = this.#divided();
+    const all = [...others, ...own];
     const screens = others.filter(({ description }) => description.source === 'screen');
     const pinned = this.#tiles.get(this.#pinned);
     const large = screens.length > 0 ? screens : pinned ? [pinned] : [];
@@ -182,6 +178,7 @@ export class Stage {
     byID('show-own').hidden = hidden.length === 0;
     const { width, height } = this.#room(mode);
     const shown = this.#showPage(mode, small, width, height);
+    this.#draw(all.filter((tile) => large.includes(tile) || shown.includes(tile) || tile.isInWindow));
     place(this.#large, large);
     place(this.#grid, shown);
     this.#own.attach(own[0]?.node);
@@ -192,6 +189,17 @@ export class Stage {
       if (mode === 'pair') tile.fit();
     }
     this.#tellWatched([...large, ...shown]);
+  }
+
+  /** A tile that cannot be drawn keeps no other from being drawn. */
+  #draw(tiles) {
+    for (const tile of tiles) {
+      try {
+        tile.draw();
+      } catch (error) {
+        this.#failure ??= error;
+      }
+    }
   }
 
   /** The room for the tiles that are not large; beside what is large, the style sheet says how much. */
@@ -235,13 +243,13 @@ export class Stage {
 }
 
 /**
- * `tiles` in the order of the pages, of `size` tiles each. Devices that hear and are not in the call come first, so that they are seen without turning a page; one that has left stays in its
+ * `tiles` in the order of the pages, of `size` tiles each. Devices that hear and are not in the call, or that nobody let in, come first, so that they are seen without turning a page; one that has left stays in its
  * place where all are on one page. `speaker` is a tile, or undefined; this device's own comes last.
  */
 export function inOrder(tiles, speaker, size) {
   const rank = (tile) => {
     const { source, doubt, isOwn } = tile.description;
-    if (doubt === 'stranger' || (source === 'listener' && tiles.length > size)) return 0;
+    if (doubt === 'stranger' || doubt === 'uninvited' || (source === 'listener' && tiles.length > size)) return 0;
     if (tile === speaker) return 1;
     return isOwn && source === 'camera' ? 3 : 2;
   };

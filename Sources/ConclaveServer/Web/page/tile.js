@@ -1,5 +1,6 @@
-// One tile of the stage: a person or a shared screen, with its state in words and what can be done with it.
+// One tile of the stage: a person or a shared screen, with its state in words and what can be done with it. Its elements are made when it is first on a page that is shown: a call may have hundreds.
 
+import { wordsForAdmission } from './admission-words.js';
 import { avatar, element, icon, setInitials, setText } from './dom.js';
 import { labelFor, nameFor } from './names.js';
 import { listNames, t } from './texts.js';
@@ -26,46 +27,81 @@ export class Tile {
   description;
   /** Whether the browser does not play its video before the person has pressed something. */
   isBlocked = false;
-  #video = element('video', { autoplay: true, playsInline: true, muted: true });
-  #avatar = avatar('');
-  #name = element('span', { className: 'tile-name' });
-  #state = element('span', { className: 'tile-state' });
-  #muted = icon('microphone-off');
-  #mutedText = element('span', { className: 'visually-hidden', textContent: t('tile.muted') });
-  #hand = element('span', { className: 'tile-hand', role: 'img', ariaLabel: t('tile.hand') }, icon('hand'));
-  #reaction = element('span', { className: 'tile-reaction', ariaHidden: 'true' });
-  #compare = element('button', { type: 'button', className: 'tile-action', textContent: t('tile.compare') });
-  #tools = element('div', { className: 'tile-tools' });
+  ownTools = [];
+  #actions;
+  #options = { isPinned: false, isHandRaised: false, isSilent: false };
+  #isDrawn = false;
+  #node;
+  #video;
+  #avatar;
+  #name;
+  #state;
+  #admission;
+  #muted;
+  #mutedText;
+  #hand;
+  #reaction;
+  #compare;
   #pin;
   #full;
   #window;
   #lackingSince;
-  #blocked;
 
   /** `pin()`, `compare()`, `move()` and `hide()` are called when a button is pressed, the last two on this device's own tile; `blocked()` after each change of `isBlocked`. */
-  constructor({ pin, compare, blocked, move, hide }) {
-    this.#blocked = blocked;
+  constructor(actions) {
+    this.#actions = actions;
+  }
+
+  /** Its element. */
+  get node() {
+    if (!this.#node) this.#make();
+    return this.#node;
+  }
+
+  #make() {
+    const { pin, compare, move, hide } = this.#actions;
+    this.#video = element('video', { autoplay: true, playsInline: true, muted: true });
     this.#video.setAttribute('muted', '');
     this.#video.addEventListener('resize', () => this.fit());
-    this.#compare.addEventListener('click', compare);
+    this.#avatar = avatar('');
+    this.#reaction = element('span', { className: 'tile-reaction', ariaHidden: 'true' });
     this.#pin = tool('pin', pin);
     this.#full = tool('full-screen', () => this.#showFull());
     this.#window = tool('window', () => this.#showInWindow());
-    this.#tools.append(this.#pin, this.#full, this.#window);
     this.ownTools = [tool('move', move), tool('hide', hide)];
     ['tile.move', 'tile.hide'].forEach((key, index) => setLabel(this.ownTools[index], t(key)));
-    this.#tools.append(...this.ownTools);
-    const caption = element('figcaption', {}, this.#hand, this.#muted, this.#mutedText, this.#name, this.#state, this.#compare);
-    this.node = element('li', { className: 'tile', tabIndex: -1 }, element('figure', {}, this.#avatar, this.#video, this.#reaction, caption), this.#tools);
+    const tools = element('div', { className: 'tile-tools' }, this.#pin, this.#full, this.#window, ...this.ownTools);
+    this.#node = element('li', { className: 'tile', tabIndex: -1 }, element('figure', {}, this.#avatar, this.#video, this.#reaction, this.#makeCaption(compare)), tools);
     // Without a mouse there is nothing to hover with: a touch shows what can be done with the tile.
-    this.node.addEventListener('pointerup', ({ pointerType, target }) => {
+    this.#node.addEventListener('pointerup', ({ pointerType, target }) => {
       if (pointerType !== 'mouse' && !target.closest('button')) this.node.classList.toggle('touched');
     });
   }
 
-  /** `isPinned` and `isSilent` (the browser blocks sound) are the page's, the rest is as `tilesOf` in the library describes it. */
-  show(description, { isPinned, isHandRaised, isSilent }) {
+  #makeCaption(compare) {
+    this.#hand = element('span', { className: 'tile-hand', role: 'img', ariaLabel: t('tile.hand') }, icon('hand'));
+    this.#muted = icon('microphone-off');
+    this.#mutedText = element('span', { className: 'visually-hidden', textContent: t('tile.muted') });
+    this.#name = element('span', { className: 'tile-name' });
+    this.#admission = element('span', { className: 'tile-admission' });
+    this.#state = element('span', { className: 'tile-state' });
+    this.#compare = element('button', { type: 'button', className: 'tile-action', textContent: t('tile.compare') });
+    this.#compare.addEventListener('click', compare);
+    return element('figcaption', {}, this.#hand, this.#muted, this.#mutedText, this.#name, this.#admission, this.#state, this.#compare);
+  }
+
+  /** From now on it is this: `isPinned` and `isSilent` (the browser blocks sound) are the page's, the rest is as `tilesOf` in the library describes it. `draw` shows it. */
+  show(description, options) {
     this.description = description;
+    this.#options = options;
+    this.#isDrawn = false;
+  }
+
+  /** Shows what it is, if that has changed. */
+  draw() {
+    if (this.#isDrawn) return;
+    const { description } = this;
+    const { isPinned, isHandRaised, isSilent } = this.#options;
     const { source, member, participant, isOwn, isConnected, isMuted, video, track, doubt } = description;
     const label = labelFor(member.user);
     const who = source === 'screen' ? t(isOwn ? 'tile.own-screen' : 'tile.screen', { name: label }) : isOwn ? t('tile.you') : label;
@@ -78,6 +114,9 @@ export class Tile {
     classList.toggle('away', source === 'camera' && !isConnected);
     classList.toggle('pinned', isPinned);
     setText(this.#name, who);
+    const admission = source === 'screen' ? '' : wordsForAdmission(description.admission);
+    setText(this.#admission, admission);
+    this.#admission.hidden = !admission;
     const state = this.#stateOf(description, isSilent);
     setText(this.#state, state);
     if (this.#state.title !== state) this.#state.title = state; // a small tile may have no room for all of it
@@ -92,16 +131,25 @@ export class Tile {
     this.#avatar.classList.toggle('pulsing', source === 'ringing');
     this.#showTools(description, who, isPinned);
     this.#attach(video);
+    this.#isDrawn = true;
+  }
+
+  setSpeaking(isSpeaking) {
+    this.#node?.classList.toggle('speaking', isSpeaking);
+  }
+
+  remove() {
+    this.#node?.remove();
   }
 
   /** After the tile is in the page: a video that moves there stops otherwise. */
   resume() {
-    if (this.#video.srcObject && this.#video.paused) this.#play();
+    if (this.#video?.srcObject && this.#video.paused) this.#play();
   }
 
   /** Whether its video is in a window of its own (picture-in-picture). */
   get isInWindow() {
-    return document.pictureInPictureElement === this.#video;
+    return this.#video !== undefined && document.pictureInPictureElement === this.#video;
   }
 
   /** How high the picture is shown, in pixels of the screen. */
@@ -120,6 +168,7 @@ export class Tile {
 
   /** A reaction that is seen for a moment. */
   react(reaction) {
+    if (!this.#node) return;
     const node = element('span', { textContent: reaction });
     this.#reaction.replaceChildren(node);
     setTimeout(() => node.remove(), REACTION_MS);
@@ -194,7 +243,7 @@ export class Tile {
   #setBlocked(isBlocked) {
     if (this.isBlocked === isBlocked) return;
     this.isBlocked = isBlocked;
-    this.#blocked();
+    this.#actions.blocked();
   }
 }
 

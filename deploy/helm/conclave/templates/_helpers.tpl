@@ -31,7 +31,11 @@ helm.sh/chart: {{ printf "%s-%s" (index . 0).Chart.Name (index . 0).Chart.Versio
 {{- end -}}
 {{- if .Values.coturn.enabled -}}
 {{- $place := printf "turn:%s:%v?transport=" .Values.coturn.host .Values.coturn.port -}}
-{{- $_ := set $config "turn" (dict "urls" (list (print $place "udp") (print $place "tcp")) "secretFile" "/run/conclave/turn/secret") -}}
+{{- $urls := list (print $place "udp") (print $place "tcp") -}}
+{{- if .Values.coturn.tls.secret -}}
+{{- $urls = append $urls (printf "turns:%s:%v?transport=tcp" .Values.coturn.host .Values.coturn.tls.announcedPort) -}}
+{{- end -}}
+{{- $_ := set $config "turn" (dict "urls" $urls "secretFile" "/run/conclave/turn/secret") -}}
 {{- end -}}
 {{- range $name, $value := .Values.config -}}
 {{- $made := get $config $name -}}

@@ -1,0 +1,298 @@
+import Contract
+package import MediaModel
+
+/// The words of the call, and the users whom they let in for this client (protocol section 5.13).
+///
+/// A user who was let in stays so, over stays. Words that have let somebody in are forgotten; those that have not yet are judged again when something new is known.
+package struct LettingIn: Sendable {
+  /// Words, and devices that signed them, that are read of a body and kept.
+  static let limit = 8_256
+  /// A client without a root waits for look-ups this long after its first list.
+  static let lookUpTime: Duration = .seconds(5)
+
+  /// How this device came into the call: which words for its own user count.
+  package enum Entrance: Sendable {
+    case started
+    case rung(by: UserID)
+    case link(LinkSecret)
+    /// After a restart of the app, or by a transfer: any chain of good words counts.
+    case other
+  }
+
+  /// The user or link that a word lets in, or that signs it.
+  private enum Subject: Hashable, Sendable {
+    case user(UserID)
+    /// A guest's device: a link lets in no other one of the guest.
+    case guest(UserID, [UInt8])
+    case link([UInt8])
+  }
+
+  /// The signer of the word that let a user or link in.
+  private enum Origin: Sendable {
+    case root
+    case member(UserID)
+    /// A link that this user made.
+    case link(UserID)
+  }
+
+  /// A word that has let nobody in so far.
+  private struct Word: Sendable {
+    var admission: Admission
+    var subject: Subject
+    /// Its signature was checked, and is good.
+    var isGood = false
+  }
+
+  private let call: CallID
+  private let entrance: Entrance
+  private var open: [Word] = []
+  /// Devices that signed words and are on no list, as the server showed them.
+  private var signers: [[UInt8]: DeviceKeys] = [:]
+  private var letIn: [Subject: Origin] = [:]
+  /// The user who started the call, by the chain of words for this device's own user.
+  private(set) var root: UserID?
+  /// Listed devices whose user no word has let in.
+  private(set) var uninvited: [Device: ListEntry] = [:]
+  /// Something is known that the words have not been judged by.
+  private var isStale = false
+  private var judgedPins = 0
+  /// When a client without a root counts as let in by the service though a look-up is open.
+  private var rootDue: Instant?
+  private(set) var isLetInByService = false
+
+  init(_ call: CallID, _ entrance: Entrance) {
+    self.call = call
+    self.entrance = entrance
+  }
+
+  var nextTimeout: Instant? { root == nil && !isLetInByService ? rootDue : nil }
+
+  /// The next stay of this device in the call goes on with what this one knew.
+  mutating func remember(_ former: LettingIn) {
+    let stale = !open.isEmpty
+    self = former
+    uninvited = [:]
+    isStale = isStale || stale
+  }
+
+  // MARK: what it hears
+
+  /// Words that came with a list that was accepted, or with a ring. `isWhole`: they are all that the list needs.
+  mutating func take(_ admissions: [Admission]?, _ signers: [Signer]?, isWhole: Bool) {
+    if isWhole {
+      open = []
+      self.signers = [:]
+    }
+    for signer in (signers ?? []).prefix(Self.limit) where self.signers.count < Self.limit {
+      guard let keys = DeviceKeys(Device(user: signer.user, device: signer.device), keys: signer.keys),
+        keys.fingerprint == signer.fingerprint.bytes
+      else { continue }
+      self.signers[keys.fingerprint] = keys
+    }
+    for word in (admissions ?? []).prefix(Self.limit) where open.count < Self.limit {
+      let subject = Self.subject(of: word)
+      if word.isWellFormed, letIn[subject] == nil { open.append(Word(admission: word, subject: subject)) }
+    }
+    isStale = true
+  }
+
+  /// This client started the call: it is its own root.
+  mutating func start(as own: UserID) {
+    root = own
+    letIn[.user(own)] = .root
+    isStale = true
+  }
+
+  /// A ring's words are there, all of them that this client needs to find its root.
+  mutating func accept(_ ring: Ring, now: Instant) {
+    take(ring.admissions, ring.signers, isWhole: false)
+    rootDue = now
+  }
+
+  /// A list was accepted.
+  mutating func admit(_ list: EpochList, added: [ListEntry], isFirst: Bool, now: Instant) {
+    rootDue = rootDue ?? now.advanced(by: Self.lookUpTime)
+    if root != nil { note(isFirst ? list.entries : added) }
+    // The signers of words are on it.
+    isStale = true
+  }
+
+  /// The epoch of a list is in use. A device that is neither on it nor on the newest hears nothing any more.
+  mutating func use(_ list: EpochList, newest: EpochList?) {
+    uninvited = uninvited.filter { device, _ in list[device] != nil || newest?[device] != nil }
+  }
+
+  /// Public keys came, or a person has trusted a device.
+  mutating func reconsider() { isStale = true }
+
+  // MARK: what follows
+
+  /// The way in which the user of a listed device was let in; nil when this client has no chain of words of its own to judge by.
+  func origin(of entry: ListEntry) -> LetIn? {
+    guard root != nil else { return nil }
+    let found = letIn[.user(entry.user)] ?? letIn[.guest(entry.user, entry.fingerprint.bytes)]
+    switch found {
+    case .root: return .started
+    case .member(let user): return .by(user: user.text)
+    case .link(let user): return .link(of: user.text)
+    case nil: return .nobody
+    }
+  }
+
+  /// Judges the words that have let nobody in, if something new is known. `list` is the newest.
+  mutating func judge(_ list: EpochList?, own: OwnStay, known: KnownDevices, work: PublicWork) {
+    guard isStale || judgedPins != known.pins.revision else { return }
+    isStale = false
+    judgedPins = known.pins.revision
+    if root == nil, let found = findRoot(own, known, work) {
+      root = found
+      note(list?.entries ?? [])
+    }
+    guard root != nil, !open.isEmpty else { return }
+    spread(own, known, work)
+    uninvited = uninvited.filter { !isLetIn($0.value) }
+  }
+
+  /// Tells when a client is let in by the service alone, and when that is over.
+  mutating func tell(isLookingUp: Bool, now: Instant, into effects: inout [KeyEffect]) {
+    let isByService = root == nil && rootDue != nil && (!isLookingUp || rootDue.map { $0 <= now } ?? false)
+    guard isByService != isLetInByService, isByService || root != nil else { return }
+    isLetInByService = isByService
+    effects.append(.letInByService(isByService))
+  }
+
+  // MARK: inside
+
+  private func isLetIn(_ entry: ListEntry) -> Bool {
+    letIn[.user(entry.user)] != nil
+      || entry.user.isGuest && letIn[.guest(entry.user, entry.fingerprint.bytes)] != nil
+  }
+
+  private mutating func note(_ entries: [ListEntry]) {
+    for entry in entries where entry.participant > 0 && !isLetIn(entry) { uninvited[entry.address] = entry }
+  }
+
+  private static func subject(of word: Admission) -> Subject {
+    guard let user = word.user else { return .link(word.link?.bytes ?? []) }
+    return word.isByLink && user.isGuest ? .guest(user, word.fingerprint.bytes) : .user(user)
+  }
+
+  private func keys(of word: Admission, _ known: KnownDevices) -> DeviceKeys? {
+    known.directory[word.fingerprint] ?? signers[word.fingerprint.bytes]
+  }
+
+  /// The signer of a word, which counts when that signer is let in; nil when its device is not known, or its words do not count for this client.
+  private func signer(of word: Admission, _ own: OwnStay, _ known: KnownDevices) -> Subject? {
+    if word.isByLink { return .link(word.link?.bytes ?? []) }
+    guard let keys = keys(of: word, known) else { return nil }
+    let device = keys.address
+    guard !known.pins.isRevoked(device.user, keys.fingerprint) else { return nil }
+    if device == own.address { return keys.fingerprint == own.identity.fingerprint ? .user(device.user) : nil }
+    if let pin = known.pins[device] {
+      guard pin.fingerprint == keys.fingerprint else { return nil }
+    } else if known.pins.knows(device.user) || device.user == own.address.user {
+      // A server could sign with a new device of a member who is elsewhere. Devices of accepted lists are pinned.
+      return nil
+    }
+    return device.user.isGuest ? .guest(device.user, keys.fingerprint) : .user(device.user)
+  }
+
+  /// Whether the word's signature is good. Each is checked once: a bad one is marked to be dropped.
+  private mutating func isGood(
+    _ index: Int, _ known: KnownDevices, _ work: PublicWork, bad: inout Set<Int>
+  ) -> Bool {
+    if open[index].isGood { return true }
+    guard !bad.contains(index) else { return false }
+    open[index].isGood = work.isGood(
+      open[index].admission, in: call, by: keys(of: open[index].admission, known))
+    if !open[index].isGood { bad.insert(index) }
+    return open[index].isGood
+  }
+
+  private mutating func drop(_ indices: Set<Int>) {
+    guard !indices.isEmpty else { return }
+    open = open.indices.filter { !indices.contains($0) }.map { open[$0] }
+  }
+
+  /// Follows good words from this device's own user up to a user whose device signed a root, and lets in everybody on the way.
+  private mutating func findRoot(_ own: OwnStay, _ known: KnownDevices, _ work: PublicWork) -> UserID? {
+    var words: [Subject: [Int]] = [:]
+    for index in open.indices { words[open[index].subject, default: []].append(index) }
+    let user = own.address.user
+    let first: Subject = if user.isGuest { .guest(user, own.identity.fingerprint) } else { .user(user) }
+    /// The word that led to a signer.
+    var below: [Subject: Int] = [:]
+    var reached: Set = [first]
+    var next = [first]
+    var bad: Set<Int> = []
+    defer { drop(bad) }
+    while let subject = next.popLast() {
+      for index in words[subject] ?? [] {
+        let word = open[index].admission
+        guard counts(word, for: subject, isOwn: subject == first, known), let signer = signer(of: word, own, known),
+          isGood(index, known, work, bad: &bad)
+        else { continue }
+        if signer == subject, case .user(let root) = signer {
+          letIn[signer] = .root
+          letInBelow(signer, below)
+          return root
+        }
+        if reached.insert(signer).inserted {
+          below[signer] = index
+          next.append(signer)
+        }
+      }
+    }
+    return nil
+  }
+
+  /// Whether a client without a root counts a word. For its own user it counts those of the user who rang it, or those of the link that it came by.
+  private func counts(_ word: Admission, for subject: Subject, isOwn: Bool, _ known: KnownDevices) -> Bool {
+    switch entrance {
+    case .started, .other: return true
+    case .rung(let from):
+      return !isOwn || !word.isByLink && keys(of: word, known)?.address.user == from
+    case .link(let secret):
+      let link = secret.link(of: call)
+      if isOwn { return word.isByLink && word.link?.bytes == link }
+      return subject != .link(link) || word.fingerprint.bytes == secret.maker
+    }
+  }
+
+  private mutating func letInBelow(_ root: Subject, _ below: [Subject: Int]) {
+    var signer = root
+    // A signer is reached once, so this comes to an end.
+    while let index = below[signer] {
+      letIn[open[index].subject] = origin(signer)
+      signer = open[index].subject
+    }
+  }
+
+  /// Follows words from the users and links that are let in to those that they let in, and so on.
+  private mutating func spread(_ own: OwnStay, _ known: KnownDevices, _ work: PublicWork) {
+    var signed: [Subject: [Int]] = [:]
+    for index in open.indices {
+      if let signer = signer(of: open[index].admission, own, known) { signed[signer, default: []].append(index) }
+    }
+    var bad: Set<Int> = []
+    var next = signed.keys.filter { letIn[$0] != nil }
+    while let signer = next.popLast() {
+      for index in signed.removeValue(forKey: signer) ?? [] {
+        let subject = open[index].subject
+        guard letIn[subject] == nil, isGood(index, known, work, bad: &bad) else { continue }
+        letIn[subject] = origin(signer)
+        next.append(subject)
+      }
+    }
+    drop(bad.union(open.indices.filter { letIn[open[$0].subject] != nil }))
+  }
+
+  private func origin(_ signer: Subject) -> Origin {
+    switch signer {
+    case .user(let user), .guest(let user, _): return .member(user)
+    case .link:
+      guard case .member(let maker)? = letIn[signer] else { return .root }
+      return .link(maker)
+    }
+  }
+}

@@ -1,0 +1,52 @@
+import Contract
+import Crypto
+import Foundation
+import MediaModel
+
+/// The part of a call link that no server gets: 16 random bytes, and the fingerprint of the device that made the link (protocol section 5.13).
+package struct LinkSecret: Sendable, Hashable {
+  static let seedByteCount = 16
+
+  let seed: [UInt8]
+  /// The fingerprint of the device that made the link.
+  let maker: [UInt8]
+
+  init(maker: [UInt8], using generator: inout some RandomNumberGenerator) {
+    seed = (0..<Self.seedByteCount).map { _ in UInt8.random(in: 0...255, using: &generator) }
+    self.maker = maker
+  }
+
+  /// Reads `text`; nil for anything else than `text` writes.
+  init?(_ text: String) {
+    let base64 = text.replacing("-", with: "+").replacing("_", with: "/")
+    guard let bytes = Base64Bytes(base64: String(base64))?.bytes, bytes.count == Self.seedByteCount + 32 else {
+      return nil
+    }
+    seed = Array(bytes.prefix(Self.seedByteCount))
+    maker = Array(bytes.dropFirst(Self.seedByteCount))
+    guard self.text == text else { return nil }
+  }
+
+  /// base64url, 64 characters.
+  var text: String {
+    Data(seed + maker).base64EncodedString().replacing("+", with: "-").replacing("/", with: "_")
+  }
+
+  /// The link's key pair, whose public half stands for the link in the call.
+  func key(of call: CallID) -> Curve25519.Signing.PrivateKey {
+    let bytes = HKDF<SHA512>.deriveKey(
+      inputKeyMaterial: SymmetricKey(data: seed), salt: Array(call.text.utf8),
+      info: Array("conclave-link-secret-v1".utf8),
+      outputByteCount: 32)
+    // Each 32 bytes are a seed of Ed25519.
+    return bytes.withUnsafeBytes { try! Curve25519.Signing.PrivateKey(rawRepresentation: $0) }
+  }
+
+  /// The link's public key.
+  func link(of call: CallID) -> [UInt8] { Array(key(of: call).publicKey.rawRepresentation) }
+}
+
+extension LinkSecret: CustomStringConvertible {
+  /// Holds nothing of the secret.
+  package var description: String { "link secret" }
+}

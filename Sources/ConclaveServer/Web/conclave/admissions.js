@@ -1,0 +1,316 @@
+// The admissions to one call (protocol section 5.13): follows signed words from this client's own invitation to the device that started the call. Outlives the stays of this device in the call.
+
+import { toBase64 } from './bytes.js';
+import { fingerprintOf } from './identity.js';
+import { LinkSecret, isWordSigned, makeLinkWord, makeWord, nameOfLink, namesOf, wordsIn } from './words.js';
+
+const MOST_WORDS = 8_256; // that wait to be found good
+const WORDS_EACH = 4; // of them for one user or link: the latest
+const MOST_DEVICES = 16_384;
+const OPEN_MS = 5_000; // a look-up that takes longer is no reason to wait any more
+
+/**
+ * `identity` and `directory` are this device's. Events: `change`, when somebody was let in, or it turned out who lets this device in.
+ *
+ * A client that has a root, the user who started the call, takes everybody for uninvited whom no chain of words from the root lets in. One whose own invitation leads to no root is there by the word
+ * of the app's service, and takes nobody for uninvited.
+ */
+export class Admissions extends EventTarget {
+  #call;
+  #identity;
+  #directory;
+  #root; // a user
+  #ringer; // the user of the newest ring
+  /** @type {LinkSecret | undefined} */
+  #secret = undefined;
+  #secretLink; // the name of its link
+  #words = new Map(); // name -> Map(id -> word), of those that are not let in yet
+  #count = 0;
+  #devices = new Map(); // fingerprint -> {user, device, keys}: the hash was recomputed
+  #listed = new Set(); // fingerprints that were on a list
+  /** @type {Map<string, {how: string, by?: string}>} */
+  #letIn = new Map(); // by name
+  #checked = new Map(); // id of a word -> whether its signature is good
+  /** @type {() => Set<string>} */
+  #awaited = () => new Set(); // fingerprints of the devices whose look-up is under way
+  #openSince;
+  #listSince; // when the first list came
+  #told = '';
+  #isStale = false;
+  #judging;
+
+  constructor({ identity, directory }) {
+    super();
+    this.#identity = identity;
+    this.#directory = directory;
+    const { user, device, keys, fingerprint } = identity;
+    this.#devices.set(toBase64(fingerprint), { user, device, keys });
+  }
+
+  // This device's own words
+
+  /** This device starts `call`: its own user is the root. */
+  started(call) {
+    this.#call = call;
+    this.#root = this.#identity.user;
+    for (const name of namesOf(this.#own)) this.#letIn.set(name, { how: 'start' });
+  }
+
+  /**
+   * This device joins `call`; `ringer` is the user of the newest ring, `secret` that of the link that it comes by.
+   * @param {string} call
+   * @param {{ ringer?: string, secret?: LinkSecret }} way
+   */
+  async joins(call, { ringer = undefined, secret = undefined } = {}) {
+    this.#call = call;
+    this.#ringer = ringer;
+    if (!secret) return;
+    this.#secret = secret;
+    this.#secretLink = nameOfLink(toBase64(await secret.link(call)));
+  }
+
+  /** A word for each of `users`. */
+  words(users) {
+    return Promise.all([...new Set(users)].map((user) => makeWord(this.#identity, this.#call, user)));
+  }
+
+  /** The word with which this device comes by its link; undefined where it does not. */
+  async comingWord() {
+    if (!this.#secret) return undefined;
+    const word = await this.#secret.join(this.#identity, this.#call);
+    this.take({ admissions: [word] });
+    return word;
+  }
+
+  /** A new link: its word, and its secret as people get it. */
+  async link() {
+    const secret = LinkSecret.make(this.#identity);
+    return { admission: await makeLinkWord(this.#identity, this.#call, await secret.link(this.#call)), secret: secret.text };
+  }
+
+  // The words of others
+
+  /**
+   * Takes the `admissions` and `signers` of a body. `isList`: they came with a list that was accepted.
+   * @param {{ admissions?: any, signers?: any }} body
+   */
+  take(body, { isList = false } = {}) {
+    if (isList) this.#began();
+    const { words, signers } = wordsIn(body);
+    for (const word of words) this.#keep(word);
+    this.#isStale = true;
+    return Promise.all(signers.map((signer) => this.#takeSigner(signer)));
+  }
+
+  /** A list was accepted. `awaited()` brings the fingerprints of its devices that are not looked up yet. */
+  listed(list, awaited) {
+    for (const { fingerprint, participant } of list) if (participant > 0) keepNewest(this.#listed, fingerprint, MOST_DEVICES);
+    this.#awaited = awaited;
+    this.#isStale = true;
+  }
+
+  /** Devices `{user, device, fingerprint, keys}` whose keys were looked up. */
+  learn(devices) {
+    for (const { user, device, fingerprint, keys } of devices) {
+      if (this.#devices.has(fingerprint)) continue;
+      this.#addDevice(fingerprint, { user, device, keys });
+      this.#isStale = true;
+    }
+  }
+
+  /** Somebody may be judged otherwise now: resolves when all words that are here were followed. Asks no server. */
+  judge() {
+    this.#judging ??= this.#judgeWhileStale().finally(() => {
+      this.#judging = undefined;
+      this.#tell();
+    });
+    return this.#judging;
+  }
+
+  /** How the person decides about devices has changed. */
+  reconsider() {
+    this.#isStale = true;
+    return this.judge();
+  }
+
+  // Findings
+
+  /** Whether nobody let in the device of `entry`: `yes`, or `open` while that may turn out otherwise. */
+  uninvited(entry) {
+    if (!this.#root || entry.participant === 0 || this.of(entry)) return undefined;
+    return this.#judging || this.#isStale || this.#isOpen ? 'open' : 'yes';
+  }
+
+  /** The one who let in the device of `entry`: `{how, by}`; `how` is `start`, `member` or `link`, `by` the user who did, or who made the link. */
+  of(entry) {
+    return namesOf(entry).map((name) => this.#letIn.get(name)).find(Boolean);
+  }
+
+  /** Whether this device is in the call by the word of the app's service. */
+  get isByService() {
+    if (this.#root || this.#listSince === undefined) return false;
+    const isLate = performance.now() - this.#listSince >= OPEN_MS;
+    return isLate || !(this.#judging || this.#isStale || this.#isOpen);
+  }
+
+  get #own() {
+    return { user: this.#identity.user, fingerprint: toBase64(this.#identity.fingerprint) };
+  }
+
+  /** Whether a word waits for a look-up, and not too long. */
+  get #isOpen() {
+    return this.#openSince !== undefined && performance.now() - this.#openSince < OPEN_MS;
+  }
+
+  #keep(word) {
+    if (this.#letIn.has(word.name) || this.#checked.get(word.id) === false) return;
+    const words = this.#words.get(word.name) ?? new Map();
+    if (words.has(word.id)) return;
+    this.#words.delete(word.name);
+    this.#words.set(word.name, words.set(word.id, word));
+    this.#count += 1;
+    if (words.size > WORDS_EACH) this.#forget(words, words.keys().next().value);
+    while (this.#count > MOST_WORDS) this.#forgetAll(this.#words.keys().next().value);
+  }
+
+  #forget(words, id) {
+    words.delete(id);
+    this.#count -= 1;
+  }
+
+  #forgetAll(name) {
+    this.#count -= this.#words.get(name)?.size ?? 0;
+    this.#words.delete(name);
+  }
+
+  async #takeSigner({ user, device, fingerprint, keys }) {
+    if (this.#devices.has(fingerprint)) return;
+    try {
+      if (toBase64(await fingerprintOf(user, device, keys)) !== fingerprint) return;
+    } catch {
+      return; // no keys of a device
+    }
+    this.#addDevice(fingerprint, { user, device, keys });
+    this.#isStale = true;
+  }
+
+  #addDevice(fingerprint, device) {
+    this.#devices.set(fingerprint, device);
+    if (this.#devices.size <= MOST_DEVICES) return;
+    const [own, oldest] = this.#devices.keys();
+    this.#devices.delete(oldest ?? own);
+  }
+
+  async #judgeWhileStale() {
+    while (this.#isStale) {
+      this.#isStale = false;
+      const signers = new Map(); // fingerprint -> promise of whether its words count
+      const root = this.#root ?? (await this.#rootAbove(this.#ownName, signers, new Set()));
+      if (root) await this.#follow(root, signers);
+    }
+    this.#openSince = this.#waits ? (this.#openSince ?? performance.now()) : undefined;
+  }
+
+  /** A client that never finds its root says so after a while, whatever is kept back. */
+  #began() {
+    if (this.#listSince !== undefined) return;
+    this.#listSince = performance.now();
+    if (!this.#root) setTimeout(() => this.#tell(), OPEN_MS);
+  }
+
+  #tell() {
+    const state = `${this.#root} ${this.#letIn.size} ${this.isByService}`;
+    if (state === this.#told) return;
+    this.#told = state;
+    this.dispatchEvent(new Event('change'));
+  }
+
+  /** Whether a word's signer is looked up just now. */
+  get #waits() {
+    const awaited = this.#awaited();
+    return [...this.#words.values()].some((words) => [...words.values()].some(({ by, fingerprint }) => !by && awaited.has(fingerprint)));
+  }
+
+  /** Its own word under the link that it came by, or any for its user. */
+  get #ownName() {
+    return namesOf(this.#own).at(this.#secret ? -1 : 0);
+  }
+
+  /** The user with a root at the end of the chain of good words for `name`. */
+  async #rootAbove(name, signers, seen) {
+    if (seen.has(name)) return undefined;
+    seen.add(name);
+    for (const word of [...(this.#words.get(name)?.values() ?? [])]) {
+      if (!this.#countsForOwn(word) || !(await this.#isGood(word, signers))) continue;
+      const parent = this.#parentOf(word);
+      if (!word.by && parent === word.name) return word.user;
+      const root = await this.#rootAbove(parent, signers, seen);
+      if (root) return root;
+    }
+    return undefined;
+  }
+
+  /** Until the root is known only the ring's caller, or the link and the device that made it, can say where this client's own chain begins. */
+  #countsForOwn(word) {
+    if (this.#secret) {
+      if (word.name === this.#secretLink) return word.fingerprint === this.#secret.maker;
+      return word.name !== this.#ownName || (word.by === this.#secretLink && word.fingerprint === this.#own.fingerprint);
+    }
+    return !this.#ringer || word.name !== this.#ownName || this.#devices.get(word.fingerprint)?.user === this.#ringer;
+  }
+
+  /** The users and links for which a user who is let in has a word are let in: all at once, so that nobody looks uninvited in between. */
+  async #follow(root, signers) {
+    const letIn = new Map(this.#root ? this.#letIn : [[namesOf({ user: root, fingerprint: '' })[0], { how: 'start' }]]);
+    const children = new Map();
+    for (const words of this.#words.values()) {
+      for (const word of words.values()) {
+        const parent = this.#parentOf(word);
+        if (!children.has(parent)) children.set(parent, []);
+        children.get(parent).push(word);
+      }
+    }
+    const names = [...letIn.keys()].filter((name) => children.has(name));
+    for (let name = names.pop(); name !== undefined; name = names.pop()) {
+      for (const word of children.get(name) ?? []) {
+        if (letIn.has(word.name) || !(await this.#isGood(word, signers))) continue;
+        letIn.set(word.name, this.#wayOf(word, letIn));
+        names.push(word.name);
+      }
+    }
+    this.#root ??= root;
+    this.#letIn = letIn;
+    for (const name of [...this.#words.keys()]) if (letIn.has(name)) this.#forgetAll(name);
+  }
+
+  #wayOf({ by, fingerprint }, letIn) {
+    return by ? { how: 'link', by: letIn.get(by).by } : { how: 'member', by: this.#devices.get(fingerprint).user };
+  }
+
+  /** The name of who signed the word: the link that it is under, or the user of the device. */
+  #parentOf({ by, fingerprint }) {
+    const device = this.#devices.get(fingerprint);
+    return by ?? (device && namesOf({ ...device, fingerprint })[0]);
+  }
+
+  /** Whether the word counts: its signer does, and the signature is good, which is checked once. */
+  async #isGood(word, signers) {
+    const device = word.by ? undefined : this.#devices.get(word.fingerprint);
+    if (!word.by && !(device && (await this.#counts(word.fingerprint, device, signers)))) return false;
+    if (!this.#checked.has(word.id)) keepNewest(this.#checked, word.id, MOST_WORDS, await isWordSigned(word, this.#call, device?.keys ?? []));
+    return this.#checked.get(word.id);
+  }
+
+  #counts(fingerprint, device, signers) {
+    if (fingerprint === this.#own.fingerprint) return true;
+    if (!signers.has(fingerprint)) signers.set(fingerprint, this.#directory.maySign({ ...device, fingerprint }, { isListed: this.#listed.has(fingerprint) }));
+    return signers.get(fingerprint);
+  }
+}
+
+/** Adds to a set, or a map, of which only the newest `most` are kept. */
+function keepNewest(kept, name, most, value = true) {
+  if (kept instanceof Map) kept.set(name, value);
+  else kept.add(name);
+  if (kept.size > most) kept.delete(kept.keys().next().value);
+}

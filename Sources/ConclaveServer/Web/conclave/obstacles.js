@@ -1,0 +1,23 @@
+// Why a WebSocket does not open. A page is not told, so it asks the same address by HTTP, where it can read the answer.
+
+const PATIENCE_MS = 5_000;
+
+/**
+ * `origin`: the server does not let this page's origin connect. `websocket`: the server, or something before it, answers, and no WebSocket comes through. Undefined where nothing answers, or the server is away
+ * behind a proxy. The request is a POST, with which browsers send `Origin` to the page's own server, too.
+ */
+export async function obstacleTo(url, ask = fetch) {
+  const address = new URL(url);
+  address.protocol = address.protocol === 'wss:' ? 'https:' : 'http:';
+  const patience = new AbortController();
+  const timer = setTimeout(() => patience.abort(), PATIENCE_MS);
+  try {
+    const answer = await ask(address.href, { method: 'POST', cache: 'no-store', credentials: 'omit', signal: patience.signal });
+    if (answer.status >= 500) return undefined;
+    return answer.status === 403 && (await answer.text()).includes('listen.origins') ? 'origin' : 'websocket';
+  } catch {
+    return undefined;
+  } finally {
+    clearTimeout(timer);
+  }
+}

@@ -1,0 +1,46 @@
+package import MediaModel
+
+// The words by which people come into a call (protocol section 5.13).
+
+/// A word: a device lets a user in, makes a link, or comes by one.
+package struct Admission: Codable, Sendable, Hashable {
+  /// The user who is let in; nil for the word that makes a link.
+  package var user: UserID?
+  /// The link's public key, 32 bytes; nil where a member lets a user in.
+  package var link: Base64Bytes?
+  /// The signing device's. A user who comes by a link names its own, and signs with the link's key.
+  package var fingerprint: Base64Bytes
+  /// nil for a user who comes by a link: that is always Ed25519.
+  package var sigAlg: String?
+  package var signature: Base64Bytes
+
+  package init(
+    user: UserID? = nil, link: Base64Bytes? = nil, fingerprint: Base64Bytes, sigAlg: String? = nil,
+    signature: Base64Bytes
+  ) {
+    self.user = user
+    self.link = link
+    self.fingerprint = fingerprint
+    self.sigAlg = sigAlg
+    self.signature = signature
+  }
+}
+
+/// A device that signed words and is not on the list beside them.
+package struct Signer: Codable, Sendable, Hashable {
+  package var user: UserID
+  package var device: DeviceID
+  package var fingerprint: Base64Bytes
+  package var keys: [DeviceKey]
+
+  package init(user: UserID, device: DeviceID, fingerprint: Base64Bytes, keys: [DeviceKey]) {
+    self.user = user
+    self.device = device
+    self.fingerprint = fingerprint
+    self.keys = keys
+  }
+
+  package init(_ entry: DeviceEntry) {
+    self.init(user: entry.user, device: entry.device, fingerprint: entry.fingerprint, keys: entry.keys)
+  }
+}

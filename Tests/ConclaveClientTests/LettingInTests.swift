@@ -1,0 +1,133 @@
+import Contract
+import Crypto
+import Foundation
+import MediaModel
+import NIOCore
+import Testing
+
+@testable import ConclaveClient
+
+/// Words by which people are let into a call (protocol section 5.13). Lies about them are in the table of lies.
+struct LettingInTests {
+  /// Known answers of another implementation (`Tests/Vectors/keys.py`).
+  private struct KnownAnswers: Decodable {
+    struct Word: Decodable {
+      struct Flipped: Decodable { var signature: Base64Bytes }
+      var call: CallID
+      var word: Admission
+      var flipped: Flipped?
+    }
+    struct Link: Decodable {
+      struct Flipped: Decodable {
+        var made: Base64Bytes
+        var joined: Base64Bytes
+      }
+      var call: CallID
+      var secret: Base64Bytes
+      var link: Base64Bytes
+      var shown: String
+      var made: Admission
+      var joined: Admission
+      var flipped: Flipped
+    }
+    var admission: Word
+    var root: Word
+    var link: Link
+  }
+
+  private static let call = KeyWorld.call
+  private let alice = DeviceIdentity(user: "alice", device: "phone")!
+  private let bob = DeviceIdentity(user: "bob", device: "phone")!
+
+  @Test func aWordIsGoodForItsCallItsUserAndItsDeviceAlone() {
+    let word = Admission.letting(bob.address.user, into: Self.call, by: alice)
+    #expect(word.isWellFormed && word.isGood(in: Self.call, by: alice.publicKeys))
+    #expect(!word.isGood(in: CallID("another")!, by: alice.publicKeys))
+    #expect(!word.isGood(in: Self.call, by: bob.publicKeys))
+    #expect(!word.isGood(in: Self.call, by: nil))
+    var other = word
+    other.user = UserID("carol")!
+    #expect(!other.isGood(in: Self.call, by: alice.publicKeys))
+    var link = word
+    link.user = nil
+    link.link = Base64Bytes([UInt8](repeating: 1, count: 32))
+    #expect(link.isWellFormed && !link.isGood(in: Self.call, by: alice.publicKeys))
+  }
+
+  @Test func aLinkIsMadeByItsMakerAndComesWithItsSecretAlone() throws {
+    var generator = SystemRandomNumberGenerator()
+    let secret = LinkSecret(maker: alice.fingerprint, using: &generator)
+    #expect(secret.text.count == 64 && LinkSecret(secret.text) == secret)
+    for text in ["", String(secret.text.dropLast()), secret.text + "A", "=" + secret.text.dropFirst()] {
+      #expect(LinkSecret(text) == nil)
+    }
+    let made = Admission.making(secret.link(of: Self.call), of: Self.call, by: alice)
+    #expect(made.isWellFormed && made.isGood(in: Self.call, by: alice.publicKeys))
+    let word = try #require(Admission.coming(by: secret, into: Self.call, as: bob))
+    #expect(word.isWellFormed && word.isByLink && word.link == made.link && word.isGood(in: Self.call, by: nil))
+    #expect(!word.isGood(in: CallID("another")!, by: nil))
+    var other = word
+    other.link = Base64Bytes(LinkSecret(maker: alice.fingerprint, using: &generator).link(of: Self.call))
+    #expect(!other.isGood(in: Self.call, by: nil))
+  }
+
+  @Test func wordsAndLinksAgreeWithAnotherImplementation() throws {
+    let url = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+      .appending(path: "Vectors/keys.json")
+    let answers = try JSONDecoder().decode(KnownAnswers.self, from: Data(contentsOf: url))
+    let alice = try #require(KeyVectors.read().devices.first { $0.user.text == "alice" && $0.device.text == "phone" })
+    let keys = try #require(alice.keys())
+    for answer in [answers.admission, answers.root] {
+      var word = answer.word
+      #expect(word.isWellFormed && word.isGood(in: answer.call, by: keys))
+      guard let flipped = answer.flipped else { continue }
+      word.signature = flipped.signature
+      #expect(!word.isGood(in: answer.call, by: keys))
+    }
+    let link = answers.link
+    let secret = try #require(LinkSecret(link.shown))
+    #expect(secret.seed == link.secret.bytes && secret.maker == keys.fingerprint && secret.text == link.shown)
+    #expect(secret.link(of: link.call) == link.link.bytes)
+    var (made, joined) = (link.made, link.joined)
+    #expect(made.isGood(in: link.call, by: keys) && joined.isByLink && joined.isGood(in: link.call, by: nil))
+    made.signature = link.flipped.made
+    joined.signature = link.flipped.joined
+    #expect(!made.isGood(in: link.call, by: keys) && !joined.isGood(in: link.call, by: nil))
+  }
+
+  /// A list counts though words beside it are of other types; the good ones count too.
+  @Test(arguments: [0, 1 << 20]) func malformedWordsArePassedOver(_ capacity: Int) throws {
+    let word = Admission.letting(bob.address.user, into: Self.call, by: alice)
+    let rotation = Rotate(
+      epoch: 2, mode: .fresh, leader: 1, previous: Base64Bytes([UInt8](repeating: 0, count: 32)),
+      listHash: Base64Bytes([UInt8](repeating: 1, count: 32)), list: [], admissions: [word],
+      signers: [
+        Signer(
+          user: alice.address.user, device: alice.address.device, fingerprint: word.fingerprint,
+          keys: alice.registration)
+      ])
+    var object = try #require(
+      try JSONSerialization.jsonObject(with: JSONEncoder().encode(rotation)) as? [String: Any])
+    object["call"] = Self.call.text
+    object["at"] = 1
+    let good = try #require((object["admissions"] as? [Any])?.first)
+    object["admissions"] = [5, "x", ["user": 7], good, [:], [good]] + [Any](repeating: ["user": "eve"], count: 100)
+    object["signers"] = [1.5, ["keys": 1]] + ((object["signers"] as? [Any]) ?? [])
+    let body = ByteBuffer(bytes: try JSONSerialization.data(withJSONObject: object))
+    let message = try BodyDecoder(PublicWork(capacity: capacity)).event(.keysRotate, from: body)
+    guard case .rotate(let read) = message.body else {
+      Issue.record("\(message)")
+      return
+    }
+    #expect(read.admissions == [word] && read.signers == rotation.signers && read.epoch == 2)
+  }
+
+  @Test func theRingerIsRememberedForTheNewestCalls() {
+    var ringers = Ringers()
+    for number in 0..<Ringers.limit + 1 { ringers.note(UserID("u\(number)")!, of: CallID("c\(number)")!) }
+    ringers.note(UserID("again")!, of: CallID("c5")!)
+    #expect(ringers[CallID("c0")!] == nil && ringers[CallID("c5")!] == UserID("again"))
+    ringers.forget(CallID("c5")!)
+    #expect(ringers[CallID("c5")!] == nil)
+  }
+}

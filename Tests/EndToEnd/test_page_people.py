@@ -1,0 +1,340 @@
+"""The page as people meet it: who is remembered, whose device is new, calls that ring nobody, calls that others have left, and links."""
+
+import socket
+import threading
+
+import pytest
+from selenium.webdriver.common.by import By
+
+from conftest import free_port, wait_for
+
+# The two minutes that somebody alone has for an answer are half a second.
+SHORT_PATIENCE = "(() => { const set = window.setTimeout; window.setTimeout = (action, ms, ...rest) => set(action, ms === 120_000 ? 500 : ms, ...rest); })();"
+# Everything that was warned of, also what went again.
+WARNINGS = """
+(() => {
+  window.warned = [];
+  new MutationObserver((changes) => {
+    for (const node of changes.flatMap(({ addedNodes }) => [...addedNodes])) if (node.className === 'warning' || node.className === 'notice') window.warned.push(node.textContent);
+  }).observe(document, { childList: true, subtree: true });
+})();
+"""
+
+
+@pytest.fixture
+def server(fresh_server):
+    return fresh_server
+
+
+def told(tab, words):
+    return [text for text in tab.driver.execute_script("return window.warned") if words in text]
+
+
+def audio_call(caller, callee):
+    caller.fill("People", callee.name)
+    caller.press("Audio call")
+    caller.sees("#call")
+    callee.answer("Accept with audio")
+    for tab in (caller, callee):
+        wait_for(lambda: tab.text("#call-path") == "Connected" and tab.shown("#call-timer"), 15, f"{tab.name} is connected")
+
+
+def history(tab):
+    return tab.text("#history-list")
+
+
+def test_people_are_remembered_and_their_new_devices_are_told_once(person, look):
+    # In demo mode the id of "Ro bert" is "ro-bert": a label shows it to people who have not met him.
+    pia, rob = person("Pia", WARNINGS), person("Ro bert")
+    audio_call(pia, rob)
+    pia.press("Call code")
+    wait_for(lambda: "not been in a call" in pia.text("#person-list"), 10, "he is somebody new")
+    pia.click("#code-dialog button", "Close")
+    pia.leave()
+    rob.sees("#lobby")
+    for tab in (pia, rob):
+        names = tab.driver.execute_script("return JSON.parse(localStorage.getItem(Object.keys(localStorage).find((key) => key.startsWith('names/'))))")
+        assert len(names) == 1, f"{tab.name} remembers {names}"
+
+    # After a reload too, and a page that is closed in a call remembers as well.
+    pia.driver.refresh()
+    pia.sees("#lobby")
+    audio_call(pia, rob)
+    pia.press("Call code")
+    pia.press("Verify: Ro bert", seconds=15)
+    pia.hears("Ro bert is verified")
+    assert "not been in a call" not in pia.text("#person-list")
+    pia.click("#code-dialog button", "Close")
+    assert told(pia, "new device") == [], "the first device of somebody is no news"
+    pia.leave()
+    rob.sees("#lobby")
+
+    # His next device calls: she has verified another one of his, and any who has his sign-in could speak by this one.
+    other = person("Ro bert", WARNINGS)
+    audio_call(other, pia)
+    warning = "#warnings [data-key^='new-device/']"
+    pia.sees(warning)
+    assert "not verified" in pia.text(warning) and other.device not in pia.text(warning), "it is named by its name"
+    look(pia, "a new device of somebody verified")
+    other.leave()
+    pia.sees("#lobby")
+    assert pia.shown(warning), "it stays until it is dismissed"
+    pia.driver.find_element(By.CSS_SELECTOR, f"{warning} button").click()
+    audio_call(other, pia)
+    assert len(told(pia, "not verified")) == 1, "once"
+    assert told(other, "new device") == [], "his own older device is no news to the new one"
+
+
+def test_somebody_who_does_not_want_to_be_disturbed_has_a_missed_call_and_the_caller_a_name(person, look):
+    wes, xia = person("Wes", WARNINGS), person("Xia")
+    xia.press("Do not disturb")
+    wait_for(lambda: xia.shown("#availability.pressed"), 5, "Xia is not to be disturbed")
+    wes.fill("People", "Xia")
+    wes.press("Audio call")
+    wes.hears("Xia is not available")
+    wait_for(lambda: "Xia" in history(wes) and "No answer" in history(wes), 10, "the call in the history of Wes")
+    assert wes.shown("#lobby") and not wes.shown("#call")
+    assert told(wes, "cancelled") == [], "one sentence"
+    assert wes.shown("#history-list [aria-label^='Call back']")
+    look(wes, "a call to somebody who is not available")
+    xia.press("Do not disturb")
+    wait_for(lambda: "Wes" in history(xia) and "Missed" in history(xia), 10, "the missed call")
+    # Several people of whom none rings are no call to wait in either.
+    xia.press("Do not disturb")
+    wait_for(lambda: xia.shown("#availability.pressed"), 5, "Xia is not to be disturbed")
+    wes.fill("People", "Xia,nobody-of-that-name,")
+    wes.press("Audio call")
+    wes.hears("Xia is not available")
+    assert not wes.shown("#call")
+
+
+def test_a_name_that_nobody_has_is_not_called(person):
+    yara = person("Yara", WARNINGS)
+    yara.fill("People", "Nobody")
+    yara.press("Audio call")
+    wait_for(lambda: "Nobody called “Nobody” has signed in here" in yara.text("#call-error"), 10, "the typing error is told")
+    yara.driver.refresh()
+    yara.sees("#lobby")
+    yara.fill("People", "Nobody")
+    yara.press("Video call")
+    wait_for(lambda: "Nobody called “Nobody” has signed in here" in yara.text("#call-error"), 10, "and told again")
+    assert yara.shown("#lobby") and history(yara) == "" and told(yara, "") == []
+    zoe = person("Zoe")
+    yara.fill("People", "Zoe")
+    yara.driver.find_element(By.CSS_SELECTOR, ".chip-list button").click()  # Nobody
+    yara.press("Audio call")
+    zoe.answer("Accept with audio")
+
+
+def test_the_timer_begins_when_the_second_person_has_joined(person):
+    alice, bob = person("Alice"), person("Bob")
+    alice.fill("People", "Bob")
+    alice.press("Audio call")
+    bob.sees("#ring")
+    assert not alice.shown("#call-timer")
+    started = alice.driver.execute_script("return Date.now()")
+    wait_for(lambda: alice.driver.execute_script("return Date.now()") - started > 4_000, 10, "it has rung for a while")
+    bob.answer("Accept with audio")
+    alice.sees("#call-timer")
+    first = alice.text("#call-timer")
+    rung = (alice.driver.execute_script("return Date.now()") - started) / 1_000
+    minutes, seconds = (int(part) for part in first.split(":"))
+    assert 60 * minutes + seconds < rung - 3, f"{first} after {rung} s since the ring"
+    wait_for(lambda: alice.text("#call-timer") > first, 5, "it runs")
+
+
+def with_link(person, *scripts):
+    """Alice and Bob in a call that has a link; gives the link, too."""
+    alice, bob = person("Alice", *scripts), person("Bob")
+    audio_call(alice, bob)
+    alice.press("Add people")
+    alice.press("Make a link")
+    alice.sees("#link-made")
+    link = alice.driver.execute_script("return document.getElementById('link-text').value")
+    alice.click("#people-dialog button", "Close")
+    return alice, bob, link
+
+
+def test_a_link_does_not_keep_somebody_alone_in_a_call_unasked(person, look):
+    alice, bob, _ = with_link(person, SHORT_PATIENCE)
+    bob.leave()
+    alice.sees("#lobby", seconds=15)
+    alice.hears("Everybody has left the call")
+    wait_for(lambda: "Bob" in history(alice), 10, "the call is over")
+    assert not alice.shown("#running")
+
+
+def test_somebody_who_is_left_alone_may_wait_or_leave(person, look):
+    alice, bob, _ = with_link(person)
+    bob.leave()
+    alice.sees("#warnings [data-key=alone]")
+    look(alice, "alone in a call with a link")
+    alice.press("Wait for others")
+    alice.loses("#warnings [data-key=alone]")
+    bob.press("Rejoin: Call with Alice")
+    wait_for(lambda: "Bob" in alice.text("#call-title"), 15, "Bob is back")
+    bob.press("Leave")
+    alice.sees("#warnings [data-key=alone]")
+    alice.click("#warnings button", "Leave")
+    alice.sees("#lobby")
+    assert not alice.shown("#running")
+
+
+def test_a_link_in_a_new_tab_finds_the_person_who_is_signed_in(person, look):
+    alice, bob, link = with_link(person)
+    carol = person("Carol")
+    first = carol.driver.current_window_handle
+    carol.driver.switch_to.new_window("tab")
+    carol.driver.get(link)
+    carol.sees("#guest-known")
+    assert "Join as Carol" in carol.text("#guest-known-video")
+    look(carol, "a link in another tab of somebody who is signed in")
+    carol.press("Join as Carol with audio")
+    carol.sees("#call")
+    wait_for(lambda: "Carol" in alice.text("#call-title"), 15, "Carol is in the call")
+    assert "guest" not in alice.text("#call-title") + alice.text(".tile-name")
+    carol.press("Leave")
+    carol.sees("#lobby")
+    # In a browser where nobody is signed in, it is a guest's.
+    carol.driver.close()
+    carol.driver.switch_to.window(first)
+    carol.driver.execute_script("sessionStorage.clear()")
+    carol.driver.get("data:,")
+    carol.driver.get(link)
+    carol.sees("#guest-form")
+    assert not carol.shown("#guest-known")
+
+
+def test_a_call_of_a_browser_that_was_closed_is_lost_and_can_be_had_back(person, look):
+    alice, bob = person("Alice"), person("Bob")
+    audio_call(alice, bob)
+    other = person("Bob")
+    other.sees("#running-list [data-kind=elsewhere]")
+    bob.driver.get("data:,")  # the page is gone, and says nothing
+    other.sees("#running-list [data-kind=lost]", seconds=30)
+    look(other, "a call whose other device is lost")
+    # Not above another call.
+    zed = person("Zed")
+    audio_call(zed, other)
+    assert not other.shown("#held")
+    other.leave()
+    other.sees("#running-list [data-kind=lost]", seconds=15)
+    other.press("Rejoin: Call with Alice")
+    wait_for(lambda: "Bob" in alice.text("#call-title") and alice.text("#call-path") == "Connected", 20, "Bob is back")
+
+
+class Proxy:
+    """Passes HTTP on to a server, line by line of a head as `change` makes it; None ends the connection."""
+
+    def __init__(self, server, change):
+        self.change, self.target = change, ("127.0.0.1", server.http_port)
+        self.port = free_port()
+        self.listener = socket.create_server(("127.0.0.1", self.port))
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        while True:
+            try:
+                client, _ = self.listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=self.serve, args=(client,), daemon=True).start()
+
+    def serve(self, client):
+        head = b""
+        while b"\r\n\r\n" not in head:
+            part = client.recv(65_536)
+            if not part:
+                return client.close()
+            head += part
+        lines, rest = head.split(b"\r\n\r\n", 1)
+        changed = self.change(lines.decode())
+        if changed is None:
+            return client.close()
+        upstream = socket.create_connection(self.target)
+        upstream.sendall(changed.encode() + b"\r\n\r\n" + rest)
+        threading.Thread(target=self.copy, args=(client, upstream), daemon=True).start()
+        self.copy(upstream, client)
+        return None
+
+    @staticmethod
+    def copy(source, target):
+        try:
+            while data := source.recv(65_536):
+                target.sendall(data)
+        except OSError:
+            pass
+        for end in (source, target):
+            end.close()
+
+    def close(self):
+        self.listener.close()
+
+
+def with_another_host(head):
+    """As a proxy that names the server inside, not the one that the browser asked for. One request a connection."""
+    lines = [line for line in head.split("\r\n") if not line.lower().startswith(("host:", "connection: keep-alive"))]
+    is_handshake = "upgrade: websocket" in head.lower()
+    return "\r\n".join([lines[0], "Host: 127.0.0.1", *([] if is_handshake else ["Connection: close"]), *lines[1:]])
+
+
+def without_websockets(head):
+    if "upgrade: websocket" in head.lower():
+        return None
+    return "\r\n".join([*(line for line in head.split("\r\n") if not line.lower().startswith("connection:")), "Connection: close"])
+
+
+@pytest.mark.parametrize(
+    "change, words",
+    [(with_another_host, "does not accept calls from the address"), (without_websockets, "WebSocket")],
+    ids=["origin", "websocket"],
+)
+def test_a_connection_that_is_refused_is_told_with_what_to_do(person, server, look, change, words):
+    proxy = Proxy(server, change)
+    try:
+        url = f"http://localhost:{proxy.port}"
+        nora = person("Nora", at=url, words=None)
+        nora.fill("Your name", "Nora")
+        nora.press("Sign in")
+        nora.sees("#warnings [data-key=obstacle]", seconds=15)
+        text = nora.text("#warnings [data-key=obstacle]")
+        assert words in text
+        look(nora, f"a connection that is refused, {change.__name__}")
+        # The server lets it through: the words go by themselves.
+        proxy.change = lambda head: head
+        nora.sees("#lobby", seconds=20)
+        nora.loses("#warnings [data-key=obstacle]")
+    finally:
+        proxy.close()
+
+
+PHONE = {"width": 390, "height": 844, "deviceScaleFactor": 2, "mobile": True}
+# The parts of the page that the latest notice of a call covers: [the title, the facts below it, the button beside it, whether it is within the page].
+COVERED = """
+(() => {
+  const box = (selector) => document.querySelector(selector).getBoundingClientRect();
+  const overlap = (a, b) => a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
+  new MutationObserver((changes) => {
+    const [notice] = changes.flatMap(({ addedNodes }) => [...addedNodes]).filter(({ className }) => className === 'notice');
+    if (!notice?.closest('#call-bar')) return;
+    // It moves into its place.
+    notice.getAnimations().forEach((animation) => animation.finish());
+    const own = notice.getBoundingClientRect();
+    window.covered = [...['#call-title', '.call-facts', '#show-code'].map((selector) => overlap(own, box(selector))), own.left >= 0 && own.right <= innerWidth];
+  }).observe(document, { childList: true, subtree: true });
+})();
+"""
+
+
+def test_a_notice_covers_no_heading_on_a_phone(person):
+    alice, bob = person("Alice", COVERED), person("Bob")
+    alice.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", PHONE)
+    audio_call(alice, bob)
+    assert wait_for(lambda: alice.driver.execute_script("return window.covered"), 10, "Bob joined") == [False, False, False, True]
+
+
+def test_the_logo_of_the_welcome_page_stands_above_the_middle_of_its_title(person, url):
+    tab = person("Ida", words=None)
+    tab.sees("#welcome")
+    middle = "const { left, right } = document.querySelector(arguments[0]).getBoundingClientRect(); return (left + right) / 2"
+    assert abs(tab.driver.execute_script(middle, "#welcome .logo") - tab.driver.execute_script(middle, "#welcome-title")) < 2

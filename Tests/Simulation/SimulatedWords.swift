@@ -1,0 +1,78 @@
+package import Contract
+package import MediaModel
+import Octets
+
+/// The words by which simulated devices let each other into calls (protocol section 5.13). A signature is a hash over key and message: it shows a wrong one and
+/// costs nothing.
+package struct SimulatedWords: Sendable {
+  let digest: @Sendable ([UInt8]) -> [UInt8]
+
+  package init(digest: @escaping @Sendable ([UInt8]) -> [UInt8]) { self.digest = digest }
+
+  /// The check of a signature that goes with it.
+  package var verifies: @Sendable ([UInt8], [UInt8], String, [UInt8]) -> Bool {
+    { [self] signature, message, _, key in signature == self.signature(of: message, by: key) }
+  }
+
+  private func signature(of message: [UInt8], by key: [UInt8]) -> [UInt8] { digest(key + message) }
+
+  /// The request with the words that it needs, unless it has its own.
+  /// - Parameters:
+  ///   - keys: the sending device's.
+  ///   - link: the public key of the link that the request makes, or comes by.
+  package func completed(_ request: Request, by keys: DeviceEntry, link: Base64Bytes) -> Request {
+    switch request {
+    case .calls(.start(var body)):
+      guard body.admissions == nil, body.as == nil, let call = body.id else { return request }
+      body.admissions = words(for: body.callees + [keys.user], in: call, by: keys)
+      return .start(body)
+    case .calls(.call(let call, .invite(var body))):
+      guard body.admissions == nil else { return request }
+      body.admissions = words(for: body.callees, in: call, by: keys)
+      return .call(call, .invite(body))
+    case .calls(.call(let call, .link(var body))):
+      guard body.admission == nil, body.revoke != true else { return request }
+      body.admission = word(toMake: link, in: call, by: keys)
+      return .call(call, .link(body))
+    case .calls(.call(let call, .join(var body))):
+      guard body.admission == nil, body.link != nil else { return request }
+      body.admission = word(toComeBy: link, in: call, by: keys)
+      return .call(call, .join(body))
+    default: return request
+    }
+  }
+
+  package func words(for users: [UserID], in call: CallID, by keys: DeviceEntry) -> [Admission] {
+    var seen: Set<UserID> = []
+    return users.filter { seen.insert($0).inserted }.map { user in
+      let message = Transcript.admission(call: call.text, fingerprint: keys.fingerprint.bytes, user: user.text)
+      return signed(Admission(user: user, fingerprint: keys.fingerprint, signature: Base64Bytes([])), message, keys)
+    }
+  }
+
+  package func word(toMake link: Base64Bytes, in call: CallID, by keys: DeviceEntry) -> Admission {
+    let message = Transcript.callLink(call: call.text, fingerprint: keys.fingerprint.bytes, link: link.bytes)
+    return signed(Admission(link: link, fingerprint: keys.fingerprint, signature: Base64Bytes([])), message, keys)
+  }
+
+  package func word(toComeBy link: Base64Bytes, in call: CallID, by keys: DeviceEntry) -> Admission {
+    let message = Transcript.linkJoin(
+      call: call.text, link: link.bytes, fingerprint: keys.fingerprint.bytes, user: keys.user.text)
+    let signature = signature(of: message.bytes, by: Self.ed25519Prefix + link.bytes)
+    return Admission(
+      user: keys.user, link: link, fingerprint: keys.fingerprint, signature: Base64Bytes(signature))
+  }
+
+  private func signed(_ word: Admission, _ message: Transcript, _ keys: DeviceEntry) -> Admission {
+    guard let key = keys.keys.first(where: { $0.use == .sign }) else { return word }
+    var word = word
+    word.sigAlg = key.alg
+    word.signature = Base64Bytes(signature(of: message.bytes, by: key.publicKey.bytes))
+    return word
+  }
+
+  /// The beginning of an Ed25519 key's SPKI (RFC 8410 section 4).
+  private static let ed25519Prefix: [UInt8] = [
+    0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x03, 0x21, 0x00,
+  ]
+}

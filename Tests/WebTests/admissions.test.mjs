@@ -1,0 +1,99 @@
+// How a client follows words of admission (protocol section 5.13). Their bytes are in vectors.test.mjs, and the tricks of servers in the table of lies (400 to 418).
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { CALL, Person, directoryFor } from './person.mjs';
+import { load } from './web.mjs';
+
+const { Admissions } = await load('admissions.js');
+const { toBase64 } = await load('bytes.js');
+const { Identity } = await load('identity.js');
+const { MemoryStore } = await load('store.js');
+const { LinkSecret, isWordSigned, makeLinkWord, makeWord, wordsIn } = await load('words.js');
+
+const from = (first, count) => Uint8Array.from({ length: count }, (_, at) => first + at);
+const TEXT = 'AAECAwQFBgcICQoLDA0OD2RlZmdoaWprbG1ub3BxcnN0dXZ3eHl6e3x9fn-AgYKD';
+
+test('a word counts for its call, its user and its signer alone', async () => {
+  const [alice, bob] = await Promise.all(['alice', 'bob'].map((user) => Identity.open(new MemoryStore(), user, 'd')));
+  const isGood = (value, call = CALL, keys = alice.keys) => isWordSigned(wordsIn({ admissions: [value] }).words[0], call, keys);
+  const word = await makeWord(alice, CALL, 'carol');
+  assert.equal(await isGood(word), true);
+  assert.equal(await isGood({ ...word, user: 'dave' }), false);
+  assert.equal(await isGood(word, '11111111-2222-4333-8444-555555555555'), false);
+  assert.equal(await isGood(word, CALL, bob.keys), false);
+  assert.equal(await isGood({ ...word, fingerprint: toBase64(bob.fingerprint) }), false);
+  const secret = LinkSecret.make(alice);
+  const link = await makeLinkWord(alice, CALL, await secret.link(CALL));
+  const join = await secret.join(bob, CALL);
+  assert.deepEqual([await isGood(link), await isGood(join)], [true, true]);
+  assert.equal(await isGood({ ...join, user: 'carol' }), false);
+  assert.equal(await isGood({ ...link, link: toBase64(await LinkSecret.make(alice).link(CALL)) }), false);
+});
+
+test('a link’s secret of another form is none', () => {
+  for (const text of ['', TEXT.slice(1), `${TEXT}A`, TEXT.replace('A', '+')]) assert.throws(() => LinkSecret.from(text), /another form/);
+});
+
+/** Devices of `users`, who know each other's keys, and what `viewer`, one of them, makes of the words for a call that alice started. */
+async function scene(t, viewer, ...users) {
+  const world = [];
+  const people = {};
+  for (const user of users) {
+    people[user] = await Person.make(user, world.length + 1, world);
+    t.after(() => people[user].close());
+  }
+  const { identity } = people[viewer];
+  const directory = directoryFor(viewer, new MemoryStore(), world);
+  const admissions = new Admissions({ identity, directory });
+  const word = (by, user) => makeWord(people[by].identity, CALL, user);
+  const told = async (words, signers = users) => {
+    await admissions.take({ admissions: words, signers: signers.map((user) => ({ ...people[user].asDevice() })) }, { isList: true });
+    await admissions.judge();
+  };
+  return { admissions, word, told, people, of: (user) => admissions.of({ user, fingerprint: people[user].asDevice().fingerprint }) };
+}
+
+test('the chain leads from one’s own invitation to who started the call, in whatever order words come', async (t) => {
+  const { admissions, word, told, of } = await scene(t, 'dave', 'alice', 'bob', 'carol', 'dave', 'erin');
+  await admissions.joins(CALL, { ringer: 'carol' });
+  await told([await word('carol', 'dave')]);
+  assert.equal(admissions.isByService, true, 'no chain yet');
+  assert.equal(admissions.uninvited({ user: 'erin', fingerprint: 'x' }), undefined, 'so nobody is uninvited');
+  await told([await word('bob', 'carol'), await word('dave', 'erin')]);
+  await told([await word('alice', 'alice'), await word('alice', 'bob')]);
+  assert.equal(admissions.isByService, false);
+  assert.deepEqual(['alice', 'bob', 'carol', 'dave', 'erin'].map(of), [{ how: 'start' }, ...['alice', 'bob', 'carol', 'dave'].map((by) => ({ how: 'member', by }))]);
+  assert.equal(admissions.uninvited({ user: 'zed', fingerprint: 'x' }), 'yes');
+});
+
+test('until there is a root, only a word of the one who rang counts for oneself', async (t) => {
+  const { admissions, word, told } = await scene(t, 'dave', 'alice', 'bob', 'dave');
+  await admissions.joins(CALL, { ringer: 'alice' });
+  await told([await word('bob', 'bob'), await word('bob', 'dave')]);
+  assert.equal(admissions.isByService, true);
+  await told([await word('alice', 'alice'), await word('alice', 'dave')]);
+  assert.equal(admissions.isByService, false);
+});
+
+test('a person who was let in stays so, also when words come again', async (t) => {
+  const { admissions, word, told, of, people } = await scene(t, 'alice', 'alice', 'bob', 'carol');
+  admissions.started(CALL);
+  await told([await word('alice', 'bob'), await word('bob', 'carol')]);
+  let changes = 0;
+  admissions.addEventListener('change', () => (changes += 1));
+  await told([await word('alice', 'carol')]);
+  await told([]);
+  assert.deepEqual([of('carol'), changes], [{ how: 'member', by: 'bob' }, 0]);
+  assert.equal(admissions.uninvited({ ...people.carol.entry(), fingerprint: 'another device of hers' }), undefined, 'words are about users');
+});
+
+test('a ghost’s many words push out no good one that comes later', async (t) => {
+  const { admissions, word, told, of } = await scene(t, 'alice', 'alice', 'bob');
+  admissions.started(CALL);
+  const good = await word('alice', 'bob');
+  await told(Array.from({ length: 20 }, (_, at) => ({ ...good, signature: toBase64(from(at, 64)) })));
+  assert.equal(of('bob'), undefined);
+  await told([good]);
+  assert.deepEqual(of('bob'), { how: 'member', by: 'alice' });
+});

@@ -1,0 +1,328 @@
+// The table of lies, rows about who lets whom in (protocol section 5.13).
+
+import assert from 'node:assert/strict';
+import { load } from '../web.mjs';
+import { comes, entryOf, envelopeBy, inCall, isSilent, requestsOf, settled, tell, warns } from './lying.mjs';
+import { inWorld } from './world.mjs';
+
+const { fromBase64, random, toBase64 } = await load('bytes.js');
+const { makeStatement } = await load('vouching.js');
+const { LinkSecret, makeLinkWord, makeWord } = await load('words.js');
+
+export const rows = new Map();
+const row = (n, run) => rows.set(n, run);
+
+const isListed = (client, user) => client.call.devices.some((device) => device.user === user);
+const tileOf = (client, user, device = 'd') => client.call.tiles().find((tile) => tile.member?.user === user && tile.device === device);
+const admissionOf = (client, user) => client.call.devices.find((device) => device.user === user)?.admission;
+const signerOf = (client) => client.asDevice();
+const flipped = (text) => {
+  const bytes = fromBase64(text);
+  bytes[5] ^= 1;
+  return toBase64(bytes);
+};
+
+/** From now on the server hands out `word`, and says that `client` has signed it. */
+const says = (call, word, client) => call.words.set(word.user ?? word.link, { word, signer: client && signerOf(client) });
+
+/** `ghost` is listed, and nobody whom `victim` knows of has let it in: the victim shows so, gives it no key, and stops. */
+async function isUninvited({ world, victim, ghost, requests, device = 'd' }) {
+  assert.ok(await world.until(() => isListed(victim, ghost)), 'the ghost is listed');
+  await world.run(300);
+  assert.equal(tileOf(victim, ghost, device)?.doubt, 'uninvited');
+  assert.equal(tileOf(victim, ghost, device)?.admission, undefined);
+  warns(victim, 'uninvited');
+  assert.ok(await victim.say(), 'for five seconds it may be a mistake');
+  await world.until(() => victim.call.stop, 8_000);
+  assert.equal(victim.call.stop?.cause, 'uninvited');
+  await isSilent(victim);
+  const given = requests.filter(({ path }) => path === 'keys').flatMap(({ body }) => body.envelopes.map(({ to }) => `${to.user}/${to.device}`));
+  assert.ok(!given.includes(`${ghost}/${device}`), 'it is given no key');
+}
+
+/** Dave comes with whatever words `lie(scene)` makes, and Alice takes him for uninvited. */
+const withWords = (lie, more = []) =>
+  inCall(async (scene) => {
+    const { world, call, alice, others: [dave] } = scene;
+    const requests = requestsOf(alice);
+    await lie(scene);
+    comes(call, dave, { isUninvited: true });
+    await isUninvited({ world, victim: alice, ghost: 'dave', requests });
+  }, ['dave', ...more]);
+
+row(400, () => withWords(() => {}));
+
+row(401, async () => {
+  await withWords(async ({ call, bob }) => says(call, await makeWord(bob.identity, crypto.randomUUID(), 'dave'), bob));
+  await withWords(async ({ call, bob }) => says(call, { ...(await makeWord(bob.identity, call.id, 'zoe')), user: 'dave' }, bob));
+  await withWords(async ({ call, bob }) => {
+    const word = await makeWord(bob.identity, call.id, 'dave');
+    says(call, { ...word, signature: flipped(word.signature) }, bob);
+  });
+});
+
+/** One client gets no words. */
+function withhold(world, victim, isWithheld = (_word) => true) {
+  const without = (body) => ({ ...body, admissions: body.admissions?.filter((word) => !isWithheld(word)) });
+  world.server.lie.event = (to, name, body) => (to === victim && ['keys.rotate', 'call.ring'].includes(name) ? without(body) : body);
+  world.server.lie.reply = (to, path, body, reply) => (to === victim && path.endsWith('keys/list') ? without(reply) : undefined);
+}
+
+row(402, () =>
+  inCall(async ({ world, call, alice, bob, others: [dave] }) => {
+    const requests = requestsOf(alice);
+    withhold(world, alice);
+    comes(call, dave);
+    await isUninvited({ world, victim: alice, ghost: 'dave', requests });
+    assert.deepEqual(admissionOf(bob, 'dave'), { how: 'member', by: 'alice' }, 'the others were told');
+    assert.ok(await bob.say());
+    world.server.lie = {};
+    await alice.call.sendAnyway(alice.call.stop.devices);
+    assert.ok(await alice.say(), 'the person may go on');
+  }, ['dave']));
+
+row(403, () =>
+  withWords(async ({ call, others: [, mallory] }) => {
+    says(call, await makeWord(mallory.identity, call.id, 'dave'), mallory);
+    says(call, await makeWord(mallory.identity, call.id, 'mallory'), mallory);
+  }, ['mallory']));
+
+row(404, async () => {
+  await withWords(async ({ call, others: [dave, erin] }) => {
+    says(call, await makeWord(erin.identity, call.id, 'dave'), erin);
+    says(call, await makeWord(dave.identity, call.id, 'erin'), dave);
+    comes(call, erin, { isUninvited: true });
+  }, ['erin']);
+  await withWords(async ({ call, others: [, ...links] }) => {
+    for (const [at, link] of links.entries()) says(call, await makeWord(link.identity, call.id, ['dave', ...links.map(({ user }) => user)][at]), link);
+  }, ['u1', 'u2', 'u3', 'u4']);
+});
+
+row(405, () =>
+  withWords(async ({ world, call }) => {
+    const tablet = await world.add('bob', { device: 'tablet' });
+    says(call, await makeWord(tablet.identity, call.id, 'dave'), tablet);
+  }));
+
+row(406, async () => {
+  await withWords(async ({ world, call, bob }) => {
+    const other = await world.add('bob', { generation: 1 });
+    world.server.register(bob);
+    says(call, await makeWord(other.identity, call.id, 'dave'), other);
+  });
+  await withWords(async ({ call, bob, others: [dave] }) => {
+    const word = { ...(await makeWord(dave.identity, call.id, 'dave')), fingerprint: signerOf(bob).fingerprint };
+    call.words.set('dave', { word, signer: { ...signerOf(bob), keys: dave.identity.keys } });
+  });
+});
+
+row(407, () =>
+  inCall(async ({ world, call, alice, bob, others: [dave, erin] }) => {
+    await call.letIn('dave', bob);
+    comes(call, dave, { isUninvited: true });
+    await world.until(() => isListed(alice, 'dave'));
+    assert.deepEqual(admissionOf(alice, 'dave'), { how: 'member', by: 'bob' });
+    void bob.call.leave();
+    await world.until(() => !isListed(alice, 'bob'));
+    const { device, fingerprint } = bob.asDevice();
+    const statement = { ...(await makeStatement('revoke', bob.identity, { device, fingerprint }, Date.now())), user: 'bob', by: device, byFingerprint: fingerprint };
+    world.server.lie.reply = (to, path, body, reply) => (to === alice && path === 'devices/list' && body.users.includes('bob') ? { ...reply, revokes: [statement] } : undefined);
+    void alice.directory.devicesOf(['bob']);
+    await world.run(500);
+    const requests = requestsOf(alice);
+    await call.letIn('erin', bob);
+    comes(call, erin, { isUninvited: true });
+    await isUninvited({ world, victim: alice, ghost: 'erin', requests });
+    assert.deepEqual(alice.call.stop.devices.map(({ user }) => user), ['erin'], 'Dave was let in before');
+  }, ['dave', 'erin']));
+
+/** Alice rings Bob, who answers; `change(body)` is what happens to his ring. */
+const rings = (users, change, action) =>
+  inWorld(['alice', 'bob', ...users], async (world, alice, bob, ...others) => {
+    world.server.lie.event = async (to, name, body) => (to === bob && name === 'call.ring' ? change(body, { alice, bob, others }) : body);
+    alice.start(['bob']);
+    await world.until(() => bob.rung.length > 0);
+    const ringLie = world.server.lie.event;
+    bob.accept();
+    await action({ world, alice, bob, others, call: [...world.server.calls.values()][0], ringLie });
+  });
+
+row(408, async () => {
+  const bySomebodyElse = async (body, { others: [carol] }) => ({
+    ...body, admissions: [await makeWord(carol.identity, body.call, 'bob'), await makeWord(carol.identity, body.call, 'carol')], signers: [signerOf(carol)],
+  });
+  for (const change of [(body) => ({ ...body, admissions: undefined }), bySomebodyElse]) {
+    await rings(['carol'], change, async ({ world, bob }) => {
+      world.server.lie.event = (to, name, body) => (to === bob && name === 'keys.rotate' ? { ...body, admissions: undefined } : body);
+      world.server.lie.reply = (to, path, body, reply) => (to === bob && path.endsWith('keys/list') ? { ...reply, admissions: undefined } : undefined);
+      await world.until(() => bob.call?.epoch === 2);
+      assert.ok(!bob.secrets.some(({ epoch }) => epoch === 1), 'the envelope of the ring is not used');
+      await world.until(() => bob.call.isByService);
+      warns(bob, 'refused-ring', 'by-service');
+    });
+  }
+});
+
+row(409, () =>
+  inWorld(['alice', 'bob', 'dave'], async (world, alice, bob, dave) => {
+    withhold(world, bob, ({ user }) => user === 'bob');
+    alice.start(['bob']);
+    await world.until(() => bob.rung.length > 0);
+    bob.accept();
+    await world.until(() => bob.call?.epoch === 2);
+    const [call] = world.server.calls.values();
+    comes(call, dave, { isUninvited: true });
+    await world.run(20_000);
+    assert.ok(bob.call.isByService);
+    warns(bob, 'by-service');
+    assert.ok(!bob.problems.includes('uninvited'), 'it takes nobody for uninvited');
+    assert.ok(await bob.say());
+  }));
+
+row(410, () =>
+  inCall(async ({ world, call, bob, others: [dave, mallory] }) => {
+    const requests = requestsOf(bob);
+    for (const user of ['bob', 'mallory', 'dave']) says(call, await makeWord(mallory.identity, call.id, user), mallory);
+    const all = async (body) => ({ ...body, ...call.wordsFor(['bob', 'dave'], call.newest.list) });
+    world.server.lie.event = (to, name, body) => (to === bob && name === 'keys.rotate' ? all(body) : body);
+    comes(call, dave, { isUninvited: true });
+    await isUninvited({ world, victim: bob, ghost: 'dave', requests });
+    assert.deepEqual(admissionOf(bob, 'bob'), { how: 'member', by: 'alice' });
+  }, ['dave', 'mallory']));
+
+row(411, () =>
+  inCall(async ({ world, call, alice, others: [dave] }) => {
+    const requests = requestsOf(alice);
+    comes(call, dave, { isUninvited: true });
+    await world.until(() => isListed(alice, 'dave') && call.epoch === 3);
+    await tell(world, alice, 'keys.request', { call: call.id, epoch: 3, to: { ...entryOf(call, dave), keys: dave.identity.keys } });
+    world.server.lie.event = (to, name, body) => (to === alice && name === 'keys.envelope' ? undefined : name === 'keys.request' ? undefined : body);
+    call.rotate();
+    await world.until(() => call.newest.epoch === 4);
+    await world.run(100);
+    const own = entryOf(call, alice);
+    const target = call.stayOf(alice).refresh ?? own.joinKey;
+    // Alice leads this epoch herself: the next one she does not.
+    world.server.lie.reply = (to, path) => (to === alice && path.endsWith('/keys') ? Promise.reject(Object.assign(new Error('internal'), { code: 'internal' })) : undefined);
+    const secret = random(32);
+    await tell(world, alice, 'keys.envelope', await envelopeBy(dave, call, { to: own, target, secret }));
+    assert.ok(requests.some(({ path, body }) => path === 'keys/wait' && body.epoch === 4) || alice.secrets.some(({ epoch }) => epoch === 4), 'kept closed, or of no use');
+    await isUninvited({ world, victim: alice, ghost: 'dave', requests });
+  }, ['dave']));
+
+/** Alice makes a link; brings it with its secret. */
+async function linkOf(world, client) {
+  let made;
+  void client.call.makeLink().then((link) => (made = link));
+  await world.until(() => made);
+  return made;
+}
+
+row(412, async () => {
+  await inCall(async ({ world, call, alice, others: [guest] }) => {
+    const requests = requestsOf(alice);
+    comes(call, guest, { isUninvited: true });
+    await isUninvited({ world, victim: alice, ghost: 'guest~zed', requests });
+  }, ['guest~zed']);
+  await inCall(async ({ world, call, alice, others: [guest, mallory] }) => {
+    const requests = requestsOf(alice);
+    const secret = LinkSecret.make(mallory.identity);
+    says(call, await makeLinkWord(mallory.identity, call.id, await secret.link(call.id)), mallory);
+    guest.comeBy(call.id, { link: 'token', secret: secret.text });
+    await isUninvited({ world, victim: alice, ghost: 'guest~zed', requests });
+  }, ['guest~zed', 'mallory']);
+});
+
+row(413, () =>
+  inCall(async ({ world, call, alice, others: [guest] }) => {
+    const link = await linkOf(world, alice);
+    guest.comeBy(call.id, link);
+    await world.until(() => isListed(alice, 'guest~zed'));
+    await settled(world, call, [alice]);
+    assert.deepEqual(admissionOf(alice, 'guest~zed'), { how: 'link', by: 'alice' });
+    assert.deepEqual(admissionOf(guest, 'alice'), { how: 'start' });
+    await world.assertAllHear();
+    const requests = requestsOf(alice);
+    const other = await world.add('guest~zed', { device: 'e' });
+    other.join(call.id);
+    await world.until(() => alice.call.devices.some(({ user, device }) => user === 'guest~zed' && device === 'e'));
+    await isUninvited({ world, victim: alice, ghost: 'guest~zed', requests, device: 'e' });
+  }, ['guest~zed']));
+
+row(414, async () => {
+  const lies = [
+    async ({ call, secret, dave }) => secret.join(dave.identity, crypto.randomUUID()).then(async (word) => ({ ...word, link: toBase64(await secret.link(call.id)) })),
+    async ({ call, secret, erin }) => ({ ...(await secret.join(erin.identity, call.id)), user: 'dave' }),
+    async ({ call, secret, dave, erin }) => ({ ...(await secret.join(dave.identity, call.id)), fingerprint: erin.fingerprint }),
+    async ({ call, other, secret, dave }) => ({ ...(await other.join(dave.identity, call.id)), link: toBase64(await secret.link(call.id)) }),
+  ];
+  for (const lie of lies) {
+    await withWords(async ({ world, call, alice, others: [dave, erin] }) => {
+      const [secret, other] = [LinkSecret.from((await linkOf(world, alice)).secret), LinkSecret.make(alice.identity)];
+      says(call, await lie({ call, secret, other, dave, erin }));
+    }, ['erin']);
+  }
+});
+
+row(415, () =>
+  inCall(async ({ world, call, alice, others: [dave, mallory] }) => {
+    const link = await linkOf(world, alice);
+    const key = await LinkSecret.from(link.secret).link(call.id);
+    says(call, await makeLinkWord(mallory.identity, call.id, key), mallory);
+    says(call, await makeWord(mallory.identity, call.id, 'mallory'), mallory);
+    dave.comeBy(call.id, link);
+    await world.until(() => dave.call?.isByService);
+    warns(dave, 'by-service');
+  }, ['dave', 'mallory']));
+
+row(416, () =>
+  inCall(async ({ world, call, alice, others: [dave] }) => {
+    const requests = requestsOf(alice);
+    const link = await linkOf(world, alice);
+    withhold(world, alice, (word) => word.link && !word.user);
+    dave.comeBy(call.id, link);
+    await isUninvited({ world, victim: alice, ghost: 'dave', requests });
+    world.server.lie = {};
+    alice.call.connectionReady();
+    await world.until(() => !alice.call.stop);
+    assert.deepEqual(admissionOf(alice, 'dave'), { how: 'link', by: 'alice' });
+    assert.equal(tileOf(alice, 'dave').doubt, undefined);
+    await world.assertAllHear();
+  }, ['dave']));
+
+row(417, () =>
+  inCall(async ({ world, call, alice, bob, others: [dave] }) => {
+    const { fingerprint } = signerOf(bob);
+    const noise = Array.from({ length: 10_000 }, (_, at) => ({ user: `u${at}`, fingerprint, sigAlg: 'ES256', signature: toBase64(new Uint8Array(64)) }));
+    const odd = [null, 5, 'word', [], {}, { user: 5 }, { user: 'x', fingerprint: 7 }, { link: 'x' }, { user: 'dave', fingerprint, sigAlg: 9, signature: [] }];
+    world.server.lie.event = (to, name, body) => (to === alice && name === 'keys.rotate' ? { ...body, admissions: [...odd, ...(body.admissions ?? []), ...noise], signers: [...odd, { user: 'x', device: 'd', fingerprint, keys: 'none' }] } : body);
+    comes(call, dave);
+    await world.until(() => isListed(alice, 'dave') && call.epoch === 3);
+    await settled(world, call, [alice, bob]);
+    assert.deepEqual(admissionOf(alice, 'dave'), { how: 'member', by: 'alice' });
+    world.server.lie.event = (to, name, body) => (to === alice && name === 'keys.rotate' ? { ...body, admissions: 'all of them', signers: 7 } : body);
+    call.rotate();
+    await world.until(() => alice.call.epoch === 4);
+    await world.assertAllHear();
+    assert.deepEqual(alice.alarms, []);
+  }, ['dave']));
+
+row(418, () =>
+  inCall(async ({ world, call, bob, others: [dave, erin] }) => {
+    // Alice leads, and is handed the keys of whoever comes: Bob looks them up.
+    const requests = requestsOf(bob);
+    world.server.lie.reply = (to, path, body) => (to === bob && path === 'devices/list' && body.users.includes('erin') ? new Promise(() => {}) : undefined);
+    comes(call, erin);
+    await world.until(() => isListed(bob, 'erin'));
+    await call.letIn('dave', erin);
+    comes(call, dave, { isUninvited: true });
+    assert.ok(await world.until(() => isListed(bob, 'dave')));
+    await world.run(2_000);
+    assert.ok(!bob.problems.includes('uninvited'), 'it may be a matter of moments');
+    await world.run(8_000);
+    warns(bob, 'uninvited');
+    assert.deepEqual(bob.call.stop?.devices.map(({ user }) => user), ['dave']);
+    await isSilent(bob);
+    const given = requests.filter(({ path }) => path === 'keys').flatMap(({ body }) => body.envelopes.map(({ to }) => to.user));
+    assert.ok(!given.includes('dave'));
+  }, ['dave', 'erin']));
