@@ -23,8 +23,8 @@ ROOT = pathlib.Path(__file__).parents[2]
 
 # Members that a page need not know of, although JavaScript shows them: `Call` and `Conclave` use it of each other.
 INTERNAL = {
-    "Conclave": {"directory", "rings", "connectionNumber"},
-    "Call": {"admissions", "facts", "join", "capture", "begin", "reopen", "giveUp", "reconsiderKeys", "handle", "connectionReady", "networkChanged"},
+    "Conclave": {"directory", "rings", "connectionNumber", "takeRing"},
+    "Call": {"admissions", "facts", "join", "comeInto", "capture", "begin", "reopen", "giveUp", "reconsiderKeys", "handle", "connectionReady", "networkChanged"},
     "Capture": set(),
     "Presence": {"connectionReady", "take"},
     "Push": {"registered"},

@@ -11,15 +11,17 @@ export function isSupported(): boolean;
 export function canBlur(track: MediaStreamTrack | undefined): boolean;
 /** Whether a user came by a link, without an account: mark the name wherever it is shown. */
 export function isGuest(user: unknown): boolean;
+/** Whether a member is in the call, and the media of all its devices was up and is gone: it may come back. */
+export function isLost(member: Member): boolean;
 /** A fingerprint in base64 as people read it: 8 groups of 8 hexadecimal digits. */
 export function readable(fingerprint: Bytes): string;
 
 /** A request that was refused, or got no answer: `connection-lost`. */
 export class RequestError extends Error {
-  constructor(error: { code: string; message: string; field?: string; retryAfterMs?: number });
+  constructor(error: { code: string; message: string; field?: string; retryAfterMs?: number; call?: CallId });
   /** A code of the protocol's section "Errors". */
   readonly code: string;
-  readonly details: { field?: string; retryAfterMs?: number };
+  readonly details: { field?: string; retryAfterMs?: number; call?: CallId };
 }
 
 /** Events by name, each with its `detail`. */
@@ -167,9 +169,9 @@ export class Conclave extends Emitter<ConclaveEvents> {
     path: Path, body?: `/app/${Path}` extends keyof Requests ? Requests[`/app/${Path}`][0] : object,
   ): Promise<`/app/${Path}` extends keyof Requests ? Requests[`/app/${Path}`][1] : any>;
 
-  /** Rings `callees`; `results` of the call says what became of each. */
+  /** Rings `callees`; `results` of the call says what became of each. If they call this user at the same moment, it is their call. */
   start(callees: Id[], options?: StartOptions): Promise<Call>;
-  /** Answers a ring. A call that runs here is held. */
+  /** Answers a ring, or the one by which its caller has replaced it. A call that runs here is held. */
   accept(ring: Ring, options?: Sources): Promise<Call>;
   decline(ring: Ring): Promise<void>;
   /** The calls that can be joined or rejoined now. */
@@ -249,6 +251,8 @@ export interface Tile {
   participant?: Participant;
   isOwn?: boolean;
   isConnected?: boolean;
+  /** It was connected before. */
+  isLost?: boolean;
   isHeld?: boolean;
   isMuted?: boolean;
   video?: MediaStreamTrack;
