@@ -219,7 +219,7 @@ export interface ListedDevice extends NamedDevice {
   /** It does not trust this device. */
   isWaiting: boolean;
   admission?: Admission;
-  /** Nobody let the person in: say so. */
+  /** The person was let in by nobody: say so. */
   isUninvited?: boolean;
 }
 
