@@ -16,7 +16,7 @@ struct SharedServices: Sendable {
   let counters: SignalingCounters
   let broker: SharedBroker
   let connections = ConnectionTable()
-  let admission: Admission
+  let admission: ConnectionAdmission
   let pageRates: PageRates
   let shares: UserShares
   let slowReaders: SlowReaders
@@ -40,7 +40,7 @@ struct SharedServices: Sendable {
     log = LimitedLog(logger)
     let counters = SignalingCounters()
     self.counters = counters
-    admission = Admission(limits: configuration.admission, proxies: configuration.proxies, counters: counters)
+    admission = ConnectionAdmission(limits: configuration.admission, proxies: configuration.proxies, counters: counters)
     pageRates = PageRates(
       perSecond: configuration.requestsFromAddressPerSecond, burst: configuration.requestBurstFromAddress,
       proxies: configuration.proxies)

@@ -140,6 +140,8 @@ export class Conclave extends Emitter<ConclaveEvents> {
   readonly status: Status;
   /** Why the status is `refused`: `token-refused`, `wrong-identity`, or the message of a final error of `credentials`. */
   readonly reason: string;
+  /** Why no connection comes about although the server answers; `connection` tells of it. */
+  readonly obstacle: 'origin' | 'websocket' | (string & {}) | undefined;
   readonly workerURL: string | undefined;
   readonly identity: { readonly user: Id; readonly device: Id; readonly fingerprint: Uint8Array } | undefined;
   readonly ownDevices: OwnDevices | undefined;
@@ -194,6 +196,8 @@ export class Conclave extends Emitter<ConclaveEvents> {
   verify(devices: NamedDevice[]): Promise<NamedDevice[]>;
   /** Forgets this device's keys, and with `all` everything that this browser knows of its user's people. */
   forget(options?: { all?: boolean }): Promise<void>;
+  /** The name of somebody's device, in the server's words. */
+  deviceName(user: Id, device: Id): string | undefined;
   /** Gives this device another name. */
   rename(name: string): Promise<void>;
 
@@ -221,7 +225,7 @@ export interface ListedDevice extends NamedDevice {
   /** It does not trust this device. */
   isWaiting: boolean;
   admission?: Admission;
-  /** Nobody let the person in: say so. */
+  /** The person was let in by nobody: say so. */
   isUninvited?: boolean;
 }
 
@@ -309,6 +313,8 @@ export class Call extends Emitter<CallEvents> {
   /** The path of the media. */
   readonly path: 'connecting' | 'connected' | 'reconnecting' | 'held';
   readonly startedAt: Time | undefined;
+  /** When the first other person joined. */
+  readonly answeredAt: Time | undefined;
   readonly members: ReadonlyMap<Id, Member>;
   /** The result of each ring, in a call that this device started. */
   readonly results: Results | undefined;

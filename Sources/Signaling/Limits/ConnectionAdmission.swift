@@ -2,7 +2,7 @@ import NIOCore
 import Synchronization
 
 /// The `AdmissionTable` of the server's channels.
-final class Admission: Sendable {
+final class ConnectionAdmission: Sendable {
   private struct State: Sendable {
     var table: AdmissionTable
     var channels: [UInt64: any Channel] = [:]
