@@ -68,7 +68,9 @@ struct CallClientTests {
     let bobs = try await bob.client.accept(bob.ring())
     try await expectAgreement([call, bobs])
     try await bobs.leave()
-    try await eventually { await call.snapshot?.members.first { $0.user == "bob" }?.state == "left" }
+    var reason: String?
+    for await update in call.updates { if case .ended(let why) = update { reason = why } }
+    #expect(reason == "all-left")
     await house.close()
   }
 

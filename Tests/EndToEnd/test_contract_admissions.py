@@ -8,6 +8,9 @@ import words
 from device import NO_CALL, b64, join, starting
 from test_contract_guests import Guest
 
+# Of two words that are bad, either may be named.
+BAD_SIGNATURES = {("request.invalid", f"admissions.{place}.signature") for place in (0, 1)}
+
 
 def said(body):
     """(subject, fingerprint) of each word."""
@@ -48,7 +51,7 @@ def test_a_short_rsa_key_verifies_nothing(on, names):
     alice, bob = on(names[0]), on(names[1])
     alice.make_keys("PS256", bits=1024)
     alice.register()
-    assert refusal(alice, "/app/calls/start", start_of(alice, bob.user)) == ("request.invalid", "admissions.0.signature")
+    assert refusal(alice, "/app/calls/start", start_of(alice, bob.user)) in BAD_SIGNATURES
 
 
 def test_a_request_without_its_words_is_refused(on, names):
@@ -58,7 +61,7 @@ def test_a_request_without_its_words_is_refused(on, names):
     others = [*body["admissions"], words.admission(alice.sign_key, alice.fingerprint, body["id"], carol.user)]
     assert refusal(alice, "/app/calls/start", {**body, "admissions": others}) == ("request.invalid", "admissions")
     elsewhere = words.admissions(alice.sign_key, alice.fingerprint, NO_CALL, [bob.user, alice.user])
-    assert refusal(alice, "/app/calls/start", {**body, "admissions": elsewhere}) == ("request.invalid", "admissions.0.signature")
+    assert refusal(alice, "/app/calls/start", {**body, "admissions": elsewhere}) in BAD_SIGNATURES
     call = alice.request("/app/calls/start", body)["call"]["id"]
     path = f"/app/calls/{call}"
     assert refusal(alice, path + "/invite", {"callees": [carol.user], "admissions": []}) == ("request.invalid", "admissions")

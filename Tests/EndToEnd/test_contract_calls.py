@@ -35,7 +35,7 @@ def test_start_replies_with_the_state_and_rings_the_callees(on, names):
     assert set(participant) == {"participant", "device", "joinId", "connected", "held", "tracks"}
     assert states(state) == {alice.user: "joined", bob.user: "ringing"}
     ring = bob.event("call.ring")
-    assert set(ring) == {"at", "call", "from", "media", "members", "waiting", "expiresAt", "metadata"}
+    assert set(ring) == {"at", "call", "from", "media", "members", "waiting", "expiresAt", "metadata", "admissions", "signers"}
     assert (ring["call"], ring["from"], ring["media"], ring["waiting"]) == (call, alice.user, "video", False)
     assert 29_000 < ring["expiresAt"] - ring["at"] <= 30_000
     assert bob.frame.headers["content-type"] == "application/json" and int(bob.frame.headers["seq"]) > 0

@@ -8,8 +8,8 @@ from test_contract import server  # small limits, and destinations
 
 @pytest.mark.parametrize("mode", ["client", "client-individual"])
 def test_events_that_were_not_acknowledged_come_again(on, names, mode):
-    alice, bob = on(names[0]), on(names[1], ack=mode)
-    calls = [alice.start(bob.user)[0] for _ in range(3)]
+    alice, bob, carol, dave = on(names[0]), on(names[1], ack=mode), on(names[2]), on(names[3])
+    calls = [caller.start(bob.user)[0] for caller in (alice, carol, dave)]
     rings = []
     for call in calls:
         bob.event("call.ring", where=lambda b: b["call"] == call)

@@ -45,7 +45,7 @@ def guest(server):
 def test_a_guest_has_its_call_and_nothing_else(on, guest, names, server):
     alice, bob = on(names[0]), on(names[1])
     call, _ = alice.start(bob.user)
-    other, _ = bob.start(alice.user)
+    other, _ = on(names[3]).start(alice.user)
     link = alice.call(call, "link")["link"]
     assert server.get("/guest")
     ana = guest(call, link)

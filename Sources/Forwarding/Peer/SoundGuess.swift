@@ -15,6 +15,8 @@ struct SoundGuess {
   /// Between speech and silence the sizes differ for so many packets in one window before they count: 1 s of each.
   private static let proof: UInt16 = 50
   private static let window = Duration.seconds(15)
+  /// Nobody speaks longer without a pause.
+  private static let breath = Duration.seconds(30)
 
   /// The lengths of the last packets, without tiny ones; the newest is the last.
   private var lengths = InlineArray<5, UInt16>(repeating: 0)
@@ -31,12 +33,15 @@ struct SoundGuess {
   private(set) var differs = false
   /// There were packets of silence alone.
   private var hasPauses = false
+  /// Until then silence has packets of its own, as with DTX, so all others are speech. Their sizes alone would divide speech into loud and soft.
+  private var pausesUntil = Instant(nanoseconds: 0)
 
   /// - Parameter length: the payload's.
   mutating func heard(_ length: Int, isEncrypted: Bool, now: Instant) -> Sound {
     let length = length - (isEncrypted ? Self.encryption : 0)
     guard length > Self.tiny else {
       hasPauses = true
+      pausesUntil = now.advanced(by: Self.breath)
       longPackets <<= 1
       return .quiet
     }
@@ -48,6 +53,7 @@ struct SoundGuess {
     learnFloor(longest, now)
     let isLong = Int(lengths[4]) * 8 > Int(floor) * 9
     longPackets = longPackets << 1 | (isLong ? 1 : 0)
+    if now < pausesUntil { return .speech }
     learnDifference()
     if differs { return isLong ? .speech : .quiet }
     return hasPauses ? .speech : .presumed

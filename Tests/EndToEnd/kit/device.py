@@ -218,7 +218,7 @@ class Device(Wire):
 
     def request(self, destination, body=None, raw=None, **headers):
         """The reply's body; raises RequestFailed for `status: error`. A request that lets people in gets the words for them."""
-        body = words.with_words(destination, body, self.user, self.sign_key, self.sign_key and self.fingerprint)
+        body = words.with_words(destination, body, self.user, self.sign_key, self.sign_key and self.device and self.fingerprint)
         number = f"q{next(self.numbers)}"
         text = raw if raw is not None else "" if body is None else json.dumps(body)
         self.reply = None

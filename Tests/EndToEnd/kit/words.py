@@ -86,7 +86,7 @@ def with_words(destination, body, user, key, fingerprint):
     """The body of a request with the words that it needs, unless it has its own. A device without keys sends none."""
     what = re.fullmatch(r"/app/calls/(?:(start)|([^/]+)/(invite|link|join))", destination)
     body = {} if what and body is None else body
-    if not what or not key or not isinstance(body, dict) or body.keys() & {"admissions", "admission", "as", "revoke"}:
+    if not what or not key or not fingerprint or not isinstance(body, dict) or body.keys() & {"admissions", "admission", "as", "revoke"}:
         return body
     start, call, request = what.groups()
     call = body.get("id") if start else call
