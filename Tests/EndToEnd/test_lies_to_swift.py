@@ -36,7 +36,7 @@ SAID = {
     14: "brokenHistory",
     15: "otherKey",
     # The report has only the first failure of each participant: Alice's is of the ghost before.
-    16: "brokenHistory|notInCall",
+    16: "brokenHistory|notInCall|newDevice",
     18: "unsafeRatchet",
     19: "unsafeRatchet",
     20: "malformedList",
