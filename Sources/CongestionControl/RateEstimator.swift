@@ -132,6 +132,12 @@ package struct RateEstimator: Sendable {
     probing.sent(number, size: size, kind: kind, probe: probe, now: now)
   }
 
+  /// A packet that the receiver lacks leaves again as it was, with its number. It counts as lost, and its late arrival tells nothing of the path.
+  package mutating func sentAgain(_ number: UInt16, now: Microseconds) {
+    missing(number, now: now)
+    history.repeat(number)
+  }
+
   // MARK: Feedback
 
   /// A report says that `number` arrived.

@@ -23,6 +23,8 @@ struct SendHistory: Sendable {
     case empty, inFlight, missing, received
     /// In flight, and taken as arrived because a later one was reported first.
     case assumed
+    /// Missing, and gone out again under the same number: reports of it from then on do not tell when the first copy arrived.
+    case repeated
   }
 
   private var records = [Record](repeating: Record(), count: capacity)
@@ -49,9 +51,14 @@ struct SendHistory: Sendable {
     case (.inFlight, _), (.assumed, _): records[index].state = received ? .received : .missing
     // A packet that was missing in one report may be in the next: it was late.
     case (.missing, true): records[index].state = .received
-    case (.empty, _), (.received, _), (.missing, false): return nil
+    case (.empty, _), (.received, _), (.repeated, _), (.missing, false): return nil
     }
     return record
+  }
+
+  /// A packet goes out again under its number. Reports of it count no more.
+  mutating func `repeat`(_ number: UInt16) {
+    if knows(number) { records[Int(number) % Self.capacity].state = .repeated }
   }
 
   /// Takes a packet that no report has spoken of as arrived.

@@ -243,9 +243,16 @@ struct DownStream {
     room.copyMemory(from: UnsafeRawBufferPointer(datagram))
     let destination = path.pointee.destination
     outbox.commit(datagram.count, &path.pointee.cursor, to: destination, isUrgent: !isVideo)
-    path.pointee.downlink?.pointee.sent(
-      length: datagram.count, to: destination, kind: .retransmission, isNumbered: false, now: now)
+    path.pointee.downlink?.pointee.sentAgain(
+      transportNumber(of: datagram), length: datagram.count, to: destination, now: now)
     return true
+  }
+
+  private func transportNumber(of datagram: UnsafeMutableRawBufferPointer) -> UInt16? {
+    guard numberExtension != 0, let header = RTPHeader(parsing: datagram.bytes),
+      let element = HeaderExtensions(header)?.element(numberExtension, in: datagram.bytes), element.length == 2
+    else { return nil }
+    return datagram.bytes.uint16(at: element.offset)
   }
 
   /// Sends a packet of the source's history, which goes on having the source's numbers.

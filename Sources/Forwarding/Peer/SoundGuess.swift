@@ -15,7 +15,7 @@ struct SoundGuess {
   /// Between speech and silence the sizes differ for so many packets in one window before they count: 1 s of each.
   private static let proof: UInt16 = 50
   private static let window = Duration.seconds(15)
-  /// Nobody speaks longer without a pause.
+  /// Speech has a pause more often.
   private static let breath = Duration.seconds(30)
 
   /// The lengths of the last packets, without tiny ones; the newest is the last.

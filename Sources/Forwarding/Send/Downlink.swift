@@ -52,7 +52,22 @@ struct Downlink {
     estimator.sent(nextNumber, size: size, kind: kind, probe: probe?.order.id ?? 0, now: now.microseconds)
     nextNumber &+= 1
     probe?.sent(size)
-    guard kind == .retransmission else { return }
+    if kind == .retransmission { copied(size) }
+  }
+
+  /// A packet leaves again as it was.
+  /// - Parameters:
+  ///   - length: of the datagram, in bytes.
+  ///   - number: its transport-wide number; nil where it bears none.
+  mutating func sentAgain(_ number: UInt16?, length: Int, to destination: SocketAddress, now: Instant) {
+    let size = length + (destination.isIPv4 ? Self.overhead.ipv4 : Self.overhead.ipv6)
+    pacer?.sent(bytes: size)
+    guard let number else { return }
+    estimator.sentAgain(number, now: now.microseconds)
+    copied(size)
+  }
+
+  private mutating func copied(_ size: Int) {
     copies.sent(size)
     copiedBytes += size
   }
