@@ -161,8 +161,8 @@ struct CrossingRules {
     let alice = stage.connect("alice")
     let bob = stage.connect("bob")
     // Bob's question is under way when Alice's ring is allowed.
-    stage.handle(.request(alice.session, id: "a", alice.start([bob.user])))
-    stage.handle(.request(bob.session, id: "b", bob.start([alice.user])))
+    stage.handle(.request(alice.session, id: "a", alice.withWords(alice.start([bob.user]))))
+    stage.handle(.request(bob.session, id: "b", bob.withWords(bob.start([alice.user]))))
     for case .ask(let question, _) in stage.takeOthers() {
       stage.handle(.answer(question, allowed: [alice.user, bob.user]))
     }

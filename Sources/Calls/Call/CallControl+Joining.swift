@@ -5,9 +5,6 @@ import MediaModel
 extension CallControl {
   /// - Parameter message: `request` with the facts about people that it needs.
   mutating func start(_ request: StartCall, _ message: BriefedRequest) throws(RequestError) -> Transition {
-    guard request.as == nil else {
-      throw RequestError(.authForbidden, "only a service starts calls on behalf of others", field: "as")
-    }
     let user = message.caller.device.user
     let joiner = try joiner(message.caller, joinId: request.joinId, joinKey: request.joinKey)
     if let reply = try firstReply(to: request, from: joiner.token) { return Transition(reply) }

@@ -113,6 +113,9 @@ extension CallControl {
   /// Makes all checks of a `start` that are possible before the back end is asked which users it may reach.
   /// - Returns: false for a repetition: its reply is known.
   private func isNew(_ body: StartCall, _ request: BriefedRequest) throws(RequestError) -> Bool {
+    guard body.as == nil else {
+      throw RequestError(.authForbidden, "only a service starts calls on behalf of others", field: "as")
+    }
     _ = try body.checkedID()
     let token = JoinToken(device: request.caller.device, joinId: body.joinId ?? Base64Bytes([]))
     if try firstReply(to: body, from: token) != nil { return false }

@@ -72,6 +72,18 @@ struct DelayedMail {
   }
 }
 
+extension ToPeople {
+  /// The call that sends it; nil: the one that the request is about, which a request may go beyond (protocol section 4, "Calls that cross").
+  var call: CallID? {
+    switch self {
+    case .speaks(_, let call, _), .greeting(_, let call, _, _), .topic(_, let call, _), .removed(_, let call),
+      .news(_, let call, _), .report(_, _, _, let call, _):
+      call
+    case .reply, .checked, .history: nil
+    }
+  }
+}
+
 extension ToCalls {
   /// The receiver; nil: whatever calls there are.
   var call: CallID? {

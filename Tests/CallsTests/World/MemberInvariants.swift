@@ -186,9 +186,12 @@ struct MemberInvariants {
 
   private func checkEnds(_ step: WorldStep) {
     if case .calls(.call(let id, .end)) = step.request, let old = step.before[id], !step.isService {
-      let isInitiator = step.asker?.user == old.initiator
-      verdict.require(.onlyInitiatorEnds, step.isOK == isInitiator, "end by somebody else is no error")
-      verdict.require(.onlyInitiatorEnds, isInitiator == (step.after[id] == nil), "end by somebody else ends the call")
+      // An initiator that could not be rung for a service, or was forgotten since, is no member: for it there is no such call.
+      let mayEnd = step.asker?.user == old.initiator && old.members[old.initiator] != nil
+      verdict.require(
+        .onlyInitiatorEnds, step.isOK == mayEnd,
+        "end by \(step.asker?.user.text ?? "nobody") \(mayEnd ? "is an error" : "is no error")")
+      verdict.require(.onlyInitiatorEnds, mayEnd == (step.after[id] == nil), "end by somebody else ends the call")
     }
     for case .client(.event(_, let delivery)) in step.effects
     where !delivery.redelivered && delivery.message.at == step.now {

@@ -339,10 +339,12 @@ struct Mutant {
         .joined(Participant(number: 1, joiner: joiner, now: node.control.now)), of: user, out: &out)
     case .speaksInTwoCalls:
       guard case .request = command else { return }
-      for other in node.people.calls(of: user) where other != id {
-        for participant in node.control.calls[other]?.member(user)?.participants ?? [] where participant.isHeld {
-          _ = node.control.calls[other]?.withParticipant(of: participant.device) { $0.isHeld = false }
-        }
+      let calls = node.people.calls(of: user)
+      for device in node.people.directory.devices(of: user) {
+        let inside = calls.filter { (try? node.control.calls[$0]?.participant(of: device)) != nil }
+        let held = inside.filter { (try? node.control.calls[$0]?.participant(of: device))?.isHeld == true }
+        guard held.count < inside.count else { continue }
+        for other in held { _ = node.control.calls[other]?.withParticipant(of: device) { $0.isHeld = false } }
       }
     case .removesMember:
       guard let member = call.members.first(where: { $0.user != user && $0.isJoined }), call.presentCount > 1 else {

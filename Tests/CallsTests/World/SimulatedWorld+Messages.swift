@@ -74,8 +74,8 @@ extension SimulatedWorld {
         changed: touched.filter { node.control.calls[$0] != nil }, node: node, now: now, devices: [:],
         part: .calls(request)),
       messages.compactMap(told))
-    let sender = touched.first ?? message?.call
-    for message in messages { post(.toPeople(message, from: sender)) }
+    let asked = message?.call ?? touched.first { before[$0] == nil }
+    for message in messages { post(.toPeople(message, from: message.call ?? asked)) }
     spreadLate(effects, command)
   }
 

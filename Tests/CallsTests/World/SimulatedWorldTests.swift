@@ -52,7 +52,7 @@ struct SimulatedWorldTests {
 
   /// Breaking a rule on purpose is caught by its invariant.
   @Test(arguments: Mutation.allCases) func aServerThatBreaksARuleIsCaught(mutation: Mutation) {
-    for seed: UInt64 in 0..<60 {
+    for seed: UInt64 in 0..<240 {
       let world = SimulatedWorld(
         seed: seed, isLate: mutation.isOfMail, crowd: mutation.isOfWaiting ? 2 : 64, mutation: mutation)
       guard let failure = world.run(steps: 100) else { continue }
@@ -60,6 +60,6 @@ struct SimulatedWorldTests {
       #expect(check.map(mutation.caughtBy.contains) == true, "seed \(seed): \(failure)")
       return
     }
-    Issue.record("60 worlds did not notice that a server \(mutation)")
+    Issue.record("240 worlds did not notice that a server \(mutation)")
   }
 }
