@@ -143,7 +143,7 @@ def test_a_link_lets_somebody_in_who_is_shown_as_such(person, url, look):
     liam.press("Join with video")
     everybody_decodes(judy, karl, liam, seconds=10)
     judy.press("Add people")
-    assert "came by a link" in judy.text("#member-list [data-user=liam]")
+    assert "came by Judy’s link" in judy.text("#member-list [data-user=liam]")
 
 
 def test_recent_calls_ring_back_and_show_how_people_are(person):
