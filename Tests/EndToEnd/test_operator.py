@@ -345,6 +345,14 @@ def test_commands_find_the_installed_configuration(tmp_path):
         server.stop()
 
 
+def is_ready(url):
+    try:
+        with urllib.request.urlopen(url + "/readyz", timeout=5) as reply:
+            return reply.read() == b"ready\n"
+    except OSError:
+        return False
+
+
 def test_a_listener_may_have_an_address_of_its_own(tmp_path):
     """127.0.0.2 and 127.0.0.3 are this machine, too."""
     port, stomp = free_port(), free_port()
@@ -355,8 +363,7 @@ def test_a_listener_may_have_an_address_of_its_own(tmp_path):
         process = subprocess.Popen([BINARY, "serve", "--config", str(config)], stdout=output, stderr=subprocess.STDOUT)
     try:
         wait_for(lambda: connects(listen["http"]), 20, "the HTTP port is open")
-        with urllib.request.urlopen(f"http://127.0.0.2:{port}/readyz", timeout=5) as reply:
-            assert reply.read() == b"ready\n"
+        wait_for(lambda: is_ready(f"http://127.0.0.2:{port}"), 20, "the address of the metrics answers")
         assert connects(stomp, "127.0.0.3") and not connects(stomp) and not connects(port)
         assert not connects(listen["http"], "127.0.0.2"), "the others have listen.address"
     finally:

@@ -74,10 +74,11 @@ def test_live_members_count_at_once_and_calls_go_on(fresh_server):
     with pytest.raises(RequestFailed, match="rate.limited"):
         for _ in range(8):
             eve.request("/app/calls/list")
-    second, _ = alice.start("bob")
+    dave = Device(server, "dave")
+    second, _ = dave.start("bob")
     bob.event("call.ring", where=lambda body: body["call"] == second)
     assert bob.fails(f"/app/calls/{second}/accept", join()) == "call.full"
-    for device in (alice, bob, eve):
+    for device in (alice, bob, dave, eve):
         device.close()
 
 
