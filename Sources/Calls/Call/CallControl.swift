@@ -144,7 +144,7 @@ struct CallControl {
   private mutating func carryOut(_ item: Outputs.Item, of id: CallID) {
     switch item {
     case .tell(let news):
-      if case .event(_, let body) = news, body.followsChanges { tellChanges(of: id) }
+      if case .event(let audience, let body) = news, body.followsChanges { tellChanges(of: id, before: audience) }
       tell(news, of: id)
     case .ring(let users): ring(users, id)
     case .made: tellOfNewCall(id)
