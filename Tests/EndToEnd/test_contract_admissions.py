@@ -8,7 +8,7 @@ import words
 from device import NO_CALL, b64, join, starting
 from test_contract_guests import Guest
 
-# Of two words that are bad, either may be named.
+# The server may name either of two bad words.
 BAD_SIGNATURES = {("request.invalid", f"admissions.{place}.signature") for place in (0, 1)}
 
 
