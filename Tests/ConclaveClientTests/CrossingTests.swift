@@ -141,6 +141,24 @@ struct CrossingTests {
     await client.close()
   }
 
+  /// The server may say what it likes of the call's people.
+  @Test func aRingOfSomebodyWhoIsNotCalledIsNotAnswered() async throws {
+    let crossing = Crossing(members: ["bob:joined:laptop", "alice:ringing"])
+    let (client, server) = try await client(of: crossing)
+    var events = client.events.makeAsyncIterator()
+    try await server.event(
+      "call.ring", seq: 1,
+      body:
+        #"{"at":1,"call":"\#(Self.crossed)","from":"mallory","media":"audio","members":[],"waiting":false,"expiresAt":30001}"#,
+      on: 1)
+    while let event = await events.next() { if case .ring = event { break } }
+    await #expect(throws: SignalingError.crossed(call: Self.crossed)) {
+      _ = try await client.start(callees: ["bob"], media: .audio)
+    }
+    #expect(crossing.paths == ["start", "\(Self.crossed)/state"])
+    await client.close()
+  }
+
   @Test func anAnswerToAReplacedRingGoesToTheNewOne() async throws {
     let crossing = Crossing(members: [], refusals: ["\(Self.crossed)/accept": "call.ended"])
     let (client, server) = try await client(of: crossing)

@@ -280,7 +280,7 @@ final class SimDevice {
     first: @escaping (inout KeyAgreement, Joined) -> [KeyEffect]
   ) {
     let join = JoinCredentials(identity, call: call, at: clock, using: &world.random)
-    let entrance = secret.map { .link($0) } ?? ringers[call].map { .rung(by: $0) } ?? LettingIn.Entrance.other
+    let entrance = secret.map { .link($0) } ?? ringers[call].map { .invited(by: [$0]) } ?? LettingIn.Entrance.other
     var keys = KeyAgreement(
       identity: identity, join: join, pins: pins, trust: trust, directory: directory, entrance: entrance,
       now: world.instant)

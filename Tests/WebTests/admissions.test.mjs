@@ -56,7 +56,7 @@ async function scene(t, viewer, ...users) {
 
 test('the chain leads from one’s own invitation to who started the call, in whatever order words come', async (t) => {
   const { admissions, word, told, of } = await scene(t, 'dave', 'alice', 'bob', 'carol', 'dave', 'erin');
-  await admissions.joins(CALL, { ringer: 'carol' });
+  await admissions.joins(CALL, { inviters: ['carol'] });
   await told([await word('carol', 'dave')]);
   assert.equal(admissions.isByService, true, 'no chain yet');
   assert.equal(admissions.uninvited({ user: 'erin', fingerprint: 'x' }), undefined, 'so nobody is uninvited');
@@ -69,7 +69,7 @@ test('the chain leads from one’s own invitation to who started the call, in wh
 
 test('until there is a root, only a word of the one who rang counts for oneself', async (t) => {
   const { admissions, word, told } = await scene(t, 'dave', 'alice', 'bob', 'dave');
-  await admissions.joins(CALL, { ringer: 'alice' });
+  await admissions.joins(CALL, { inviters: ['alice'] });
   await told([await word('bob', 'bob'), await word('bob', 'dave')]);
   assert.equal(admissions.isByService, true);
   await told([await word('alice', 'alice'), await word('alice', 'dave')]);
@@ -96,4 +96,14 @@ test('a ghost’s many words push out no good one that comes later', async (t) =
   assert.equal(of('bob'), undefined);
   await told([good]);
   assert.deepEqual(of('bob'), { how: 'member', by: 'alice' });
+});
+
+test('the call that a start crossed has its root among the people who were called', async (t) => {
+  const { admissions, word, told } = await scene(t, 'dave', 'alice', 'mallory', 'dave');
+  await admissions.joins(CALL, { inviters: ['alice', 'dave'] });
+  await told([await word('mallory', 'mallory'), await word('mallory', 'dave')]);
+  assert.equal(admissions.isByService, true);
+  await told([await word('alice', 'alice'), await word('alice', 'dave')]);
+  assert.equal(admissions.isByService, false);
+  assert.equal(admissions.uninvited({ user: 'mallory', fingerprint: 'x', participant: 3 }), 'yes');
 });

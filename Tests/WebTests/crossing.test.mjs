@@ -188,6 +188,16 @@ test('a ring of other people, or one that goes on beside a call that has started
   assert.deepEqual(told, ['group', 'pair'].map((id) => ['ring', callID(id)]));
 });
 
+test('a ring of somebody who is not called is not answered, whatever the server says of the call’s people', async (t) => {
+  const { server, conclave, told, ring } = await connected(t);
+  server.running(CROSSED);
+  ring(CROSSED, ['mallory']);
+  await seen(told, ['ring', CROSSED]);
+  server.failures.push(crossing());
+  await assert.rejects(conclave.start(['bob'], { camera: false }), { code: 'call.crossed' });
+  assert.equal(server.count('/accept'), 0);
+});
+
 test('the answer to a ring that its caller has replaced goes to the new one', async (t) => {
   const { server, conclave, told, ring } = await connected(t);
   const [first, second] = [callID('first'), callID('second')];

@@ -94,11 +94,12 @@ extension CallClient {
     return try await answering(id) { id throws(SignalingError) in try await self.answer(id) }
   }
 
-  private func answer(_ id: CallID) async throws(SignalingError) -> JoinedCall {
+  /// - Parameter people: whom this user has just called, in a call that crossed theirs.
+  func answer(_ id: CallID, calling people: Set<UserID>? = nil) async throws(SignalingError) -> JoinedCall {
     let ring = rings[id]
     if let ring { await learnDevices(of: ring) }
     let credentials = makeCredentials(id)
-    var keys = agreement(credentials, entrance(to: id))
+    var keys = agreement(credentials, entrance(to: id, calling: people))
     return try await entering(id) { () throws(SignalingError) in
       let joined = try await self.requestAgain(.call(id, .accept(credentials.body)), reply: Joined.self)
       guard joined.call.id == id else { throw .notUnderstood }
@@ -167,12 +168,13 @@ extension CallClient {
     try await connection.request(.listCalls, reply: CallList.self).calls.map { CallSnapshot($0, speakers: []) }
   }
 
-  private func join(
-    _ call: String, by secret: LinkSecret?, _ request: (CallID, JoinCredentials) -> Request
+  func join(
+    _ call: String, by secret: LinkSecret?, calling people: Set<UserID>? = nil,
+    _ request: (CallID, JoinCredentials) -> Request
   ) async throws(SignalingError) -> JoinedCall {
     guard let id = CallID(call) else { throw .invalidIdentifier }
     let credentials = makeCredentials(id)
-    var keys = agreement(credentials, secret.map { .link($0) } ?? entrance(to: id))
+    var keys = agreement(credentials, secret.map { .link($0) } ?? entrance(to: id, calling: people))
     let request = request(id, credentials)
     var isRejoined = false
     if case .calls(.call(_, .rejoin)) = request { isRejoined = true }
@@ -197,7 +199,10 @@ extension CallClient {
   }
 
   /// How this device comes into a call without a link.
-  func entrance(to call: CallID) -> LettingIn.Entrance { ringers[call].map { .rung(by: $0) } ?? .other }
+  func entrance(to call: CallID, calling people: Set<UserID>? = nil) -> LettingIn.Entrance {
+    if let ringer = ringers[call] { return .invited(by: [ringer]) }
+    return people.map { .invited(by: $0.union([identity.address.user])) } ?? .other
+  }
 
   /// This device's words that these users may be in a call.
   func words(for users: [UserID], in call: CallID) -> [Admission] {

@@ -47,11 +47,13 @@ extension CallClient {
       let (user, device) = (identity.address.user, identity.address.device)
       let known = Set(callees + [user])
       guard state.id == id, state.members.count > 1, state.members.allSatisfy({ known.contains($0.user) }),
-        let own = state.members.first(where: { $0.user == user })
+        let own = state.members.first(where: { $0.user == user }), ringers[id].map(known.contains) ?? true
       else { throw .crossed(call: call) }
-      if own.state == .ringing { return try await accept(call) }
+      if own.state == .ringing { return try await answer(id, calling: known) }
       let isElsewhere = own.state == .joined && !own.participants.contains { $0.device == device }
-      return isElsewhere ? try await transfer(call) : try await rejoin(call)
+      return try await join(call, by: nil, calling: known) {
+        .call($0, isElsewhere ? .transfer($1.body) : .rejoin($1.body))
+      }
     } catch {
       guard case .refused(let code, _) = error, Self.passed.contains(code) else { throw error }
       return nil

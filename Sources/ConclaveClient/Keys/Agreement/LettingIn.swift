@@ -13,7 +13,8 @@ package struct LettingIn: Sendable {
   /// How this device came into the call: which words for its own user count.
   package enum Entrance: Sendable {
     case started
-    case rung(by: UserID)
+    /// The user of the newest ring, or the people whom this user has just called.
+    case invited(by: Set<UserID>)
     case link(LinkSecret)
     /// After a restart of the app, or by a transfer: any chain of good words counts.
     case other
@@ -246,12 +247,12 @@ package struct LettingIn: Sendable {
     return nil
   }
 
-  /// Whether a client without a root counts a word. For its own user it counts those of the user who rang it, or those of the link that it came by.
+  /// Whether a client without a root counts a word. For its own user it counts those of its inviters, or those of the link that it came by.
   private func counts(_ word: Admission, for subject: Subject, isOwn: Bool, _ known: KnownDevices) -> Bool {
     switch entrance {
     case .started, .other: return true
-    case .rung(let from):
-      return !isOwn || !word.isByLink && keys(of: word, known)?.address.user == from
+    case .invited(let users):
+      return !isOwn || !word.isByLink && keys(of: word, known).map { users.contains($0.address.user) } == true
     case .link(let secret):
       let link = secret.link(of: call)
       if isOwn { return word.isByLink && word.link?.bytes == link }

@@ -20,7 +20,7 @@ export class Admissions extends EventTarget {
   #identity;
   #directory;
   #root; // a user
-  #ringer; // the user of the newest ring
+  #inviters; // the users of whom one must have let this device's user in; undefined: any
   /** @type {LinkSecret | undefined} */
   #secret = undefined;
   #secretLink; // the name of its link
@@ -57,13 +57,13 @@ export class Admissions extends EventTarget {
   }
 
   /**
-   * This device joins `call`; `ringer` is the user of the newest ring, `secret` that of the link that it comes by.
+   * This device joins `call`; `inviters` are the user of the newest ring, or the people whom this one has just called, `secret` is that of the link that it comes by.
    * @param {string} call
-   * @param {{ ringer?: string, secret?: LinkSecret }} way
+   * @param {{ inviters?: string[], secret?: LinkSecret }} way
    */
-  async joins(call, { ringer = undefined, secret = undefined } = {}) {
+  async joins(call, { inviters = undefined, secret = undefined } = {}) {
     this.#call = call;
-    this.#ringer = ringer;
+    this.#inviters = inviters;
     if (!secret) return;
     this.#secret = secret;
     this.#secretLink = nameOfLink(toBase64(await secret.link(call)));
@@ -250,13 +250,13 @@ export class Admissions extends EventTarget {
     return undefined;
   }
 
-  /** Until the root is known only the ring's caller, or the link and the device that made it, can say where this client's own chain begins. */
+  /** Until the root is known only the inviters, or the link and the device that made it, can say where this client's own chain begins. */
   #countsForOwn(word) {
     if (this.#secret) {
       if (word.name === this.#secretLink) return word.fingerprint === this.#secret.maker;
       return word.name !== this.#ownName || (word.by === this.#secretLink && word.fingerprint === this.#own.fingerprint);
     }
-    return !this.#ringer || word.name !== this.#ownName || this.#devices.get(word.fingerprint)?.user === this.#ringer;
+    return !this.#inviters || word.name !== this.#ownName || (!word.by && this.#inviters.includes(this.#devices.get(word.fingerprint)?.user));
   }
 
   /** The users and links for which a user who is let in has a word are let in: all at once, so that nobody looks uninvited in between. */

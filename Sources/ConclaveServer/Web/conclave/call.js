@@ -202,12 +202,13 @@ export class Call extends CallRequests {
   // Joining
 
   /**
-   * Joins by `kind`: `start`, `accept`, `join`, `rejoin` or `transfer`. `body` goes with it; `ring` is the ring that is accepted. Resolves
-   * with the reply once the call is known.
+   * Joins by `kind`: `start`, `accept`, `join`, `rejoin` or `transfer`. `body` goes with it; `ring` is the ring that is accepted,
+   * `people` are those whom this user has just called, in a call that theirs crossed. Resolves with the reply once the call is known.
+   * @param {string[]} [people]
    */
-  async join(kind, body = {}, ring = {}) {
+  async join(kind, body = {}, ring = {}, people = undefined) {
     if (!this.admissions) this.#followWords();
-    const asked = Stay.join({ kind, id: this.id, body, ring, secret: this.#secret, admissions: this.admissions, connection: this.#connection });
+    const asked = Stay.join({ kind, id: this.id, body, ring, secret: this.#secret, people, admissions: this.admissions, connection: this.#connection });
     this.#asked = asked.catch(() => {});
     const stay = await asked;
     const { reply } = stay;
@@ -232,12 +233,12 @@ export class Call extends CallRequests {
     return reply;
   }
 
-  /** A call that was to start becomes this device's part in the call `id`, by `kind`; nothing of it where that fails. */
-  async comeInto(id, kind, ring = {}) {
+  /** A call that was to start with `people` becomes this device's part in the call `id`, by `kind`; nothing of it where that fails. */
+  async comeInto(id, kind, ring = {}, people = []) {
     this.facts.id = id;
     this.#followWords(); // those of the call that was to start are void
     try {
-      return await this.join(kind, {}, ring);
+      return await this.join(kind, {}, ring, people);
     } catch (error) {
       if (!this.participant) {
         this.facts.id = '';

@@ -45,8 +45,9 @@ async function comeInto(call, id, { connection, callees, error }) {
     const facts = new CallState({ id, user, device });
     facts.take(await connection.request(`calls/${id}/state`));
     // The server does not choose who hears this device.
-    if (!isOfPeople([...facts.members.values()], user, callees)) throw error;
-    return await call.comeInto(id, kindOf(facts), connection.takeRing(id));
+    const caller = connection.callerOf(id);
+    if (!isOfPeople([...facts.members.values()], user, callees) || (caller && ![user, ...callees].includes(caller))) throw error;
+    return await call.comeInto(id, kindOf(facts), connection.takeRing(id), callees);
   } catch (failure) {
     if (!isPassed(failure)) throw failure;
     return undefined;
