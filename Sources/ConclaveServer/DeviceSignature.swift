@@ -1,3 +1,4 @@
+import Calls
 import Crypto
 import CryptoExtras
 
@@ -6,10 +7,6 @@ struct DeviceSignature {
   var bytes: [UInt8]
   var message: [UInt8]
 
-  /// The beginning of an Ed25519 key's SPKI, before its 32 bytes (RFC 8410 section 4).
-  private static let ed25519Prefix: [UInt8] = [
-    0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x03, 0x21, 0x00,
-  ]
   /// An RSA key of 4,096 bits takes no more. Longer ones take so long to check that a member could make everybody wait.
   private static let maximumKeyBytes = 560
   private static let rsaBits = 2_048...4_096
@@ -30,8 +27,9 @@ struct DeviceSignature {
       return key.isValidSignature(
         _RSA.Signing.RSASignature(rawRepresentation: bytes), for: SHA256.hash(data: message), padding: .PSS)
     case "EdDSA":
-      guard publicKey.count == Self.ed25519Prefix.count + 32, publicKey.starts(with: Self.ed25519Prefix),
-        let key = try? Curve25519.Signing.PublicKey(rawRepresentation: publicKey.dropFirst(Self.ed25519Prefix.count))
+      let prefix = Hashing.ed25519Prefix
+      guard publicKey.count == prefix.count + 32, publicKey.starts(with: prefix),
+        let key = try? Curve25519.Signing.PublicKey(rawRepresentation: publicKey.dropFirst(prefix.count))
       else { return false }
       return key.isValidSignature(bytes, for: message)
     default: return false

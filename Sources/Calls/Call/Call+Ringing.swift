@@ -30,6 +30,7 @@ extension Call {
     for callee in rung { if let word = try words?.word(for: callee.user) { admitted.append(word) } }
     for word in admitted { epochs.admissions.admit(word, by: words?.signer) }
     for callee in missing { silenced[callee.user] = .some(callee.name) }
+    journal.silenced.formUnion(missing.map(\.user))
     if !missing.isEmpty { hasSilenced = true }
     let expiresAt = now + rules.ringTime
     for callee in rung {

@@ -21,11 +21,7 @@ extension Call {
     for (number, tag) in epochs.confirmations.takeUnstored(epochs.newest.list) {
       changes.append(.confirmation(id, number, tag))
     }
-    for (user, name) in silenced.sorted(by: { $0.key < $1.key }) where journal.parts[user] == nil {
-      let part = HistoryFact.part(id, user, name: name, user == initiator ? .outgoing : .incoming, .missed)
-      changes.append(.history(part))
-      journal.parts[user] = part
-    }
+    takeSilenced(into: &changes)
     epochs.admissions.takeUnstored(of: id, into: &changes)
     if !journal.touched.isEmpty {
       for user in journal.touched.sorted() { takeChanges(of: user, now: now, into: &changes) }
@@ -91,6 +87,7 @@ extension Call {
     // Facts of history that were written are not lost with a rewrite, and repeated ones change nothing.
     copy.journal = CallJournal()
     copy.journal.touched = Set(members.map(\.user))
+    copy.journal.silenced = Set(silenced.keys)
     copy.journal.staying = journal.staying
     copy.epochs.confirmations.countAsUnstored()
     copy.epochs.admissions.countAsUnstored()
@@ -106,6 +103,16 @@ extension Call {
     return StoredCall(
       id: id, media: media, initiator: initiator, startedAt: startedAt, policy: rules.shown, metadata: metadata,
       starter: startToken.device, joinId: startToken.joinId, reply: reply)
+  }
+
+  private mutating func takeSilenced(into changes: inout [StoreChange]) {
+    for user in journal.silenced.sorted() where journal.parts[user] == nil {
+      guard let name = silenced[user] else { continue }
+      let part = HistoryFact.part(id, user, name: name, user == initiator ? .outgoing : .incoming, .missed)
+      changes.append(.history(part))
+      journal.parts[user] = part
+    }
+    journal.silenced = []
   }
 
   private var storedProgress: StoredProgress {

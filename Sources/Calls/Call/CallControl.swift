@@ -138,13 +138,15 @@ struct CallControl {
 
   mutating func carryOut(_ outputs: Outputs, of id: CallID) {
     journal.calls.insert(id)
+    // The end takes the listeners away, so they hear before it what waited.
+    if calls[id]?.isEnded == true, let listeners = outputs.formerListeners { tellChanges(of: id, to: listeners) }
     for item in outputs.items { carryOut(item, of: id) }
   }
 
   private mutating func carryOut(_ item: Outputs.Item, of id: CallID) {
     switch item {
     case .tell(let news):
-      if case .event(let audience, let body) = news, body.followsChanges { tellChanges(of: id, before: audience) }
+      if case .event(_, let body) = news, body.followsChanges { tellChanges(of: id) }
       tell(news, of: id)
     case .ring(let users): ring(users, id)
     case .made: tellOfNewCall(id)

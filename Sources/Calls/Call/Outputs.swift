@@ -42,4 +42,17 @@ struct Outputs {
   mutating func set(_ timer: CallTimer, at due: Timestamp) { items.append(.setTimer(timer, due)) }
 
   mutating func cancel(_ timer: CallTimer) { items.append(.cancelTimer(timer)) }
+
+  /// The users who heard of changes before this transition ended the call; nil when it does not end it.
+  var formerListeners: [UserID]? {
+    var leavers: [UserID] = []
+    for item in items {
+      switch item {
+      case .listens(let user, false): leavers.append(user)
+      case .changesDue(let listeners): return listeners + leavers
+      default: break
+      }
+    }
+    return nil
+  }
 }

@@ -67,12 +67,6 @@ extension CallControl {
     if let call = calls[id], !call.waiting.isEmpty { tellChanges(of: id, to: call.listeners) }
   }
 
-  /// Tells all listeners before an event for `audience`. The end of a call takes them away in the same step: then those who get the event are told.
-  mutating func tellChanges(of id: CallID, before audience: CallNews.Audience) {
-    if case .ended? = calls[id]?.phase, case .users(let users) = audience { return tellChanges(of: id, to: users) }
-    tellChanges(of: id)
-  }
-
   mutating func tellChanges(of id: CallID, to listeners: [UserID]) {
     guard let (changes, parts) = calls[id]?.waiting.takeAll(), let event = changes.event else { return }
     timers.cancel(.members, of: id)

@@ -5,6 +5,8 @@ import MediaModel
 struct CallJournal {
   /// Members that may have changed since.
   var touched: Set<UserID> = []
+  /// Users who were not rung and whose part is not stored yet.
+  var silenced: Set<UserID> = []
   var isStored = false
   var progress: StoredProgress?
   var epoch: UInt32?

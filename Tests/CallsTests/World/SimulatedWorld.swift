@@ -202,10 +202,12 @@ final class SimulatedWorld {
       connect(place)
     }
     advance(.seconds(40))
-    // `rotateMinutes` may be over at this very moment, or the last confirmation be gathered with others.
+    // `rotateMinutes` may be over at this very moment, or the last confirmation be gathered with others. An epoch does not wait for the ACK of a device that has
+    // sent `keys/wait`.
     for _ in 0..<50
     where node.control.calls.values.contains(where: {
       $0.epochs.current != $0.epochs.newest.number || $0.epochs.pending != nil || $0.epochs.isTelling
+        || !$0.epochs.unopened.isEmpty
     }) || !mail.isEmpty {
       advance(.milliseconds(100))
     }
