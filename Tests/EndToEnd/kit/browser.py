@@ -62,7 +62,7 @@ PROBE = """
       if (kind === 'video') received.frames += framesDecoded;
     }
     for (const tile of document.querySelectorAll('.tile[data-track]:not(.own)')) {
-      const track = tile.querySelector('video').srcObject?.getVideoTracks()[0];
+      const track = tile.querySelector('video')?.srcObject?.getVideoTracks()[0];
       const report = reports.find(({ trackIdentifier }) => track && trackIdentifier === track.id);
       const { user, source } = tile.dataset;
       if (report) received.video[`${user}/${source}`] = [report.slot, report.framesDecoded];
@@ -339,4 +339,5 @@ class Tab:
             return set(tracks) <= set(risen) and risen.count("voice") >= voices
 
         what = f"{self.name} decodes {', '.join(tracks)} and {voices} voices"
-        wait_for(rises, seconds, lambda: f"{what}; from {first} to {now}")
+        says = "#call-title, #call-path, #warnings, #call-notice, #notices"
+        wait_for(rises, seconds, lambda: f"{what}; from {first} to {now}; the page says: {self.text(says)}")

@@ -179,6 +179,7 @@ async function trust({ user, device }, fingerprint) {
 /** Tells of the key of a warning whether what it is about has passed. That a stranger could hear stays until it is dismissed. */
 function overIn(roster) {
   const uninvited = new Set(roster.filter(({ isUninvited }) => isUninvited).map(({ user, device }) => `uninvited/${user}/${device}`));
+  const trusted = new Set(roster.filter(({ level }) => level === 'verified' || level === 'vouched').map(({ user, device }) => `new-device/${user}/${device}`));
   const gone = new Set(roster.filter(({ state }) => state === 'gone').map(({ user, device }) => `gone/${user}/${device}`));
   const over = {
     unverified: () => !call.hasUnverified,
@@ -188,6 +189,7 @@ function overIn(roster) {
     'old-epoch': () => !call.isKeyOld,
     uninvited: (key) => !uninvited.has(key),
     'by-service': () => !call.isByService,
+    'new-device': (key) => trusted.has(key), // the word of a verified device may come later
     'no-device': (key) => call.local(key.split('/')[1]).isOn,
     uplink: () => call.local('camera').isOn,
     alone: () => !alone.get(call).isAsking,

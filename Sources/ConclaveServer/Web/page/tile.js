@@ -1,4 +1,5 @@
-// One tile of the stage: a person or a shared screen, with its state in words and what can be done with it. Its elements are made when it is first on a page that is shown: a call may have hundreds.
+// One tile of the stage: a person or a shared screen, with its state in words and what can be done with it. Its elements are made when it is first on a page that is shown, those that few tiles
+// need when this one does: a call may have hundreds.
 
 import { wordsForAdmission } from './admission-words.js';
 import { avatar, element, icon, setInitials, setText } from './dom.js';
@@ -27,7 +28,6 @@ export class Tile {
   description;
   /** Whether the browser does not play its video before the person has pressed something. */
   isBlocked = false;
-  ownTools = [];
   #actions;
   #options = { isPinned: false, isHandRaised: false, isSilent: false };
   #isDrawn = false;
@@ -43,8 +43,10 @@ export class Tile {
   #reaction;
   #compare;
   #pin;
+  #tools;
   #full;
   #window;
+  #ownTools;
   #lackingSince;
 
   /** `pin()`, `compare()`, `move()` and `hide()` are called when a button is pressed, the last two on this device's own tile; `blocked()` after each change of `isBlocked`. */
@@ -59,19 +61,13 @@ export class Tile {
   }
 
   #make() {
-    const { pin, compare, move, hide } = this.#actions;
-    this.#video = element('video', { autoplay: true, playsInline: true, muted: true });
-    this.#video.setAttribute('muted', '');
-    this.#video.addEventListener('resize', () => this.fit());
+    const { pin, compare } = this.#actions;
     this.#avatar = avatar('');
     this.#reaction = element('span', { className: 'tile-reaction', ariaHidden: 'true' });
+    this.#admission = element('span', { className: 'tile-admission' });
     this.#pin = tool('pin', pin);
-    this.#full = tool('full-screen', () => this.#showFull());
-    this.#window = tool('window', () => this.#showInWindow());
-    this.ownTools = [tool('move', move), tool('hide', hide)];
-    ['tile.move', 'tile.hide'].forEach((key, index) => setLabel(this.ownTools[index], t(key)));
-    const tools = element('div', { className: 'tile-tools' }, this.#pin, this.#full, this.#window, ...this.ownTools);
-    this.#node = element('li', { className: 'tile', tabIndex: -1 }, element('figure', {}, this.#avatar, this.#video, this.#reaction, this.#makeCaption(compare)), tools);
+    this.#tools = element('div', { className: 'tile-tools' }, this.#pin);
+    this.#node = element('li', { className: 'tile', tabIndex: -1 }, element('figure', {}, this.#avatar, this.#reaction, this.#makeCaption(compare)), this.#admission, this.#tools);
     // Without a mouse there is nothing to hover with: a touch shows what can be done with the tile.
     this.#node.addEventListener('pointerup', ({ pointerType, target }) => {
       if (pointerType !== 'mouse' && !target.closest('button')) this.node.classList.toggle('touched');
@@ -79,15 +75,37 @@ export class Tile {
   }
 
   #makeCaption(compare) {
-    this.#hand = element('span', { className: 'tile-hand', role: 'img', ariaLabel: t('tile.hand') }, icon('hand'));
-    this.#muted = icon('microphone-off');
-    this.#mutedText = element('span', { className: 'visually-hidden', textContent: t('tile.muted') });
     this.#name = element('span', { className: 'tile-name' });
-    this.#admission = element('span', { className: 'tile-admission' });
     this.#state = element('span', { className: 'tile-state' });
     this.#compare = element('button', { type: 'button', className: 'tile-action', textContent: t('tile.compare') });
     this.#compare.addEventListener('click', compare);
-    return element('figcaption', {}, this.#hand, this.#muted, this.#mutedText, this.#name, this.#admission, this.#state, this.#compare);
+    return element('figcaption', {}, this.#name, this.#state, this.#compare);
+  }
+
+  #makeVideo() {
+    const video = element('video', { autoplay: true, playsInline: true, muted: true });
+    video.setAttribute('muted', '');
+    video.addEventListener('resize', () => this.fit());
+    this.#avatar.after(video);
+    return video;
+  }
+
+  #showMuted(isMuted) {
+    if (isMuted && !this.#muted) {
+      this.#muted = icon('microphone-off');
+      this.#mutedText = element('span', { className: 'visually-hidden', textContent: t('tile.muted') });
+      this.#name.before(this.#muted, this.#mutedText);
+    }
+    this.#muted?.toggleAttribute('hidden', !isMuted);
+    if (this.#mutedText) this.#mutedText.hidden = !isMuted;
+  }
+
+  #showHand(isRaised) {
+    if (isRaised && !this.#hand) {
+      this.#hand = element('span', { className: 'tile-hand', role: 'img', ariaLabel: t('tile.hand') }, icon('hand'));
+      this.#name.parentElement.prepend(this.#hand);
+    }
+    if (this.#hand) this.#hand.hidden = !isRaised;
   }
 
   /** From now on it is this: `isPinned` and `isSilent` (the browser blocks sound) are the page's, the rest is as `tilesOf` in the library describes it. `draw` shows it. */
@@ -122,9 +140,8 @@ export class Tile {
     if (this.#state.title !== state) this.#state.title = state; // a small tile may have no room for all of it
     this.#state.hidden = !state;
     this.#compare.hidden = !COMPARED.includes(doubt);
-    this.#muted.toggleAttribute('hidden', !isMuted);
-    this.#mutedText.hidden = !isMuted;
-    this.#hand.hidden = !isHandRaised;
+    this.#showMuted(isMuted);
+    this.#showHand(isHandRaised);
     setInitials(this.#avatar, nameFor(member.user));
     // Behind a video too: that may take a moment to begin.
     this.#avatar.hidden = source === 'screen' || (Boolean(video) && !isConnected);
@@ -159,6 +176,7 @@ export class Tile {
 
   /** Where the picture fills the window, it may be cropped a little; one of another shape is shown whole. */
   fit() {
+    if (!this.#video) return;
     const { videoWidth, videoHeight } = this.#video;
     const { clientWidth, clientHeight } = this.node;
     if (!videoWidth || !clientHeight) return;
@@ -201,14 +219,32 @@ export class Tile {
 
   #showTools({ isOwn, source, video }, who, isPinned) {
     const isOthers = !isOwn && source !== 'ringing';
+    const hasPicture = isOthers && Boolean(video);
     this.#pin.hidden = !isOthers || source === 'screen';
     this.#pin.ariaPressed = isPinned;
     setLabel(this.#pin, t('tile.pin', { who }));
-    this.#full.hidden = !isOthers || !video || !document.fullscreenEnabled;
-    setLabel(this.#full, t('tile.full', { who }));
-    this.#window.hidden = !isOthers || !video || !document.pictureInPictureEnabled;
-    setLabel(this.#window, t('tile.window', { who }));
-    for (const button of this.ownTools) button.hidden = !isOwn || source !== 'camera';
+    if (hasPicture && !this.#full) {
+      this.#full = tool('full-screen', () => this.#showFull());
+      this.#window = tool('window', () => this.#showInWindow());
+      this.#pin.after(this.#full, this.#window);
+    }
+    if (this.#full) {
+      this.#full.hidden = !hasPicture || !document.fullscreenEnabled;
+      setLabel(this.#full, t('tile.full', { who }));
+      this.#window.hidden = !hasPicture || !document.pictureInPictureEnabled;
+      setLabel(this.#window, t('tile.window', { who }));
+    }
+    this.#showOwnTools(isOwn && source === 'camera');
+  }
+
+  #showOwnTools(isShown) {
+    if (isShown && !this.#ownTools) {
+      const { move, hide } = this.#actions;
+      this.#ownTools = [tool('move', move), tool('hide', hide)];
+      ['tile.move', 'tile.hide'].forEach((key, index) => setLabel(this.#ownTools[index], t(key)));
+      this.#tools.append(...this.#ownTools);
+    }
+    for (const button of this.#ownTools ?? []) button.hidden = !isShown;
   }
 
   #showFull() {
@@ -222,6 +258,8 @@ export class Tile {
   }
 
   #attach(track) {
+    if (!track && !this.#video) return;
+    this.#video ??= this.#makeVideo();
     const now = this.#video.srcObject?.getVideoTracks()[0];
     this.#video.hidden = !track;
     if (now === track) return;
