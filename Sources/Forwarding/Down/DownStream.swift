@@ -131,11 +131,7 @@ struct DownStream {
       $0.protectRTP(room, headerLength: header, payload: payload, padding: UInt8(truncatingIfNeeded: padding))
     }
     guard let length else { return .dropped(.notProtected) }
-    if let sentDatagrams, retransmissionTypes[Int(packet.header.payloadType & 127)] == 255 {
-      sentDatagrams._withUnsafeGuaranteedRef {
-        $0.insert(UnsafeRawBufferPointer(rebasing: room[..<length]), index: numbers.index, now: now)
-      }
-    }
+    keep(room, length, packet.header.payloadType, index: numbers.index, now: now)
     commit(length, kind: isVideo ? .video : .audio, now: now, into: outbox)
     sourceSwitch.sent(numbers, now: now)
     noteTaken(packet)
@@ -288,8 +284,20 @@ struct DownStream {
       $0.protectRTP(room, headerLength: header, prefixLength: start - header + descriptor, payload: rest)
     }
     guard let length else { return .dropped(.notProtected) }
+    if !isCopy { keep(room, length, packet.header.payloadType, index: numbers.index, now: now) }
     commit(length, kind: kind, now: now, into: outbox)
     return .sent
+  }
+
+  /// Keeps the datagram for a receiver without RTX of its format.
+  @inline(__always)
+  private func keep(
+    _ room: UnsafeMutableRawBufferPointer, _ length: Int, _ payloadType: UInt8, index: UInt64, now: Instant
+  ) {
+    guard let sentDatagrams, retransmissionTypes[Int(payloadType & 127)] == 255 else { return }
+    sentDatagrams._withUnsafeGuaranteedRef {
+      $0.insert(UnsafeRawBufferPointer(rebasing: room[..<length]), index: index, now: now)
+    }
   }
 
   /// Keeps the packet that was just protected in the outbox. It leaves now.

@@ -217,7 +217,11 @@ final class DownTrack {
       var packet = encoding.history?.packet(index)
     else { return false }
     if source.payload(packet.header.payloadType)?.codec == .vp8 { packet.readVP8() }
-    guard stream.pointee.retransmissionTypes[Int(packet.header.payloadType & 127)] != 255 else { return false }
+    guard stream.pointee.retransmissionTypes[Int(packet.header.payloadType & 127)] != 255 else {
+      // It came before the source's first packet here and has not gone out yet. One that has, under this number, is not encrypted again.
+      guard case .sent = stream.pointee.release(packet, now: now, into: outbox) else { return false }
+      return true
+    }
     if let downlink = transport.downlink, let number = stream.pointee.number {
       let copy = PacedPacket(index: index, size: packet.length, frame: 0, slot: number, kind: .retransmission)
       switch downlink.pointee.offer(copy, now: now) {
