@@ -50,6 +50,7 @@ class Light:
         self.participant = self.epoch = self.announced = 0
         self.mode, self.confirm_at, self.refreshed = None, None, 0
         self.asked = self.keyed = None  # when it asked to join, and when it had a key
+        self.sent, self.refused = {}, []  # requests without a reply; those to be made again, with the time
         self.socket = socket.create_connection(("127.0.0.1", crowd.server.stomp_port))
         self.write("CONNECT", {"accept-version": "1.2", "host": "test", "passcode": device.token(crowd.server, self.user, 7200), "device": "phone"})
         self.write("SUBSCRIBE", {"id": "0", "destination": "/user/queue/replies", "ack": "auto"})
@@ -71,6 +72,7 @@ class Light:
         body = words.with_words(f"/app/{path}", body, self.user, self.sign_key, self.fingerprint)
         if path.endswith("/link"):
             self.link_body = body
+        self.sent[str(self.requests)] = path, body
         size = self.write("SEND", {"destination": f"/app/{path}", "request-id": f"{self.requests}"}, json.dumps(body, separators=(",", ":")).encode())
         if "/keys" in path:
             self.crowd.costs.up += size
@@ -90,7 +92,10 @@ class Light:
                 raise AssertionError(frame.body or frame.headers)
             if "request-id" in frame.headers:
                 self.replies += 1
-                if b'"participant"' in frame.body[:40] or b'"participant":' in frame.body and b'"ice"' in frame.body:
+                request = self.sent.pop(frame.headers["request-id"], None)
+                if b'"rate.limited"' in frame.body:
+                    self.refused.append((time.monotonic() + frame.json["error"]["retryAfterMs"] / 1000, *request))
+                elif b'"participant"' in frame.body[:40] or b'"participant":' in frame.body and b'"ice"' in frame.body:
                     self.participant = frame.json["participant"]
                     self.crowd.call = frame.json["call"]["id"]
                 elif frame.headers["status"] != "ok" and b"epoch-stale" not in frame.body:
@@ -124,6 +129,9 @@ class Light:
         self.request(f"calls/{self.crowd.call}/keys", {"epoch": epoch, "envelopes": envelopes})
 
     def tick(self, now):
+        for due in [refused for refused in self.refused if refused[0] <= now]:
+            self.refused.remove(due)
+            self.request(*due[1:])
         if not self.confirm_at or self.confirm_at > now:
             return
         self.confirm_at = None

@@ -6,7 +6,9 @@ from conftest import wait_for
 from firefox import Firefox
 from test_browsers import everybody_decodes
 from test_browsers_layers import CODEC, RISE_SECONDS, resize_stage, shows
+from test_browsers_trust import pair as pair_devices
 from test_page_guests import link_of
+from test_page_states import tile_says
 
 HAS_SMALL_CAMERAS = False
 
@@ -99,3 +101,67 @@ def test_firefox_and_chromium_see_each_other_in_codecs_whose_defaults_only_one_o
     alice.call("Bob")
     bob.answer()
     everybody_decodes(alice, bob, seconds=30)
+
+
+def test_people_with_a_device_in_each_browser_pair_revoke_a_stolen_one_and_see_the_truth_on_tiles(person, artifacts):
+    alice, stolen = person("Alice", driver=Firefox()), person("Alice")
+    bob, other = person("Bob"), person("Bob", driver=Firefox())
+    pair_devices(stolen, alice)
+    pair_devices(other, bob)
+    for tab in (alice, bob, other):
+        tab.only_verified()
+
+    def call(caller, callee):
+        caller.call(callee.name)
+        callee.answer()
+
+    def is_trusted(tab, user):
+        return tab.driver.execute_script("return document.querySelector(`.tile[data-user=${arguments[0]}]`)?.dataset.doubt", user) == ""
+
+    def end(caller, *tabs):
+        caller.press("End for all")
+        caller.click("#end-dialog button", "End for all")
+        for tab in (caller, *tabs):
+            tab.sees("#lobby")
+
+    call(alice, bob)
+    tile_says(alice, bob, "Not trusted by you")
+    alice.screenshot(artifacts / "two-browsers-not-verified.png")
+    alice.verify("Bob")
+    bob.verify("Alice")
+    everybody_decodes(alice, bob, seconds=15)
+    end(alice, bob)
+    # Each device of Bob's compares the code once, with one of Alice's, which vouches for her others.
+    call(alice, other)
+    other.verify("Alice")
+    everybody_decodes(alice, other, seconds=15)
+    end(alice, other)
+    call(stolen, other)
+    everybody_decodes(stolen, other, seconds=15)
+    wait_for(lambda: is_trusted(other, "alice"), 10, "Bob's other device trusts Alice's")
+    other.screenshot(artifacts / "two-browsers-vouched.png")
+    end(stolen, other)
+    removed = stolen.device
+    alice.devices()
+    alice.of_device("Remove", removed)
+    alice.press("Remove it")
+    alice.loses(f"#own-device-list [data-device={removed}]")
+    alice.click("#devices-dialog button", "Close")
+    stolen.sees("#welcome")
+    # The thief has the password: the new device is Alice's for the server alone.
+    stolen.fill("Your name", "Alice")
+    stolen.press("Sign in")
+    stolen.sees("#lobby")
+    assert stolen.device != removed
+    for victim in (bob, other):
+        call(stolen, victim)
+        tile_says(victim, stolen, "Not trusted by you")
+        wait_for(lambda: "new device that you have not verified" in victim.text("#warnings"), 10, "a warning of the new device")
+        victim.screenshot(artifacts / f"two-browsers-thief-{'chromium' if victim is bob else 'firefox'}.png")
+        assert not stolen.received()["video"], "the thief sees nobody"
+        end(stolen, victim)
+    # The device that Alice kept is trusted as before.
+    call(alice, other)
+    everybody_decodes(alice, other, seconds=15)
+    assert is_trusted(other, "alice")
+    other.screenshot(artifacts / "two-browsers-kept.png")
