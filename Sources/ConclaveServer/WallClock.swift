@@ -7,6 +7,8 @@ package struct WallClock: Sendable {
   private let start: Timestamp
   private let origin: Instant
   private let machine: @Sendable () -> Timestamp
+  /// The sum of all settings of the machine's clock since the start.
+  private let steps = LiveValue(Duration.zero)
 
   /// - Parameter machine: reads the machine's clock.
   package init(
@@ -24,6 +26,12 @@ package struct WallClock: Sendable {
 
   /// The machine's clock, which may be set at any time: for the times in tokens, TURN credentials and signatures.
   package func machineTime() -> Timestamp { machine() }
+
+  /// Times of `now()` are behind the machine's clock by this much because it was set: people are told them later by it.
+  var lag: Duration { steps.value }
+
+  /// The machine's clock was set by this much. Called on one thread.
+  func follow(_ step: Duration) { steps.set(steps.value + step) }
 }
 
 /// Notices that the machine's clock was set while the server ran.
@@ -31,17 +39,18 @@ struct ClockWatch {
   /// A slower drift is what clocks do, and what NTP does about it.
   private static let least = Duration.seconds(2)
 
-  private var offset: Duration?
+  /// Both stand alike at the start.
+  private var offset = Duration.zero
 
   /// To be called each second.
   /// - Parameters:
   ///   - machine: what the machine's clock says.
-  ///   - steady: the time of a clock that never jumps.
-  /// - Returns: by how much the clock was set since the last call, forwards or backwards; nil when it was not.
+  ///   - steady: the time of a clock that never jumps, and stood like the machine's at the start.
+  /// - Returns: by how much the clock was set since the last call or the start, forwards or backwards; nil when it was not.
   mutating func step(machine: Timestamp, steady: Timestamp) -> Duration? {
     let now = machine - steady
     defer { offset = now }
-    guard let offset, (now - offset).magnitude >= Self.least else { return nil }
+    guard (now - offset).magnitude >= Self.least else { return nil }
     return now - offset
   }
 }

@@ -105,6 +105,11 @@ func tracesHaveAPathBelowTheCollectorsAddress(url: String) throws {
   for port in [listen.stomp?.port ?? 0, listen.stompTLS.port] { #expect(!(32_768...60_999).contains(port)) }
 }
 
+@Test func pagesWithoutAHostCanBeNamed() throws {
+  let configuration = try Configuration(json: Array(#"{"listen":{"origins":["null","file://"]}}"#.utf8))
+  #expect(configuration.listen.origins == ["null", "file://"])
+}
+
 @Test func theSTOMPPortWithoutTLSCanBeClosed() throws {
   #expect(try Configuration(json: Array(#"{"listen":{"stomp":null}}"#.utf8)).listen.stomp == nil)
 }

@@ -48,6 +48,23 @@ struct WallClockTests {
     #expect(claims.expiresAt == machine.now + GuestEntry.lifetime)
   }
 
+  /// The clock may be set before the server has looked at it for the first time.
+  @Test func aStepInTheFirstSecondIsNoticed() {
+    var watch = ClockWatch()
+    let steady = Timestamp(milliseconds: 1_790_000_001_000)
+    #expect(watch.step(machine: steady + .seconds(3_600), steady: steady) == .seconds(3_600))
+    #expect(watch.step(machine: steady + .seconds(3_601), steady: steady + .seconds(1)) == nil)
+  }
+
+  @Test func toldTimesFollowEachStep() {
+    let clock = WallClock()
+    #expect(clock.lag == .zero)
+    clock.follow(.seconds(3_600))
+    let copy = clock
+    copy.follow(.seconds(-10))
+    #expect(clock.lag == .seconds(3_590))
+  }
+
   @Test func aStepIsNoticedOnceAndADriftIsNot() {
     var watch = ClockWatch()
     var machine = Timestamp(milliseconds: 1_790_000_000_000)

@@ -204,6 +204,26 @@ def test_reports_are_read_and_go_with_either_person(fresh_server, call):
     assert "rude" not in log(fresh_server)
 
 
+def test_the_log_names_nobody_at_any_level(tmp_path):
+    server = Server(tmp_path, log="debug")
+    try:
+        names = "ada.lovelace", "emmy.noether"
+        ada, emmy = (Device(server, name, "the-sewing-machine") for name in names)
+        id, _ = ada.start(names[1])
+        emmy.event("call.ring")
+        emmy.enter(id)
+        emmy.call(id, "report", {"user": names[0], "text": "she counts too well"})
+        ada.call(id, "end")
+        for device in (ada, emmy):
+            device.close()
+        wait_for(lambda: "event=ended" in log(server) and log(server).count("logged in") == 2, 10, "the log tells of both and of the call")
+        assert id in log(server)
+        told = [word for word in (*names, "sewing", "counts", "127.0.0.1", "::1") if word in log(server).partition("logged in")[2]]
+        assert told == [], "nothing personal"
+    finally:
+        server.stop()
+
+
 def test_drain_takes_no_new_calls_and_ends_with_the_last(tmp_path):
     server = Server(tmp_path)
     try:

@@ -93,3 +93,11 @@ def test_a_body_of_another_shape_is_found(tmp_path, change):
     body = json.loads((GOLDEN / "events.json").read_text())["keys.rotate"]
     change(body)
     assert len(complaints(tmp_path, shapes(), [("Events['keys.rotate']", body)])) == 1
+
+
+def test_each_status_of_a_connection_is_explained():
+    library = (ROOT / "Sources/ConclaveServer/Web/conclave/conclave.js").read_text()
+    statuses = re.findall(r"`([a-z]+)`", re.search(r"/\*\*(.*)\*/\n  status = ", library)[1])
+    assert "ready" in statuses and len(statuses) >= 7
+    text = (ROOT / "docs/clients.md").read_text()
+    assert [status for status in statuses if f"'{status}'" not in text] == []

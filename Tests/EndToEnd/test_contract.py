@@ -35,7 +35,7 @@ def connect(server, seconds=5, **headers):
 # Sections 1 and 2
 
 
-@pytest.mark.parametrize("path", ["/stomp", "/stomp/websocket", "/ws", "/ws/"])
+@pytest.mark.parametrize("path", ["/stomp", "/stomp/", "/stomp/websocket", "/ws", "/ws/"])
 def test_stomp_over_websocket_at_each_path(on, path):
     device = on("web", transport="ws", path=path)
     assert device.request("/app/calls/list") == {"calls": []}

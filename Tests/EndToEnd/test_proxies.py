@@ -106,3 +106,40 @@ def test_swift_clients_call_each_other_through_the_proxy(server, proxy, tmp_path
 
 def called(command):
     return subprocess.run([str(part) for part in command], capture_output=True, text=True, timeout=90 * PATIENCE)
+
+
+@pytest.fixture
+def path(server, tmp_path):
+    """The address of the page under a path of a web server that has other pages, too."""
+    port = free_port()
+    places = "".join(f"{kind}_temp_path {tmp_path}/{kind};\n" for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"))
+    location = f"proxy_pass http://127.0.0.1:{server.http_port}/; proxy_http_version 1.1; proxy_set_header Host $http_host; proxy_set_header Upgrade $http_upgrade;"
+    site = f"server {{ listen 127.0.0.1:{port}; location /calls/ {{ {location} proxy_set_header Connection $answer; }} }}"
+    (tmp_path / "nginx.conf").write_text(f"events {{}}\nhttp {{\naccess_log off;\n{places}map $http_upgrade $answer {{ default upgrade; '' close; }}\n{site}\n}}\n")
+    command = ["nginx", "-p", tmp_path, "-c", tmp_path / "nginx.conf", "-e", tmp_path / "error.log", "-g", f"daemon off; pid {tmp_path}/pid;"]
+    process = subprocess.Popen([str(part) for part in command])
+
+    def answers():
+        assert process.poll() is None, (tmp_path / "error.log").read_text()
+        try:
+            with urllib.request.urlopen(f"http://localhost:{port}/calls/healthz", timeout=5) as reply:
+                return reply.status == 200
+        except OSError:
+            return False
+
+    try:
+        wait_for(answers, 20, "the proxy answers")
+        yield f"http://localhost:{port}/calls"
+    finally:
+        process.terminate()
+        process.wait(10)
+
+
+# Other people each time: those of a call that has just been lost would come back into it.
+@pytest.mark.parametrize("slash,caller,callee", [("/", "Alice", "Bob"), ("", "Carol", "Dan")], ids=["with-slash", "without-slash"])
+def test_the_page_works_under_a_path(path, person, slash, caller, callee):
+    tabs = [person(name, at=path + slash) for name in (caller, callee)]
+    tabs[0].call(callee)
+    tabs[1].answer()
+    for tab in tabs:
+        tab.decodes(voices=1, seconds=20)

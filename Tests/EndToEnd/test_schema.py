@@ -26,7 +26,7 @@ GOOD = {
     "empty": {},
     "for editors": {"$schema": "config.schema.json"},
     "listeners": {"listen": {"stomp": None, "http": "127.0.0.1:8080", "metrics": "[::1]:9464", "stompTLS": 0}},
-    "origins": {"listen": {"origins": ["https://app.example", "capacitor://localhost", "http://[::1]:8080"]}},
+    "origins": {"listen": {"origins": ["https://app.example", "capacitor://localhost", "http://[::1]:8080", "null", "file://"]}},
     "all origins": {"listen": {"origins": ["*"]}},
     "back end": {"webhooks": {"url": "https://a.example/x", "secret": SECRET, "events": ["call.ended"]}, "authorize": {"url": "http://a"}},
     "turn": {"turn": {"urls": ["turn:t.example:3478?transport=udp", "stuns:s.example"], "secret": SECRET}},

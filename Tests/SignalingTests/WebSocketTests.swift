@@ -17,7 +17,7 @@ import Testing
 
   @Test(
     "stomp.md 82: the endpoints upgrade",
-    arguments: ["/stomp", "/stomp/websocket", "/ws", "/ws/", "/stomp?token=1"])
+    arguments: ["/stomp", "/stomp/", "/stomp/websocket", "/ws", "/ws/", "/stomp?token=1"])
   func theEndpointsUpgrade(path: String) async throws {
     try await withServer { server, _ in
       let socket = try await TestWebSocket.open(server, path: path)
@@ -75,6 +75,13 @@ import Testing
   func theSameAuthorityIsTheSamePage(origin: String, host: String, isAllowed: Bool) {
     let policy = OriginPolicy.sameHost(also: ["https://app.example"])
     #expect(policy.allows(origin: origin, host: host) == isAllowed)
+  }
+
+  /// Pages inside apps have no host. Where they are not named, they are strangers.
+  @Test(arguments: ["null", "file://"]) func pagesWithoutAHostAreLetInWhereTheyAreNamed(origin: String) {
+    #expect(OriginPolicy.hostless.contains(origin))
+    #expect(OriginPolicy.sameHost(also: [origin]).allows(origin: origin, host: "calls.example"))
+    #expect(!OriginPolicy.sameHost(also: ["https://app.example"]).allows(origin: origin, host: "calls.example"))
   }
 
   @Test("stomp.md 81: any origin can be configured")

@@ -40,7 +40,7 @@ extension Configuration.Listen: ConfigurationSection {
         "metrics", \.metrics, "A port for metrics and health over plain HTTP, which the HTTP port then has not."),
       .list(
         "origins", \.origins, "Origins of other pages that may open a WebSocket and let guests in; * allows all.",
-        [.init("pattern", #"^(\*|[A-Za-z][A-Za-z0-9+.-]*://[A-Za-z0-9._~:\[\]-]+)$"#)]
+        [.init("pattern", #"^(\*|null|file://|[A-Za-z][A-Za-z0-9+.-]*://[A-Za-z0-9._~:\[\]-]+)$"#)]
       ).live,
       .list("proxies", \.proxies, "Addresses and networks of reverse proxies."),
     ]

@@ -202,7 +202,7 @@ extension Configuration.Listen {
 
   /// An origin that no browser sends would never match.
   fileprivate func checkOrigins(_ faults: inout Faults) {
-    for origin in origins where origin != "*" && WebOrigin(origin) == nil {
+    for origin in origins where origin != "*" && !OriginPolicy.hostless.contains(origin) && WebOrigin(origin) == nil {
       let scheme = origin.contains("://") ? "" : "https://"
       let known = origin.split(separator: "/", omittingEmptySubsequences: false).prefix(scheme.isEmpty ? 3 : 1)
       let remedy =

@@ -125,8 +125,11 @@ actor ControlPlane: SignalingSink {
   var callCounts: CallCounts { outlet.callCounts }
 
   // For the operator: see `Node`.
-  var callSummaries: [CallSummary] { node.callSummaries }
-  func inspection(of call: CallID) -> CallInspection? { node.inspection(of: call) }
+  var callSummaries: [CallSummary] {
+    let lag = clock.lag
+    return node.callSummaries.map { $0.later(by: lag) }
+  }
+  func inspection(of call: CallID) -> CallInspection? { node.inspection(of: call)?.later(by: clock.lag) }
   var connectedUsers: [ConnectedUser] { node.connectedUsers }
   func isPresent(_ user: UserID) -> Bool { node.isPresent(user) }
 
@@ -160,7 +163,10 @@ actor ControlPlane: SignalingSink {
     let payer = node.payer(of: command)
     let effects = node.handle(command, now: clock.now())
     let changes = effects.prefix { if case .store = $0 { true } else { false } }.compactMap(\.change)
-    if !changes.isEmpty { recorder.record(changes) }
+    if !changes.isEmpty {
+      let lag = clock.lag
+      recorder.record(changes.map { $0.later(by: lag) })
+    }
     let isFromMedia = if case .media = command { true } else { false }
     tell(Array(effects[changes.count...]), isStored: !changes.isEmpty || !isFromMedia)
     write()
@@ -232,8 +238,9 @@ actor ControlPlane: SignalingSink {
     guard !isStopped else { return }
     let now = MonotonicClock.now()
     if let step = clockWatch.step(machine: clock.machineTime(), steady: clock.now()) {
+      clock.follow(step)
       logger.warning(
-        "the machine's clock was set; tokens, TURN credentials and signatures follow it, and the times of calls do when the server is started again",
+        "the machine's clock was set; tokens, TURN credentials, signatures and the times that people are told follow it",
         metadata: ["seconds": "\(step.components.seconds)"])
     }
     recorder.checkPatience(now: now)

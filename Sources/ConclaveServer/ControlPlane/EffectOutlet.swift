@@ -56,10 +56,11 @@ final class EffectOutlet {
 
   /// Deliveries to clients go out together, after the others.
   func carryOut(_ effects: [Calls.Effect]) {
+    let lag = clock.lag
     var deliveries: [Delivery] = []
     for effect in effects {
       switch effect {
-      case .client(let delivery): deliveries.append(delivery)
+      case .client(let delivery): deliveries.append(delivery.later(by: lag))
       case .read(let session, let id, let call, let request): reader.read(request, of: call, for: session, id: id)
       case .negotiate(let session, let id, let negotiate): self.negotiate(negotiate, session, id)
       case .media(let command):
@@ -70,7 +71,7 @@ final class EffectOutlet {
         deliveries += replies
       case .webhook(_, let event):
         let traceparent = telemetry?.take(event)
-        parts.backEnd?.webhooks?.send(event, traceparent: traceparent)
+        parts.backEnd?.webhooks?.send(event.later(by: lag), traceparent: traceparent)
         if let call = event.call, case let failures = log.take(event), failures > 0 {
           parts.answer(.failures(call, failures))
         }

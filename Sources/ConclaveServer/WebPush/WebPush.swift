@@ -108,16 +108,15 @@ final class WebPush: Sendable {
   private func attempt(_ push: PushQueue.Push) async throws(PushPost.Failure) {
     var generator = SystemRandomNumberGenerator()
     let salt = (0..<16).map { _ in UInt8.random(in: .min ... .max, using: &generator) }
-    let now = clock.machineTime()
     guard let endpoint = PushEndpoint(push.subscription.endpoint), let content = try? JSONCoding.encode(push.notice),
       let body = PushEncryption.body(
         of: content, for: push.subscription, salt: salt, sender: P256.KeyAgreement.PrivateKey()),
-      let authorization = try? key.authorization(for: endpoint.origin, now: now)
+      let authorization = try? key.authorization(for: endpoint.origin, now: clock.machineTime())
     else { throw .key }
     let headers = [
       ("authorization", authorization), ("content-encoding", "aes128gcm"),
       ("content-type", "application/octet-stream"),
-      ("ttl", "\(max(0, (push.until - now).nanoseconds / 1_000_000_000))"), ("urgency", "high"),
+      ("ttl", "\(max(0, (push.until - clock.now()).nanoseconds / 1_000_000_000))"), ("urgency", "high"),
       ("topic", Self.topic(of: push.notice.call)),
     ]
     try await post.post(body, to: endpoint, headers: headers)

@@ -1,6 +1,9 @@
 /// Which web pages may open a WebSocket. A page's browser always sends `Origin`; a client that sends none is no browser and has no user's cookies to abuse.
 package enum OriginPolicy: Sendable {
-  /// Pages of the host that the request names, and of the given origins (`https://app.example`).
+  /// The origins that browsers write for pages without a host: of a file inside an app, or in a sandboxed frame (RFC 6454 section 6.1).
+  package static let hostless: Set<String> = ["null", "file://"]
+
+  /// Pages of the host that the request names, and of the given origins (`https://app.example`, or one of `hostless`).
   case sameHost(also: [String])
   case any
 

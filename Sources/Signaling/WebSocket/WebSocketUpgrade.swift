@@ -6,7 +6,7 @@ import STOMP
 
 /// The handshake (RFC 6455 section 4.2): which requests become STOMP connections.
 enum WebSocketUpgrade {
-  static let paths: Set<String> = ["/stomp", "/stomp/websocket", "/ws", "/ws/"]
+  static let paths: Set<String> = ["/stomp", "/stomp/", "/stomp/websocket", "/ws", "/ws/"]
 
   static func isEndpoint(_ uri: String) -> Bool { paths.contains(String(uri.prefix { $0 != "?" })) }
 

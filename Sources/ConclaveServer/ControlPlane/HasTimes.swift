@@ -1,0 +1,111 @@
+import Calls
+import Contract
+import MediaModel
+
+/// The times of calls are those of a clock that never jumps, so they are behind the machine's clock by as much as that was set while the server ran. Clients,
+/// webhooks, the history and the operator get them by the machine's clock. Times that somebody has signed stay.
+protocol HasTimes: Encodable, Sendable {
+  /// The same, with the server's own times later by `lag`.
+  func later(by lag: Duration) -> Self
+}
+
+extension CallState: HasTimes {
+  func later(by lag: Duration) -> CallState {
+    var later = self
+    later.startedAt = startedAt + lag
+    later.answeredAt = answeredAt.map { $0 + lag }
+    return later
+  }
+}
+
+extension EventMessage: HasTimes {
+  func later(by lag: Duration) -> EventMessage {
+    guard lag != .zero else { return self }
+    var later = self
+    later.at = at + lag
+    switch body {
+    case .state(let state): later.body = .state(state.later(by: lag))
+    case .ring(var ring):
+      ring.expiresAt = ring.expiresAt + lag
+      later.body = .ring(ring)
+    case .pushRing(var ring):
+      ring.expiresAt = ring.expiresAt + lag
+      later.body = .pushRing(ring)
+    default: break
+    }
+    return later
+  }
+}
+
+extension Joined: HasTimes {
+  func later(by lag: Duration) -> Joined {
+    var later = self
+    later.call = call.later(by: lag)
+    return later
+  }
+}
+
+extension StartedCall: HasTimes {
+  func later(by lag: Duration) -> StartedCall {
+    var later = self
+    later.call = call.later(by: lag)
+    return later
+  }
+}
+
+extension CallList: HasTimes {
+  func later(by lag: Duration) -> CallList { CallList(calls: calls.map { $0.later(by: lag) }) }
+}
+
+extension CallLink: HasTimes {
+  func later(by lag: Duration) -> CallLink { CallLink(link: link, expiresAt: expiresAt + lag) }
+}
+
+extension Delivery {
+  func later(by lag: Duration) -> Delivery {
+    guard lag != .zero else { return self }
+    switch self {
+    case .reply(let session, let id, .ok(let body)):
+      guard let body = body as? any HasTimes else { return self }
+      return .reply(session, id: id, .ok(body.later(by: lag)))
+    case .event(let session, var delivery):
+      delivery.message = delivery.message.later(by: lag)
+      return .event(session, delivery)
+    case .publish(let session, let channel, let messageID, let message):
+      return .publish(session, channel, messageID: messageID, message.later(by: lag))
+    case .reply, .close, .admission: return self
+    }
+  }
+}
+
+extension StoreChange {
+  /// The history outlives this run, so it has a call's start as people were told it.
+  func later(by lag: Duration) -> StoreChange {
+    guard lag != .zero, case .history(.call(let call, let media, let startedAt)) = self else { return self }
+    return .history(.call(call, media, startedAt: startedAt + lag))
+  }
+}
+
+extension CallSummary {
+  func later(by lag: Duration) -> CallSummary {
+    var later = self
+    later.startedAt = startedAt + lag
+    return later
+  }
+}
+
+extension CallInspection {
+  func later(by lag: Duration) -> CallInspection {
+    var later = self
+    later.summary = summary?.later(by: lag)
+    later.endedAt = endedAt.map { $0 + lag }
+    for member in members.indices {
+      for place in members[member].participants.indices {
+        let participant = members[member].participants[place]
+        later.members[member].participants[place].joinedAt = participant.joinedAt + lag
+        later.members[member].participants[place].mediaSince = participant.mediaSince.map { $0 + lag }
+      }
+    }
+    return later
+  }
+}

@@ -1,0 +1,59 @@
+import Calls
+import Contract
+import MediaModel
+import Testing
+
+@testable import ConclaveServer
+
+/// The machine's clock was set while calls run: what people are told goes by it.
+struct HasTimesTests {
+  private let start = Timestamp(milliseconds: 1_790_000_000_000)
+  private let hour = Duration.seconds(3_600)
+  private let id = CallID(unchecked: "c1")
+
+  private var state: CallState {
+    CallState(
+      id: id, rev: 1, state: .active, media: .audio, initiator: UserID(unchecked: "ann"), startedAt: start,
+      answeredAt: start + .seconds(3), epoch: 1, policy: Policy(), members: [], metadata: nil)
+  }
+
+  @Test func repliesHaveTheTimeOfTheMachine() throws {
+    let session = SessionID(rawValue: 1)
+    let joined = Joined(call: state, participant: 1, ice: ICE())
+    guard case .reply(_, _, .ok(let body)) = Delivery.reply(session, id: "1", .ok(joined)).later(by: hour) else {
+      Issue.record("a reply stays one")
+      return
+    }
+    let later = try #require(body as? Joined)
+    #expect(later.call.startedAt == start + hour && later.call.answeredAt == start + .seconds(3_603))
+    let link = CallLink(link: "x", expiresAt: start)
+    guard case .reply(_, _, .ok(let other)) = Delivery.reply(session, id: "2", .ok(link)).later(by: .seconds(-60))
+    else {
+      Issue.record("a reply stays one")
+      return
+    }
+    #expect((other as? CallLink)?.expiresAt == start - .seconds(60))
+  }
+
+  /// A client waits from `at` to `expiresAt`, so both are told by one clock.
+  @Test func aRingLastsAsLongAsBefore() throws {
+    let ring = Ring(
+      from: UserID(unchecked: "ann"), media: .audio, members: [], waiting: false, expiresAt: start + .seconds(30),
+      metadata: nil, envelope: nil, list: nil)
+    let later = EventMessage(at: start, call: id, body: .ring(ring)).later(by: hour)
+    guard case .ring(let told) = later.body else {
+      Issue.record("a ring stays one")
+      return
+    }
+    #expect(later.at == start + hour && told.expiresAt - later.at == .seconds(30))
+  }
+
+  @Test func theHistoryHasTheStartThatWasTold() {
+    let change = StoreChange.history(.call(id, .audio, startedAt: start))
+    guard case .history(.call(_, _, let startedAt)) = change.later(by: hour) else {
+      Issue.record("a fact stays one")
+      return
+    }
+    #expect(startedAt == start + hour)
+  }
+}
