@@ -16,8 +16,11 @@ package enum Commands {
     try configuration.validate()
     let format = configuration.logFormat
     let level = SharedLogLevel(configuration.log)
+    let isJournal = JournalLogHandler.isJournal(
+      STDERR_FILENO, stream: ProcessInfo.processInfo.environment["JOURNAL_STREAM"])
     let logger = Logger(label: "conclave") { label -> any LogHandler in
       switch format {
+      case .text where isJournal: SharedLevelHandler(JournalLogHandler(label: label), level)
       case .text: SharedLevelHandler(StreamLogHandler.standardError(label: label), level)
       case .json: SharedLevelHandler(JSONLogHandler(), level)
       }

@@ -26,6 +26,14 @@ extension Server {
     faults.take { () throws(ConfigurationError) in try StateFolder.checkAdminSocket(in: folder) }
     var remarks: [String] = []
     if let remark = expiryRemark(configuration, now: WallClock().machineTime()) { remarks.append(remark) }
+    if let remark = keyModeRemark(configuration) { remarks.append(remark) }
+    if let url = configuration.auth.jwksURL {
+      let keys = KeySource(.url(url), log: LimitedLog(quiet))
+      try? await keys.start()
+      if !keys.hasKeys {
+        remarks.append("auth.jwksURL gives no key set now: a server starts, and lets nobody in until it does.")
+      }
+    }
     switch faults.value({ () throws(ConfigurationError) in try StateFolder.use(folder) }) {
     case .free(let lock)?:
       // Held meanwhile, so that no server starts and finds the database in use.
@@ -48,6 +56,13 @@ extension Server {
     else { return nil }
     let day = Date(timeIntervalSince1970: Double(expiry.milliseconds) / 1_000).formatted(.iso8601)
     return "The certificate in tls.certificate expired at \(day): renew it, for clients refuse it."
+  }
+
+  /// Programs that renew certificates may leave the key as they like, so a start takes it.
+  static func keyModeRemark(_ configuration: Configuration) -> String? {
+    var status = stat()
+    guard let key = configuration.tls?.key, stat(key, &status) == 0, status.st_mode & S_IROTH != 0 else { return nil }
+    return "Every user of this machine can read the private key in tls.key: take that right away with chmod o-rwx."
   }
 
   private static var quiet: Logger { Logger(label: "check-config") { _ in SwiftLogNoOpLogHandler() } }

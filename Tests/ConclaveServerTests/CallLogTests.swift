@@ -181,6 +181,14 @@ struct CallLogTests {
   }
 }
 
+/// Each line of what is written becomes an entry of the journal, with the priority in front of it.
+@Test func aLineForTheJournalIsOneAndHasItsPriority() {
+  let line = JournalLogHandler.line(.warning, "conclave", "two\n<0>lines", ["call": "c1", "at": "9"])
+  #expect(line == #"<4>warning conclave: at=9 call=c1 two\n<0>lines"#)
+  #expect(JournalLogHandler.line(.critical, "c", "m", [:]).hasPrefix("<2>"))
+  #expect(!JournalLogHandler.isJournal(2, stream: nil) && !JournalLogHandler.isJournal(2, stream: "1:1"))
+}
+
 @Test func aJSONLineHoldsTheMetadataAsMembers() throws {
   let line = JSONLogHandler.line(
     at: Date(timeIntervalSince1970: 1_790_000_000.25), .notice, "a \"call\"\n", ["call": "c1", "level": "forged"])

@@ -41,17 +41,51 @@ def taken():
 @pytest.mark.parametrize(
     "config, words",
     [
-        ({"tls": {"certificate": "/no/chain.pem", "key": "/no/key.pem"}}, "tls: /no/chain.pem and /no/key.pem cannot be"),
+        ({"tls": {"certificate": "/no/chain.pem", "key": "/no/key.pem"}}, "tls.certificate: /no/chain.pem cannot be read: No such file or directory"),
+        ({"tls": {"certificate": CERTIFICATE["key"], "key": CERTIFICATE["certificate"]}}, "has not a certificate in PEM; are tls.certificate and tls.key swapped?"),
+        ({"tls": {"certificate": CERTIFICATE["certificate"], "key": CERTIFICATE["certificate"]}}, "has not a private key in PEM"),
         ({"listen": {"address": "192.0.2.1"}}, "listen.address is to be one of this machine's own"),
         ({"auth": {"secretFile": "/no/secret"}}, "/no/secret: cannot be read; check its name and mode"),
         ({"drainn": 1}, "drainn: is not an option; there are auth"),
     ],
-    ids=["certificate", "address", "secret", "mistyped"],
+    ids=["certificate", "swapped", "no-key", "address", "secret", "mistyped"],
 )
 @pytest.mark.parametrize("command", ["serve", "check-config"])
 def test_a_server_that_cannot_start_says_why(tmp_path, command, config, words):
     status, told = run(tmp_path, command, config=config)
     assert status == 1 and words in told
+
+
+def test_check_config_remarks_on_what_a_start_takes_all_the_same(tmp_path):
+    key = tmp_path / "key.pem"
+    key.write_bytes(pathlib.Path(CERTIFICATE["key"]).read_bytes())
+    key.chmod(0o604)
+    file = tmp_path / "config.json"
+    listen = {"address": "127.0.0.1", "stomp": free_port(), "http": free_port(), "stompTLS": free_port()}
+    file.write_text(json.dumps({
+        "state": str(tmp_path / "state"), "listen": listen, "media": {"port": free_port(), "workers": 1},
+        "tls": {"certificate": CERTIFICATE["certificate"], "key": str(key)}, "auth": {"jwksURL": f"http://127.0.0.1:{free_port()}/keys"},
+    }))
+    ran = subprocess.run([BINARY, "check-config", "--config", str(file)], capture_output=True, text=True, timeout=30 * PATIENCE)
+    assert ran.returncode == 0, ran.stderr
+    assert "chmod o-rwx" in ran.stdout and "auth.jwksURL gives no key set now" in ran.stdout
+    key.chmod(0o600)
+    ran = subprocess.run([BINARY, "check-config", "--config", str(file)], capture_output=True, text=True, timeout=30 * PATIENCE)
+    assert ran.returncode == 0 and "chmod" not in ran.stdout
+
+
+def test_log_lines_for_the_journal_have_their_priority(tmp_path):
+    end, other_end = os.pipe()
+    stamp = os.fstat(other_end)
+    environment = {**os.environ, "JOURNAL_STREAM": f"{stamp.st_dev}:{stamp.st_ino}"}
+    file = tmp_path / "config.json"
+    listen = {"address": "127.0.0.1", "stomp": free_port(), "http": free_port()}
+    file.write_text(json.dumps({"state": str(tmp_path / "state"), "listen": listen, "media": {"port": free_port(), "workers": 1}, "auth": {"jwksURL": f"http://127.0.0.1:{free_port()}/keys"}}))
+    with subprocess.Popen([BINARY, "serve", "--config", str(file)], stdout=subprocess.DEVNULL, stderr=other_end, env=environment) as server, open(end) as log:
+        os.close(other_end)
+        line = next(line for line in log if "the key set cannot be read" in line)
+        server.terminate()
+    assert line.startswith("<3>error conclave: "), line
 
 
 @pytest.mark.parametrize("command", ["serve", "check-config"])

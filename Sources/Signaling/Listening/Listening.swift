@@ -109,8 +109,22 @@ package struct ListenError: Error, CustomStringConvertible {
   /// A certificate that cannot be used.
   init(_ error: any Error, _ files: SignalingServer.Configuration.TLS) {
     description =
-      "tls: \(files.certificateChain) and \(files.privateKey) cannot be used (\(error)); take PEM files that this user may "
-      + "read, the certificate's chain and the key that fits it"
+      Self.fault("tls.certificate", files.certificateChain, wants: "a certificate", "CERTIFICATE-----")
+      ?? Self.fault("tls.key", files.privateKey, wants: "a private key", "PRIVATE KEY-----")
+      ?? "tls: \(files.certificateChain) and \(files.privateKey) cannot be used (\(error)); take PEM files, the certificate's chain and the key that fits it"
+  }
+
+  /// What is wrong with a file itself: it cannot be read, or is not of its kind, as when the two are swapped.
+  /// - Parameter mark: ends the first line of what is wanted (RFC 7468).
+  private static func fault(_ member: String, _ name: String, wants kind: String, _ mark: String) -> String? {
+    guard let file = fopen(name, "r") else {
+      return "\(member): \(name) cannot be read: \(String(cString: strerror(errno))); check its name and mode"
+    }
+    defer { fclose(file) }
+    var bytes = [UInt8](repeating: 0, count: 1 << 16)
+    bytes.removeLast(bytes.count - fread(&bytes, 1, bytes.count, file))
+    guard !String(decoding: bytes, as: UTF8.self).contains(mark) else { return nil }
+    return "\(member): \(name) has not \(kind) in PEM; are tls.certificate and tls.key swapped?"
   }
 }
 
