@@ -2,6 +2,7 @@
 
 import json
 import os
+import socket
 import ssl
 import subprocess
 import urllib.error
@@ -143,3 +144,12 @@ def test_the_page_works_under_a_path(path, person, slash, caller, callee):
     tabs[1].answer()
     for tab in tabs:
         tab.decodes(voices=1, seconds=20)
+
+
+@pytest.mark.parametrize("head", ["OPTIONS / HTTP/1.0", "OPTIONS / HTTP/1.1\r\nHost: a.example", "OPTIONS * HTTP/1.1\r\nHost: a.example"], ids=["haproxy", "path", "server"])
+def test_the_check_of_a_load_balancer_is_answered(server, head):
+    """HAProxy's `option httpchk` asks so where nobody configures more. RFC 9110 section 9.3.7 has the form for the whole server."""
+    with socket.create_connection(("127.0.0.1", server.http_port), timeout=10 * PATIENCE) as connection:
+        connection.sendall(f"{head}\r\nConnection: close\r\n\r\n".encode())
+        answer = b"".join(iter(lambda: connection.recv(4096), b"")).decode()
+    assert answer.split(" ")[1] in ("200", "204") and "\r\nallow: GET, HEAD, POST, OPTIONS" in answer.replace("Allow", "allow"), answer

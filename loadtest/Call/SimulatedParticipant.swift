@@ -46,13 +46,18 @@ final class SimulatedParticipant: Sendable {
       stays = [progress]
     }
 
+    /// The join time of this stay, since its media connection was made anew.
+    private var firstJoinTime: Duration?
+
     mutating func move(to progress: PeerProgress) {
+      firstJoinTime = joinTime
       self.progress = progress
       stays.append(progress)
     }
 
     /// nil while joining lasts.
     var joinTime: Duration? {
+      if let firstJoinTime { return firstJoinTime }
       guard let began, let keyed, let connected = progress.state.connectedAt else { return nil }
       return began.duration(to: max(keyed, connected))
     }
@@ -60,7 +65,7 @@ final class SimulatedParticipant: Sendable {
     /// The stay is over, and `next` follows.
     mutating func leave(for next: PeerProgress) {
       if let joinTime { joinTimes.append(joinTime) }
-      (began, keyed, number, tracks, isAway) = (nil, nil, nil, [], true)
+      (began, keyed, number, tracks, isAway, firstJoinTime) = (nil, nil, nil, [], true, nil)
       move(to: next)
     }
   }
