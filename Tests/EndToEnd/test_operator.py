@@ -64,7 +64,7 @@ def test_check_config_remarks_on_what_a_start_takes_all_the_same(tmp_path):
     listen = {"address": "127.0.0.1", "stomp": free_port(), "http": free_port(), "stompTLS": free_port()}
     file.write_text(json.dumps({
         "state": str(tmp_path / "state"), "listen": listen, "media": {"port": free_port(), "workers": 1},
-        "tls": {"certificate": CERTIFICATE["certificate"], "key": str(key)}, "auth": {"jwksURL": f"http://127.0.0.1:{free_port()}/keys"},
+        "tls": {"certificate": CERTIFICATE["certificate"], "key": str(key)}, "auth": {"jwksURL": f"http://127.0.0.1:{free_port()}/keys", "issuer": "https://a.example", "audience": "calls"},
     }))
     ran = subprocess.run([BINARY, "check-config", "--config", str(file)], capture_output=True, text=True, timeout=30 * PATIENCE)
     assert ran.returncode == 0, ran.stderr
@@ -80,7 +80,7 @@ def test_log_lines_for_the_journal_have_their_priority(tmp_path):
     environment = {**os.environ, "JOURNAL_STREAM": f"{stamp.st_dev}:{stamp.st_ino}"}
     file = tmp_path / "config.json"
     listen = {"address": "127.0.0.1", "stomp": free_port(), "http": free_port()}
-    file.write_text(json.dumps({"state": str(tmp_path / "state"), "listen": listen, "media": {"port": free_port(), "workers": 1}, "auth": {"jwksURL": f"http://127.0.0.1:{free_port()}/keys"}}))
+    file.write_text(json.dumps({"state": str(tmp_path / "state"), "listen": listen, "media": {"port": free_port(), "workers": 1}, "auth": {"jwksURL": f"http://127.0.0.1:{free_port()}/keys", "issuer": "https://a.example", "audience": "calls"}}))
     with subprocess.Popen([BINARY, "serve", "--config", str(file)], stdout=subprocess.DEVNULL, stderr=other_end, env=environment) as server, open(end) as log:
         os.close(other_end)
         line = next(line for line in log if "the key set cannot be read" in line)
@@ -229,7 +229,7 @@ def test_check_config_names_everything_at_once(tmp_path, taken):
     for words in (
         "drain: -1", "limits.body", "limits.ringing", "history.days", "media.voices", "telemetry.otlp", "webPush.contact",
         "webPush.trust", "webhooks.url", "webhooks.events", "webhooks: the secret", "turn.seconds", "/no/turn", "media.announce",
-        "tls: /no/chain.pem", f"port {taken} of 127.0.0.1", f"{media}", f"{folder}/secret", f"{folder}/guest-secret",
+        "tls.certificate: /no/chain.pem", f"port {taken} of 127.0.0.1", f"{media}", f"{folder}/secret", f"{folder}/guest-secret",
         f"{folder}/push-key", f"{folder}/admin", f"{folder}/conclave.sqlite",
     ):
         assert words in told, f"{words} is missing in {told}"

@@ -158,10 +158,14 @@ def test_a_hangup_before_the_ports_are_open_ends_nothing(tmp_path):
     with (tmp_path / "server.log").open("wb") as output:
         process = subprocess.Popen([BINARY, "serve", "--config", str(config)], stdout=output, stderr=subprocess.STDOUT)
         try:
-            # The signals are trapped as soon as the configuration is read. From then on one counts, whenever it comes.
+            # The signals are ignored from the moment the configuration is read, and count a moment later.
             wait_for(lambda: traps_hangups(process.pid), 10, "it traps SIGHUP")
-            process.send_signal(signal.SIGHUP)
-            wait_for(lambda: "was read again" in (tmp_path / "server.log").read_text(), 20, "it reads the configuration")
+
+            def reads():
+                process.send_signal(signal.SIGHUP)
+                return "was read again" in (tmp_path / "server.log").read_text()
+
+            wait_for(reads, 20, "it reads the configuration")
             assert process.poll() is None
         finally:
             process.terminate()
