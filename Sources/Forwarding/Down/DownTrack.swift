@@ -218,7 +218,7 @@ final class DownTrack {
     else { return false }
     if source.payload(packet.header.payloadType)?.codec == .vp8 { packet.readVP8() }
     guard stream.pointee.retransmissionTypes[Int(packet.header.payloadType & 127)] != 255 else {
-      // It came before the source's first packet here and has not gone out yet. One that has, under this number, is not encrypted again.
+      // It came before the source's first packet here and has not gone out yet. The sender refuses to encrypt a second packet under one number.
       guard case .sent = stream.pointee.release(packet, now: now, into: outbox) else { return false }
       return true
     }

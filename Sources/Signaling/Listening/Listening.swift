@@ -114,7 +114,7 @@ package struct ListenError: Error, CustomStringConvertible {
       ?? "tls: \(files.certificateChain) and \(files.privateKey) cannot be used (\(error)); take PEM files, the certificate's chain and the key that fits it"
   }
 
-  /// What is wrong with a file itself: it cannot be read, or is not of its kind, as when the two are swapped.
+  /// Tells why a file cannot be used by itself: it cannot be read, or holds something else, as when the two are swapped.
   /// - Parameter mark: ends the first line of what is wanted (RFC 7468).
   private static func fault(_ member: String, _ name: String, wants kind: String, _ mark: String) -> String? {
     guard let file = fopen(name, "r") else {
