@@ -42,7 +42,8 @@ def main(folder):
                 place = source.relative_to(ROOT / "docs")
             else:
                 place = source.relative_to(ROOT)
-                copied(source, folder / place)
+                if source != ROOT / "CHANGELOG.md":  # is there already, with its links
+                    copied(source, folder / place)
             return f"]({'../' * len(document.relative_to(folder).parents[:-1])}{place}{hash_}{part})"
 
         document.write_text(LINK.sub(here, document.read_text()))
