@@ -442,8 +442,6 @@ def tagged(packages, tmp_path):
     (copy / "deploy/package").write_text(f"#!/bin/sh\n[ $# -eq 2 ] && [ $1 = --output ] && cp {packages}/* $2\n")
     (copy / "deploy/package").chmod(0o755)
     version = run(BINARY, "version").split()[1]
-    changes = copy / "CHANGELOG.md"
-    changes.write_text(changes.read_text().replace("## Unreleased", f"## {version}", 1))
     git = "git", "-c", "user.name=a", "-c", "user.email=a@b", "-C", copy
     run("git", "init", "-q", copy)
     run(*git, "add", "-A")
@@ -487,6 +485,7 @@ def test_a_release_is_whole_and_signed(tagged, signer, tmp_path):
     }
     run(*verify, cwd=output)
     run("sha256sum", "--check", "--strict", "SHA256SUMS", cwd=output)
-    assert (output / "NOTES.md").read_text().startswith("- ")
+    notes = (output / "NOTES.md").read_text()
+    assert notes.startswith("### ") and "\n- " in notes and "\n## " not in notes, "the notes are the section of this version only"
     (output / "SHA256SUMS").write_text("0\n")
     assert subprocess.run([str(part) for part in verify], capture_output=True, cwd=output).returncode != 0
