@@ -12,7 +12,7 @@ import Transport
 
 /// A started server: every port is open.
 package final class Server: Sendable {
-  package static let version = "0.1.0"
+  package static let version = "0.2.0"
 
   /// As it was at the start.
   private let configuration: Configuration
