@@ -1,6 +1,9 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
+// Set by `deploy/package`. It is unset in other builds, so that a new commit compiles and links nothing in them.
+let commit = Context.environment["CONCLAVE_COMMIT"] ?? ""
+
 // The order is the architecture: a target may depend only on targets above it (docs/architecture.md draws the arrows, ArchitectureTests checks them).
 let package = Package(
   name: "conclave",
@@ -28,6 +31,8 @@ let package = Package(
     .systemLibrary(name: "CSTUN", providers: [.apt(["libnice-dev"])]),
     .systemLibrary(name: "CJansson", pkgConfig: "jansson", providers: [.apt(["libjansson-dev"])]),
     .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
+    // One C function, because a Swift target's defines have no values.
+    .target(name: "CCommit", cSettings: [.define("CONCLAVE_COMMIT", to: "\"\(commit)\"")]),
 
     // Pure cores: no socket, no clock, no Foundation, no logger.
     .target(name: "Octets"),
@@ -82,7 +87,9 @@ let package = Package(
       resources: [.copy("Web")]),
     .executableTarget(
       name: "conclave",
-      dependencies: ["ConclaveServer", .product(name: "ArgumentParser", package: "swift-argument-parser")]),
+      dependencies: [
+        "ConclaveServer", "CCommit", .product(name: "ArgumentParser", package: "swift-argument-parser"),
+      ]),
 
     // The other side of the wire.
     .target(

@@ -1,4 +1,5 @@
 import ArgumentParser
+import CCommit
 import ConclaveServer
 
 @main
@@ -112,9 +113,12 @@ struct Forget: ParsableCommand {
 
 struct ShowVersion: ParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "version", abstract: "Say which version this is.")
+    commandName: "version", abstract: "Say which version this is, and the commit of a package.")
 
-  func run() { print("conclave \(Server.version)") }
+  func run() {
+    let commit = String(cString: ccommit())
+    print("conclave \(Server.version)\(commit.isEmpty ? "" : " (commit \(commit))")")
+  }
 }
 
 struct CheckConfig: AsyncParsableCommand {

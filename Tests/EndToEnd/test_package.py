@@ -424,6 +424,14 @@ def test_the_manual_and_the_completions_have_every_command(unpacked):
         assert all(command in file.read_text() for command in commands), file
 
 
+def test_the_program_names_its_version_and_its_commit(package, tmp_path):
+    run("dpkg-deb", "-x", package, tmp_path)
+    told = run(tmp_path / "usr/lib/conclave/conclave", "version", env={"LD_LIBRARY_PATH": str(tmp_path / "usr/lib/conclave")})
+    # deploy/package --from takes a build that names none.
+    assert re.fullmatch(r"conclave \d+\.\d+\.\d+( \(commit [0-9a-f]{12,40}(-dirty)?\))?\n", told)
+    assert os.environ.get("CONCLAVE_COMMIT", "") in told, "deploy/package --test names the commit that it built"
+
+
 def test_the_load_test_is_a_package(packages, tmp_path):
     package = next(packages.glob("conclave-loadtest_*.deb"))
     run("dpkg-deb", "-x", package, tmp_path)
