@@ -95,8 +95,8 @@ struct SourceChangeTests {
     sender.send(empty + [0, 0, 0, 4])
     call.run(milliseconds: 300)
     let stream = try #require(watcher.streams.values.first { !$0.packets.isEmpty })
-    #expect(stream.missing.isEmpty)
-    #expect(stream.ordered.count { $0.body.isEmpty } == 1)
+    #expect(stream.missing.isEmpty && stream.ordered.allSatisfy { !$0.body.isEmpty })
+    #expect(call.counters { $0.drops(.padding) } == 1)
   }
 
   @Test(arguments: workerCounts) func aRestartedSenderIsTakenUnderItsNewSSRC(workers: Int) throws {
