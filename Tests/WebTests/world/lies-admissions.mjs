@@ -326,3 +326,20 @@ row(418, () =>
     const given = requests.filter(({ path }) => path === 'keys').flatMap(({ body }) => body.envelopes.map(({ to }) => to.user));
     assert.ok(!given.includes('dave'));
   }, ['dave', 'erin']));
+
+row(419, () =>
+  inCall(async ({ world, call, carol, others: [dave] }) => {
+    const requests = requestsOf(carol);
+    const tablet = await world.add('bob', { device: 'tablet' });
+    // Alice leads, and is handed the keys of whoever comes: Carol looks them up. She is told of no tablet, as she gets no answer.
+    world.server.lie.reply = (to, path, body) => (to === carol && path === 'devices/list' && body.users.includes('bob') ? new Promise(() => {}) : undefined);
+    tablet.join(call.id);
+    await world.until(() => call.newest.list.length === 4);
+    tablet.call.leave();
+    await world.until(() => call.newest.list.length === 3 && call.epoch === call.newest.epoch);
+    await world.run(500);
+    assert.ok(!carol.warnings.some(({ device }) => device === 'tablet'));
+    says(call, await makeWord(tablet.identity, call.id, 'dave'), tablet);
+    comes(call, dave, { isUninvited: true });
+    await isUninvited({ world, victim: carol, ghost: 'dave', requests });
+  }, ['dave']));

@@ -28,6 +28,7 @@ export class Admissions extends EventTarget {
   #count = 0;
   #devices = new Map(); // fingerprint -> {user, device, keys}: the hash was recomputed
   #listed = new Set(); // fingerprints that were on a list
+  #listedUsers = new Set();
   /** @type {Map<string, {how: string, by?: string}>} */
   #letIn = new Map(); // by name
   #checked = new Map(); // id of a word -> whether its signature is good
@@ -104,18 +105,18 @@ export class Admissions extends EventTarget {
 
   /** A list was accepted. `awaited()` brings the fingerprints of its devices that are not looked up yet. */
   listed(list, awaited) {
-    for (const { fingerprint, participant } of list) if (participant > 0) keepNewest(this.#listed, fingerprint, MOST_DEVICES);
+    for (const { user, fingerprint } of list.filter(({ participant }) => participant > 0)) {
+      keepNewest(this.#listed, fingerprint, MOST_DEVICES);
+      keepNewest(this.#listedUsers, user, MOST_DEVICES);
+    }
     this.#awaited = awaited;
     this.#isStale = true;
   }
 
-  /** Devices `{user, device, fingerprint, keys}` whose keys were looked up. */
+  /** Devices `{user, device, fingerprint, keys}` whose keys were looked up: their words may count from now on. */
   learn(devices) {
-    for (const { user, device, fingerprint, keys } of devices) {
-      if (this.#devices.has(fingerprint)) continue;
-      this.#addDevice(fingerprint, { user, device, keys });
-      this.#isStale = true;
-    }
+    for (const { user, device, fingerprint, keys } of devices) if (!this.#devices.has(fingerprint)) this.#addDevice(fingerprint, { user, device, keys });
+    if (this.#count > 0) this.#isStale = true;
   }
 
   /** Somebody may be judged otherwise now: resolves when all words that are here were followed. Asks no server. */
@@ -303,7 +304,8 @@ export class Admissions extends EventTarget {
 
   #counts(fingerprint, device, signers) {
     if (fingerprint === this.#own.fingerprint) return true;
-    if (!signers.has(fingerprint)) signers.set(fingerprint, this.#directory.maySign({ ...device, fingerprint }, { isListed: this.#listed.has(fingerprint) }));
+    const facts = { isListed: this.#listed.has(fingerprint), isUserListed: this.#listedUsers.has(device.user) };
+    if (!signers.has(fingerprint)) signers.set(fingerprint, this.#directory.maySign({ ...device, fingerprint }, facts));
     return signers.get(fingerprint);
   }
 }
