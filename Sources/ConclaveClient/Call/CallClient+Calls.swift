@@ -97,9 +97,11 @@ extension CallClient {
   /// - Parameter people: whom this user has just called, in a call that crossed theirs.
   func answer(_ id: CallID, calling people: Set<UserID>? = nil) async throws(SignalingError) -> JoinedCall {
     let ring = rings[id]
+    // Before anything is waited for: a ring that comes later invites nobody.
+    let way = entrance(to: id, calling: people)
     if let ring { await learnDevices(of: ring) }
     let credentials = makeCredentials(id)
-    var keys = agreement(credentials, entrance(to: id, calling: people))
+    var keys = agreement(credentials, way)
     return try await entering(id) { () throws(SignalingError) in
       let joined = try await self.requestAgain(.call(id, .accept(credentials.body)), reply: Joined.self)
       guard joined.call.id == id else { throw .notUnderstood }

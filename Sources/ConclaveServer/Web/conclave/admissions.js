@@ -58,11 +58,13 @@ export class Admissions extends EventTarget {
   }
 
   /**
-   * This device joins `call`; `inviters` are the user of the newest ring, or the people whom this one has just called, `secret` is that of the link that it comes by.
+   * This device joins `call`; `inviters` are the user of the ring that it answers, or the people whom this one has just called, `secret` is that of the link that it comes by. When it comes back, its first
+   * way in is the one that counts.
    * @param {string} call
    * @param {{ inviters?: string[], secret?: LinkSecret }} way
    */
   async joins(call, { inviters = undefined, secret = undefined } = {}) {
+    if (this.#call === call) return;
     this.#call = call;
     this.#inviters = inviters;
     if (!secret) return;
