@@ -1,4 +1,4 @@
-// How a client follows words of admission (protocol section 5.13). Their bytes are in vectors.test.mjs, and the tricks of servers in the table of lies (400 to 419).
+// How a client follows words of admission (protocol section 5.13). Their bytes are in vectors.test.mjs, and the tricks of servers in the table of lies (400 to 420).
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

@@ -343,3 +343,24 @@ row(419, () =>
     comes(call, dave, { isUninvited: true });
     await isUninvited({ world, victim: carol, ghost: 'dave', requests });
   }, ['dave']));
+
+row(420, () =>
+  inCall(async ({ world, call, carol, others: ghosts }) => {
+    // While a question is under way the client waits with its warnings. Each ghost is on the list in use for such a time alone.
+    for (const ghost of ghosts) {
+      comes(call, ghost, { isUninvited: true });
+      await world.until(() => call.newest.list.some(({ user }) => user === ghost.user));
+      let answer;
+      world.server.lie.reply = (to, path, body, reply) => (to === carol && path.endsWith('/state') ? new Promise((resolve) => (answer = () => resolve(reply))) : undefined);
+      void carol.call.connectionReady({ hasMissed: true });
+      await world.until(() => isListed(carol, ghost.user));
+      await world.run(1_000);
+      ghost.call.leave();
+      await world.until(() => !isListed(carol, ghost.user));
+      world.server.lie.reply = undefined;
+      answer();
+      await world.run(1_000);
+    }
+    const told = carol.warnings.filter(({ problem }) => problem === 'uninvited').map(({ user }) => user);
+    assert.deepEqual(told, ghosts.map(({ user }) => user), 'the person is told of each');
+  }, ['ghost1', 'ghost2', 'ghost3']));
