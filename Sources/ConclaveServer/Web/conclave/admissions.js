@@ -8,6 +8,7 @@ const MOST_WORDS = 8_256; // that wait to be found good
 const WORDS_EACH = 4; // of them for one user or link: the latest
 const MOST_DEVICES = 16_384;
 const OPEN_MS = 5_000; // a look-up that takes longer is no reason to wait any more
+const COARSE_MS = 200; // a browser may round its clock by so much, and a timer be that early by it
 
 /**
  * `identity` and `directory` are this device's. Events: `change`, when somebody was let in, or it turned out who lets this device in.
@@ -218,7 +219,7 @@ export class Admissions extends EventTarget {
   #began() {
     if (this.#listSince !== undefined) return;
     this.#listSince = performance.now();
-    if (!this.#root) setTimeout(() => this.#tell(), OPEN_MS);
+    if (!this.#root) setTimeout(() => this.#tell(), OPEN_MS + COARSE_MS);
   }
 
   #tell() {
