@@ -159,6 +159,29 @@ struct CrossingTests {
     await client.close()
   }
 
+  @Test func aRingForACallThatThisDeviceIsInInvitesNobody() async throws {
+    let crossing = Crossing(starts: 0, members: [])
+    let (client, server) = try await client(of: crossing)
+    var events = client.events.makeAsyncIterator()
+    func ring(_ caller: String, _ seq: UInt64) async throws {
+      try await server.event(
+        "call.ring", seq: seq,
+        body:
+          #"{"at":1,"call":"\#(Self.crossed)","from":"\#(caller)","media":"audio","members":[],"waiting":false,"expiresAt":30001}"#,
+        on: 1)
+      while let event = await events.next() { if case .ring = event { break } }
+    }
+    let id = CallID(unchecked: Self.crossed)
+    func inviters() async -> Set<UserID> {
+      if case .invited(let users) = await client.entrance(to: id) { users } else { [] }
+    }
+    try await ring("bob", 1)
+    _ = try await client.accept(Self.crossed)
+    try await ring("mallory", 2)
+    #expect(await inviters() == [UserID("bob")!])
+    await client.close()
+  }
+
   @Test func anAnswerToAReplacedRingGoesToTheNewOne() async throws {
     let crossing = Crossing(members: [], refusals: ["\(Self.crossed)/accept": "call.ended"])
     let (client, server) = try await client(of: crossing)

@@ -85,6 +85,45 @@ struct RosterWatchTests {
     #expect(watch.nextTimeout == nil)
   }
 
+  /// Once it has left it counts as uninvited, too, and has no more time.
+  @Test mutating func aDeviceThatNobodyLetInIsNoMereLeaver() throws {
+    let (own, ghost) = (entry("alice", 1), entry("bob", 2))
+    try begin([own, ghost], members: [member(own), member(ghost)])
+    watch.see(uninvited: [ghost.address], isUndecided: false, now: now)
+    #expect(kind(ghost) == .uninvited && warns(ghost))
+    wait(.seconds(4))
+    watch.see(member(ghost, .left, isThere: false), now: now)
+    #expect(kind(ghost) == .uninvited)
+    wait(.seconds(1))
+    let asked = asks()
+    #expect(asked)
+    answer()
+    #expect(watch.stopping(.uninvited, now: now).map(\.participant) == [2])
+  }
+
+  /// A server may keep a state back after a reconnect, and take the device off the list before it comes.
+  @Test mutating func aDeviceThatNobodyLetInIsToldOfAfterItHasLeft() throws {
+    let (own, ghost) = (entry("alice", 1), entry("bob", 2))
+    var lettingIn = LettingIn(CallID(unchecked: "6d1f0d6c-0000-4000-8000-000000000000"), .started)
+    lettingIn.start(as: own.user)
+    var effects: [KeyEffect] = []
+    func warned() -> Int { effects.count { if case .warn(let warning) = $0 { warning.problem == .uninvited } else { false } } }
+    try begin([own], members: [member(own), member(ghost)])
+    watch.signaling(false, now: now)
+    watch.signaling(true, now: now)
+    watch.use(try EpochList([own, ghost], epoch: 3), now: now)
+    watch.see(uninvited: [ghost.address], isUndecided: false, now: now)
+    wait(.seconds(4))
+    watch.tell(lettingIn, now: now, into: &effects)
+    watch.use(try EpochList([own], epoch: 4), now: now)
+    watch.tell(lettingIn, now: now, into: &effects)
+    #expect(warned() == 0)
+    watch.see([member(own)], now: now)
+    watch.tell(lettingIn, now: now, into: &effects)
+    watch.tell(lettingIn, now: now, into: &effects)
+    #expect(warned() == 1)
+  }
+
   @Test mutating func timeCountsOnlyWhileTheServerIsHeardAndAddsUp() throws {
     let (own, ghost) = (entry("alice", 1), entry("bob", 2))
     try begin([own, ghost], members: [member(own)])

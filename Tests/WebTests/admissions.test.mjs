@@ -1,4 +1,4 @@
-// How a client follows words of admission (protocol section 5.13). Their bytes are in vectors.test.mjs, and the tricks of servers in the table of lies (400 to 418).
+// How a client follows words of admission (protocol section 5.13). Their bytes are in vectors.test.mjs, and the tricks of servers in the table of lies (400 to 420).
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -51,7 +51,7 @@ async function scene(t, viewer, ...users) {
     await admissions.take({ admissions: words, signers: signers.map((user) => ({ ...people[user].asDevice() })) }, { isList: true });
     await admissions.judge();
   };
-  return { admissions, word, told, people, of: (user) => admissions.of({ user, fingerprint: people[user].asDevice().fingerprint }) };
+  return { admissions, directory, word, told, people, of: (user) => admissions.of({ user, fingerprint: people[user].asDevice().fingerprint }) };
 }
 
 test('the chain leads from one’s own invitation to who started the call, in whatever order words come', async (t) => {
@@ -106,4 +106,37 @@ test('the call that a start crossed has its root among the people who were calle
   await told([await word('alice', 'alice'), await word('alice', 'dave')]);
   assert.equal(admissions.isByService, false);
   assert.equal(admissions.uninvited({ user: 'mallory', fingerprint: 'x', participant: 3 }), 'yes');
+});
+
+test('a new device of a known person lets in nobody before its look-up, on a list or not', async (t) => {
+  const { admissions, directory, told, of, people } = await scene(t, 'alice', 'alice', 'bob', 'carol');
+  const tablet = await Person.make('bob', 9, [], { device: 'tablet' });
+  t.after(() => tablet.close());
+  const deviceOf = (person) => person.asDevice();
+  await directory.examine([deviceOf(people.bob)]);
+  admissions.started(CALL);
+  const signed = async (by, user) => ({ admissions: [await makeWord(by.identity, CALL, user)], signers: [deviceOf(by)] });
+  await told([await makeWord(people.alice.identity, CALL, 'bob')]);
+  admissions.listed([tablet.entry()], () => new Set());
+  await admissions.take(await signed(tablet, 'carol'));
+  await admissions.judge();
+  assert.equal(of('carol'), undefined);
+  await directory.examine([deviceOf(tablet)]);
+  admissions.learn([deviceOf(tablet)]);
+  await admissions.judge();
+  assert.deepEqual(of('carol'), { how: 'member', by: 'bob' });
+});
+
+test('of a person of whom no device is known, one that is listed signs, and no other', async (t) => {
+  const { admissions, told, of, people } = await scene(t, 'alice', 'alice', 'bob', 'carol');
+  const tablet = await Person.make('bob', 9, [], { device: 'tablet' });
+  t.after(() => tablet.close());
+  admissions.started(CALL);
+  await told([await makeWord(people.alice.identity, CALL, 'bob')]);
+  admissions.listed([people.bob.entry()], () => new Set());
+  await admissions.take({ admissions: [await makeWord(tablet.identity, CALL, 'carol')], signers: [tablet.asDevice()] });
+  await admissions.judge();
+  assert.equal(of('carol'), undefined);
+  await told([await makeWord(people.bob.identity, CALL, 'carol')]);
+  assert.deepEqual(of('carol'), { how: 'member', by: 'bob' });
 });

@@ -260,3 +260,12 @@ test('callees ring without a key when the server takes no list of theirs', async
   const rung = server.asked.filter(({ path }) => path === 'calls/start').map(({ body }) => body.envelopes?.length ?? 0);
   assert.deepEqual([rung, call.hasEnded], [[1, 1, 1, 0], false]);
 });
+
+test('an invitation has no word for this user, whoever asks for one: that would be a root', async (t) => {
+  const { server, join } = await laptop(t);
+  const call = await join('accept', callID('first'));
+  assert.deepEqual(await call.invite(['alice', 'carol']), { alice: 'already-joined' });
+  assert.deepEqual(await call.invite(['alice']), { alice: 'already-joined' });
+  const invitations = server.asked.filter(({ path }) => path.endsWith('/invite')).map(({ body }) => [body.callees, body.admissions.map(({ user }) => user)]);
+  assert.deepEqual(invitations, [[['carol'], ['carol']]]);
+});

@@ -7,6 +7,10 @@ browser();
 const { Calls } = await load('calls.js');
 const { Conclave } = await load('conclave.js');
 const { encodeFrame } = await load('stomp.js');
+const { Identity } = await load('identity.js');
+const { MemoryStore } = await load('store.js');
+const { toBase64 } = await load('bytes.js');
+const { makeWord } = await load('words.js');
 
 console.warn = () => {};
 
@@ -221,4 +225,56 @@ test('the answer to a ring that is over, and was not replaced, fails', async (t)
   server.failures.push({ ending: '/accept', code: 'call.ended' });
   await assert.rejects(conclave.accept({ call: callID('first'), from: 'bob', members: [{ user: 'bob' }, { user: 'alice' }] }), { code: 'call.ended' });
   assert.equal(server.count('/accept'), 1);
+});
+
+/** Whether `call` takes the words of `user`, who let in its user and started the call, for its own invitation. */
+async function isLetInBy(user, call) {
+  const identity = await Identity.open(new MemoryStore(), user, 'd');
+  const words = await Promise.all([user, 'alice'].map((each) => makeWord(identity, call.id, each)));
+  const { device, keys, fingerprint } = identity;
+  await call.admissions.take({ admissions: words, signers: [{ user, device, keys, fingerprint: toBase64(fingerprint) }] }, { isList: true });
+  await call.admissions.judge();
+  return !call.isByService;
+}
+
+test('a ring by somebody else that comes while a crossed call is come into makes nobody an inviter', async (t) => {
+  const { server, conclave, ring } = await connected(t);
+  server.running(CROSSED, { state: 'left' });
+  const { request } = server;
+  server.request = async (path, body) => {
+    const reply = await request.call(server, path, body);
+    // Behind the answer, while the join's keys are made.
+    if (path.endsWith('/state')) for (const ms of [0, 1, 5]) setTimeout(() => ring(CROSSED, ['mallory']), ms);
+    return reply;
+  };
+  server.failures.push(crossing());
+  const call = await conclave.start(['bob'], { camera: false });
+  assert.equal(await isLetInBy('mallory', call), false);
+  assert.equal(await isLetInBy('bob', call), true);
+});
+
+test('a crossed call that is come back to counts the words of the same people as before', async (t) => {
+  const { server, conclave } = await connected(t);
+  server.running(CROSSED, { state: 'left' });
+  server.failures.push(crossing());
+  const call = await conclave.start(['bob'], { camera: false });
+  await call.rejoin();
+  assert.equal(await isLetInBy('mallory', call), false);
+  assert.equal(await isLetInBy('bob', call), true);
+});
+
+test('the ring that the person answers says who let this user in, whoever rings for the call after it', async (t) => {
+  const { server, conclave, told, ring } = await connected(t);
+  server.running(CROSSED);
+  ring(CROSSED);
+  await seen(told, ['ring', CROSSED]);
+  const shown = { call: CROSSED, from: 'bob', members: [{ user: 'bob' }, { user: 'alice' }] };
+  ring(CROSSED, ['mallory']);
+  await seen(told, ['cancelled', CROSSED]);
+  assert.deepEqual(told, [['ring', CROSSED], ['cancelled', CROSSED], ['ring', CROSSED]], 'and is shown');
+  const call = await conclave.accept(shown, { camera: false });
+  assert.equal(await isLetInBy('mallory', call), false);
+  await call.rejoin();
+  assert.equal(await isLetInBy('mallory', call), false);
+  assert.equal(await isLetInBy('bob', call), true);
 });

@@ -101,3 +101,26 @@ test('names that cannot be learned, and a state that is not known, stop no drawi
   showCall(call, { connection, options: {} });
   assert.deepEqual([drawn(), call.shown], [['zed'], [true]]);
 });
+
+test('that nobody let a device in, which may have heard, stays said until it is let in, also when it is gone', (t_) => {
+  openStage();
+  t_.after(hideCall);
+  const call = callOf({ tiles: [] });
+  call.deviceName = () => '';
+  showCall(call, { connection: { ...connection, deviceName: () => '' }, options: {} });
+  const zed = { user: 'zed', device: 'd', state: 'member', isUninvited: true };
+  call.roster = [zed];
+  call.dispatchEvent(Object.assign(new Event('warning'), { detail: { problem: 'uninvited', user: 'zed', device: 'd' } }));
+  const node = byID('warnings').children.find(({ dataset }) => dataset.key === 'uninvited/zed/d');
+  let isThere = true;
+  node.remove = () => (isThere = false);
+  const draw = (roster) => {
+    call.roster = roster;
+    call.dispatchEvent(new Event('change'));
+    return isThere;
+  };
+  assert.equal(draw([zed]), true);
+  assert.equal(draw([{ ...zed, isUninvited: false }]), true, 'a look-up is open again');
+  assert.equal(draw([]), true, 'the server took it off the list');
+  assert.equal(draw([{ ...zed, isUninvited: false, admission: { how: 'member', by: 'bob' } }]), false);
+});

@@ -6,7 +6,7 @@ import { page } from './fake-page.mjs';
 import { load, loadPage } from './web.mjs';
 
 page();
-const { wordsFor, wordsForEnd, wordsForError } = await loadPage('notices.js');
+const { notice, warnOfKey, wordsFor, wordsForEnd, wordsForError } = await loadPage('notices.js');
 const { Ringing, wordsForRing } = await loadPage('ringing.js');
 const { beginNames } = await loadPage('names.js');
 const { RequestError } = await load('stomp.js');
@@ -111,4 +111,29 @@ test('the banner of a second ring is in front: in the call, in the lobby while i
   assert.equal(banner.parentElement, byID('call'));
   rings.remove(ring);
   assert.deepEqual([banner.hidden, observed], [true, []]);
+});
+
+test('what people do in a call pushes out no notice of a new device', (t) => {
+  t.mock.timers.enable({ apis: ['setTimeout'] });
+  const list = document.getElementById('notices');
+  t.after(() => list.replaceChildren());
+  const Element = list.constructor;
+  const { remove } = Element.prototype;
+  t.after(() => {
+    Element.prototype.remove = remove;
+    delete Element.prototype.before;
+  });
+  Element.prototype.before = function (other) {
+    list.children.splice(list.children.indexOf(this), 0, other);
+  };
+  Element.prototype.remove = function () {
+    list.children = list.children.filter((child) => child !== this);
+  };
+  warnOfKey({ problem: 'new-device', user: 'bob', device: 'tablet' }, { label: 'Bob', isOwn: false, trust: () => {} });
+  const [first] = list.children;
+  for (let i = 0; i < 10; i += 1) notice(`u${i} has left`);
+  assert.equal(list.children.at(-1), first, 'the last is what a small window shows');
+  assert.deepEqual(list.children.slice(0, -1).map(({ textContent }) => textContent), ['u7 has left', 'u8 has left', 'u9 has left']);
+  t.mock.timers.tick(6_000);
+  assert.deepEqual(list.children, []);
 });

@@ -283,3 +283,39 @@ test('a ring’s entry is its user’s, and a stranger where there is no such me
   say({ members: joined(alice) });
   assert.equal(watch.people[1].isStranger, true);
 });
+
+test('a device that nobody let in is told of although it left the list before it was certain', () => {
+  let how = 'open';
+  const { say, pass, news } = watched({ uninvited: ({ user }) => (user === 'zed' ? how : undefined) });
+  const comes = () => say({ list: [alice, bob, zed], members: joined(alice, bob, zed) });
+  const goes = () => say({ list: [alice, bob], members: joined(alice, bob) });
+  comes();
+  pass(4);
+  goes();
+  pass(1);
+  assert.deepEqual(news(), [], 'a look-up may still show who let it in');
+  how = 'yes';
+  pass(0.5);
+  assert.deepEqual(news(), [['uninvited', 'zed']]);
+  pass(10);
+  assert.deepEqual(news(), [], 'once');
+  how = 'open';
+  pass(60);
+  say();
+  comes();
+  pass(1);
+  goes();
+  how = undefined;
+  pass(10);
+  assert.deepEqual(news(), [], 'it was let in');
+});
+
+test('a device that nobody let in, and that is listed while a question is under way alone, is told of after it', () => {
+  const { say, pass, news } = watched({ uninvited: ({ user }) => (user === 'zed' ? 'yes' : undefined) });
+  say({ isAsking: true, list: [alice, bob, zed], members: joined(alice, bob, zed) });
+  pass(4);
+  say({ list: [alice, bob], members: joined(alice, bob) });
+  assert.deepEqual(news(), []);
+  say({ isAsking: false });
+  assert.deepEqual(news(), [['uninvited', 'zed']]);
+});

@@ -16,6 +16,7 @@ test('harmless warnings, notices and many of one kind push out no other', () => 
   untold.add('warning', { problem: 'changed-key', user: 'bob', device: 'd', fingerprint: 'f' });
   for (let i = 0; i < 100; i += 1) {
     untold.add('warning', { problem: 'new-device', user: `u${i}`, device: 'd' });
+    untold.add('warning', { problem: 'waiting', user: `u${i}`, device: 'd' });
     untold.add('notice', { kind: 'member', cause: 'joined' });
     untold.add('warning', { problem: 'stranger', user: `u${i}`, device: 'd', fingerprint: 'f' });
   }
@@ -24,7 +25,8 @@ test('harmless warnings, notices and many of one kind push out no other', () => 
   assert.ok(kept.some(([, problem, user]) => problem === 'changed-key' && user === 'bob'));
   assert.ok(kept.some(([, problem, user]) => problem === 'disagree' && user === 'carol'));
   assert.equal(kept.filter(([, problem]) => problem === 'stranger').length, 16);
-  assert.equal(kept.length, 16 + 16 + 2, 'it has a bound');
+  assert.ok(kept.some(([, problem, user]) => problem === 'new-device' && user === 'u0'));
+  assert.equal(kept.length, 16 + 16 + 16 + 2, 'it has a bound');
   assert.deepEqual(untold.take(), [], 'each once');
 });
 

@@ -97,9 +97,11 @@ extension CallClient {
   /// - Parameter people: whom this user has just called, in a call that crossed theirs.
   func answer(_ id: CallID, calling people: Set<UserID>? = nil) async throws(SignalingError) -> JoinedCall {
     let ring = rings[id]
+    // Before anything is waited for: a ring that comes later invites nobody.
+    let way = entrance(to: id, calling: people)
     if let ring { await learnDevices(of: ring) }
     let credentials = makeCredentials(id)
-    var keys = agreement(credentials, entrance(to: id, calling: people))
+    var keys = agreement(credentials, way)
     return try await entering(id) { () throws(SignalingError) in
       let joined = try await self.requestAgain(.call(id, .accept(credentials.body)), reply: Joined.self)
       guard joined.call.id == id else { throw .notUnderstood }
@@ -287,10 +289,16 @@ extension CallClient {
   }
 
   func invite(_ call: CallID, _ users: [String]) async throws(SignalingError) -> [String: String] {
-    let callees = try Self.identifiers(users)
+    let own = identity.address.user
+    let asked = try Self.identifiers(users)
+    // A word for its own user would be a root, which only a start makes.
+    let callees = asked.filter { $0 != own }
+    var results = callees.count < asked.count ? [own.text: RingResult.alreadyJoined.rawValue] : [:]
+    guard !callees.isEmpty else { return results }
     let invitation = Invite(callees: callees, admissions: words(for: callees, in: call))
     let reply = try await connection.request(.call(call, .invite(invitation)), reply: InviteResults.self)
-    return Self.texts(of: reply.results)
+    results.merge(Self.texts(of: reply.results)) { first, _ in first }
+    return results
   }
 
   private static func texts(of results: [UserID: RingResult]) -> [String: String] {

@@ -101,7 +101,11 @@ extension CallClient {
     if case .ended = body { ringers.forget(id) }
     switch body {
     case .ring(let ring):
-      ringers.note(ring.from, of: id)
+      // One for a call that this device is in came late, and tells nothing of who lets it in.
+      if calls[id] == nil {
+        if ringers[id] != ring.from { rings[id] = nil }
+        ringers.note(ring.from, of: id)
+      }
       if ring.envelope != nil, rings.count < Self.maximumRings {
         rings[id] = ring
         lookUp(ring)

@@ -326,3 +326,41 @@ row(418, () =>
     const given = requests.filter(({ path }) => path === 'keys').flatMap(({ body }) => body.envelopes.map(({ to }) => to.user));
     assert.ok(!given.includes('dave'));
   }, ['dave', 'erin']));
+
+row(419, () =>
+  inCall(async ({ world, call, carol, others: [dave] }) => {
+    const requests = requestsOf(carol);
+    const tablet = await world.add('bob', { device: 'tablet' });
+    // Alice leads, and is handed the keys of whoever comes: Carol looks them up. She is told of no tablet, as she gets no answer.
+    world.server.lie.reply = (to, path, body) => (to === carol && path === 'devices/list' && body.users.includes('bob') ? new Promise(() => {}) : undefined);
+    tablet.join(call.id);
+    await world.until(() => call.newest.list.length === 4);
+    tablet.call.leave();
+    await world.until(() => call.newest.list.length === 3 && call.epoch === call.newest.epoch);
+    await world.run(500);
+    assert.ok(!carol.warnings.some(({ device }) => device === 'tablet'));
+    says(call, await makeWord(tablet.identity, call.id, 'dave'), tablet);
+    comes(call, dave, { isUninvited: true });
+    await isUninvited({ world, victim: carol, ghost: 'dave', requests });
+  }, ['dave']));
+
+row(420, () =>
+  inCall(async ({ world, call, carol, others: ghosts }) => {
+    // While a question is under way the client waits with its warnings. Each ghost is on the list in use for such a time alone.
+    for (const ghost of ghosts) {
+      comes(call, ghost, { isUninvited: true });
+      await world.until(() => call.newest.list.some(({ user }) => user === ghost.user));
+      let answer;
+      world.server.lie.reply = (to, path, body, reply) => (to === carol && path.endsWith('/state') ? new Promise((resolve) => (answer = () => resolve(reply))) : undefined);
+      void carol.call.connectionReady({ hasMissed: true });
+      await world.until(() => isListed(carol, ghost.user));
+      await world.run(1_000);
+      ghost.call.leave();
+      await world.until(() => !isListed(carol, ghost.user));
+      world.server.lie.reply = undefined;
+      answer();
+      await world.run(1_000);
+    }
+    const told = carol.warnings.filter(({ problem }) => problem === 'uninvited').map(({ user }) => user);
+    assert.deepEqual(told, ghosts.map(({ user }) => user), 'the person is told of each');
+  }, ['ghost1', 'ghost2', 'ghost3']));

@@ -310,7 +310,7 @@ extension KeyAgreement {
       effects.append(.askState)
       lists.askAgain(own.call, into: &effects)
     }
-    watch.tell(now: now, into: &effects)
+    watch.tell(lettingIn, now: now, into: &effects)
     lettingIn.tell(isLookingUp: lookUps.isUnderWay, now: now, into: &effects)
     switching.tellAge(isInUse: current != nil, isBroken: lists.isBroken, now: now, into: &effects)
     let confirmed = confirmations.epoch

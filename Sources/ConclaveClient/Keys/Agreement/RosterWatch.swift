@@ -99,6 +99,9 @@ struct RosterWatch: Sendable {
   private var isStopped = false
   /// Listed stays that the person has accepted.
   private var accepted: Set<Shown> = []
+  /// Devices that nobody let in, which left the list before the person was told: they may have heard.
+  private var untold: [Device: ListEntry] = [:]
+  private static let untoldLimit = 256
   /// The suspects that the app knows of, and those that it was warned of.
   private var told: [Device: Kind] = [:]
   private var warned: [Device: Kind] = [:]
@@ -222,7 +225,7 @@ struct RosterWatch: Sendable {
 
   /// Whether people are to be warned of a suspect now. It is shown from the first moment on.
   func warns(of suspect: Suspect, now: Instant) -> Bool {
-    if let stale, stale.length(now: now) < Self.answerTime { return false }
+    guard isUpToDate(now: now) else { return false }
     // A device that came and went before its list was in use is a stranger by the list, and an honest server brings the next list soon.
     let isNamed = named.contains(SeenStay(device: suspect.entry.address, joinId: suspect.entry.joinId))
     switch suspect.kind {
@@ -232,8 +235,21 @@ struct RosterWatch: Sendable {
     }
   }
 
+  /// After a reconnect events may have been lost, until a state has come or the time for it is over.
+  private func isUpToDate(now: Instant) -> Bool { stale.map { $0.length(now: now) >= Self.answerTime } ?? true }
+
+  /// Warns of devices that nobody let in and that have left. A server must not list one only while it keeps back what a warning waits for.
+  private mutating func tellOfGone(_ lettingIn: LettingIn, now: Instant, into effects: inout [KeyEffect]) {
+    guard !untold.isEmpty, isUpToDate(now: now) else { return }
+    for (_, entry) in untold.sorted(by: { $0.key < $1.key }) where lettingIn.origin(of: entry) == .nobody {
+      effects.append(.warn(KeyWarning(.uninvited, entry)))
+    }
+    untold = [:]
+  }
+
   /// Tells of tiles that change, and warns of devices that may hear and are not in the call.
-  mutating func tell(now: Instant, into effects: inout [KeyEffect]) {
+  mutating func tell(_ lettingIn: LettingIn, now: Instant, into effects: inout [KeyEffect]) {
+    tellOfGone(lettingIn, now: now, into: &effects)
     guard !suspects.isEmpty || !told.isEmpty else { return }
     warned = warned.filter { suspects[$0.key]?.kind == $0.value }
     let news = suspects.filter { warned[$0.key] == nil && warns(of: $0.value, now: now) }
@@ -306,20 +322,22 @@ struct RosterWatch: Sendable {
   private mutating func suspicion(_ entry: ListEntry) -> Kind? {
     let key = Key(device: entry.address, fingerprint: entry.fingerprint)
     let member = members[entry.user]
-    let isThere = member?.participants.contains {
-      $0.participant == entry.participant && $0.device == entry.device && $0.joinId == entry.joinId
-    }
-    if isThere == true {
-      seen.insert(key)
-      if member?.state == .disconnected { return .departed }
-      return uninvited.contains(entry.address) ? .uninvited : nil
-    }
-    return seen.contains(key) ? .departed : .stranger
+    let isThere =
+      member?.participants.contains {
+        $0.participant == entry.participant && $0.device == entry.device && $0.joinId == entry.joinId
+      } ?? false
+    if isThere { seen.insert(key) }
+    guard seen.contains(key) else { return .stranger }
+    // Whether it has left or not: it has no more time than a stranger.
+    if uninvited.contains(entry.address) { return .uninvited }
+    return isThere && member?.state != .disconnected ? nil : .departed
   }
 
   /// The device is no longer suspect.
   private mutating func end(_ device: Device, isListed: Bool, now: Instant) {
     if let suspect = suspects.removeValue(forKey: device) {
+      let isUntold = suspect.kind == .uninvited && warned[device] != .uninvited
+      if !isListed, !isUndecided, isUntold, untold.count < Self.untoldLimit { untold[device] = suspect.entry }
       past[device] = Past(counted: count(suspect, now: now), since: now, isListed: isListed)
     } else if let rest = past[device], rest.isListed != isListed {
       past[device] = Past(counted: left(rest, now: now), since: now, isListed: isListed)

@@ -8,6 +8,7 @@ const MOST_WORDS = 8_256; // that wait to be found good
 const WORDS_EACH = 4; // of them for one user or link: the latest
 const MOST_DEVICES = 16_384;
 const OPEN_MS = 5_000; // a look-up that takes longer is no reason to wait any more
+const COARSE_MS = 200; // a browser may round its clock by so much, and a timer be that early by it
 
 /**
  * `identity` and `directory` are this device's. Events: `change`, when somebody was let in, or it turned out who lets this device in.
@@ -28,6 +29,7 @@ export class Admissions extends EventTarget {
   #count = 0;
   #devices = new Map(); // fingerprint -> {user, device, keys}: the hash was recomputed
   #listed = new Set(); // fingerprints that were on a list
+  #listedUsers = new Set();
   /** @type {Map<string, {how: string, by?: string}>} */
   #letIn = new Map(); // by name
   #checked = new Map(); // id of a word -> whether its signature is good
@@ -57,11 +59,13 @@ export class Admissions extends EventTarget {
   }
 
   /**
-   * This device joins `call`; `inviters` are the user of the newest ring, or the people whom this one has just called, `secret` is that of the link that it comes by.
+   * This device joins `call`; `inviters` are the user of the ring that it answers, or the people whom this one has just called, `secret` is that of the link that it comes by. When it comes back, its first
+   * way in is the one that counts.
    * @param {string} call
    * @param {{ inviters?: string[], secret?: LinkSecret }} way
    */
   async joins(call, { inviters = undefined, secret = undefined } = {}) {
+    if (this.#call === call) return;
     this.#call = call;
     this.#inviters = inviters;
     if (!secret) return;
@@ -104,18 +108,18 @@ export class Admissions extends EventTarget {
 
   /** A list was accepted. `awaited()` brings the fingerprints of its devices that are not looked up yet. */
   listed(list, awaited) {
-    for (const { fingerprint, participant } of list) if (participant > 0) keepNewest(this.#listed, fingerprint, MOST_DEVICES);
+    for (const { user, fingerprint } of list.filter(({ participant }) => participant > 0)) {
+      keepNewest(this.#listed, fingerprint, MOST_DEVICES);
+      keepNewest(this.#listedUsers, user, MOST_DEVICES);
+    }
     this.#awaited = awaited;
     this.#isStale = true;
   }
 
-  /** Devices `{user, device, fingerprint, keys}` whose keys were looked up. */
+  /** Devices `{user, device, fingerprint, keys}` whose keys were looked up: their words may count from now on. */
   learn(devices) {
-    for (const { user, device, fingerprint, keys } of devices) {
-      if (this.#devices.has(fingerprint)) continue;
-      this.#addDevice(fingerprint, { user, device, keys });
-      this.#isStale = true;
-    }
+    for (const { user, device, fingerprint, keys } of devices) if (!this.#devices.has(fingerprint)) this.#addDevice(fingerprint, { user, device, keys });
+    if (this.#count > 0) this.#isStale = true;
   }
 
   /** Somebody may be judged otherwise now: resolves when all words that are here were followed. Asks no server. */
@@ -215,7 +219,7 @@ export class Admissions extends EventTarget {
   #began() {
     if (this.#listSince !== undefined) return;
     this.#listSince = performance.now();
-    if (!this.#root) setTimeout(() => this.#tell(), OPEN_MS);
+    if (!this.#root) setTimeout(() => this.#tell(), OPEN_MS + COARSE_MS);
   }
 
   #tell() {
@@ -303,7 +307,8 @@ export class Admissions extends EventTarget {
 
   #counts(fingerprint, device, signers) {
     if (fingerprint === this.#own.fingerprint) return true;
-    if (!signers.has(fingerprint)) signers.set(fingerprint, this.#directory.maySign({ ...device, fingerprint }, { isListed: this.#listed.has(fingerprint) }));
+    const facts = { isListed: this.#listed.has(fingerprint), isUserListed: this.#listedUsers.has(device.user) };
+    if (!signers.has(fingerprint)) signers.set(fingerprint, this.#directory.maySign({ ...device, fingerprint }, facts));
     return signers.get(fingerprint);
   }
 }

@@ -100,9 +100,14 @@ export class CallRequests extends EventTarget {
 
   /** Lets `callees` in and rings them; brings what became of each. `metadata` is as in `Conclave.start`. */
   async invite(callees, { metadata = '' } = {}) {
-    const body = { callees, admissions: await this.admissions.words(callees), ...(metadata ? { metadata } : {}) };
+    const { user } = this.#connection.identity;
+    // A word for its own user would be a root, which only a start makes.
+    const others = callees.filter((callee) => callee !== user);
+    const own = others.length < callees.length ? { [user]: 'already-joined' } : {};
+    if (others.length === 0) return own;
+    const body = { callees: others, admissions: await this.admissions.words(others), ...(metadata ? { metadata } : {}) };
     const { results } = await this.request('invite', body);
-    return results;
+    return { ...results, ...own };
   }
 
   cancel(user) {

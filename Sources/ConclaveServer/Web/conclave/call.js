@@ -203,12 +203,12 @@ export class Call extends CallRequests {
 
   /**
    * Joins by `kind`: `start`, `accept`, `join`, `rejoin` or `transfer`. `body` goes with it; `ring` is the ring that is accepted,
-   * `people` are those whom this user has just called, in a call that theirs crossed. Resolves with the reply once the call is known.
-   * @param {string[]} [people]
+   * `inviters` are the users of whom one must have let this one in, if no ring is accepted. Resolves with the reply once the call is known.
+   * @param {string[]} [inviters]
    */
-  async join(kind, body = {}, ring = {}, people = undefined) {
+  async join(kind, body = {}, ring = {}, inviters = undefined) {
     if (!this.admissions) this.#followWords();
-    const asked = Stay.join({ kind, id: this.id, body, ring, secret: this.#secret, people, admissions: this.admissions, connection: this.#connection });
+    const asked = Stay.join({ kind, id: this.id, body, ring, secret: this.#secret, inviters, admissions: this.admissions, connection: this.#connection });
     this.#asked = asked.catch(() => {});
     const stay = await asked;
     const { reply } = stay;
@@ -233,12 +233,12 @@ export class Call extends CallRequests {
     return reply;
   }
 
-  /** A call that was to start with `people` becomes this device's part in the call `id`, by `kind`; nothing of it where that fails. */
-  async comeInto(id, kind, ring = {}, people = []) {
+  /** A call that was to start becomes this device's part in the call `id`, by `kind`; nothing of it where that fails. `ring` and `inviters` are as in `join`. */
+  async comeInto(id, kind, ring = {}, inviters = []) {
     this.facts.id = id;
     this.#followWords(); // those of the call that was to start are void
     try {
-      return await this.join(kind, {}, ring, people);
+      return await this.join(kind, {}, ring, inviters);
     } catch (error) {
       if (!this.participant) {
         this.facts.id = '';

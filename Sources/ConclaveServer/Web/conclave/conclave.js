@@ -178,7 +178,6 @@ export class Conclave extends EventTarget {
 
   /** A ring of people who are just being called is told only if it is not answered by that. */
   async #rang(ring) {
-    if (this.#calls.find(ring.call)) return this.#rings.end(ring.call); // it came late: this device is in the call
     const settling = this.#calls.settlingOf(ring);
     if (!settling) return this.#tell('ring', ring);
     this.#untold.add(ring.call);
@@ -378,7 +377,8 @@ export class Conclave extends EventTarget {
     await this.#opening;
     const body = eventFrom(name, told);
     if (!body) return true;
-    this.#rings.handle(name, body);
+    // A ring for a call that this device is in came late, and tells nothing of who lets it in.
+    if (name !== 'call.ring' || !this.#calls.find(body.call)) this.#rings.handle(name, body);
     if (name === 'presence') this.presence.take(body);
     if (name === 'device.pair') this.ownDevices.take(body).catch(() => {}); // the session ends by itself
     if (name === 'call.ended') this.#tell('call-over', body.call);

@@ -47,7 +47,7 @@ async function comeInto(call, id, { connection, callees, error }) {
     // The server does not choose who hears this device.
     const caller = connection.callerOf(id);
     if (!isOfPeople([...facts.members.values()], user, callees) || (caller && ![user, ...callees].includes(caller))) throw error;
-    return await call.comeInto(id, kindOf(facts), connection.takeRing(id), callees);
+    return await call.comeInto(id, kindOf(facts), connection.takeRing(id), caller ? [caller] : [user, ...callees]);
   } catch (failure) {
     if (!isPassed(failure)) throw failure;
     return undefined;

@@ -89,14 +89,15 @@ export class Directory extends EventTarget {
   }
 
   /**
-   * Whether words signed by this device count: it is not revoked, and its key is not another than the pinned one. A device that was on no list of the call must be known or vouched for, or the first that is
-   * heard of its user.
+   * Whether words signed by this device count: it is not revoked, and its key is not another than the pinned one. It must be known or vouched for: then the person was told of it. While no device of its user is
+   * known, the first that is heard of counts; of a user with devices on lists of the call (`isUserListed`) one of these (`isListed`).
    */
-  async maySign({ user, device, fingerprint }, { isListed }) {
+  async maySign({ user, device, fingerprint }, { isListed, isUserListed }) {
     const pin = await this.#store.get('pins', this.#name({ user, device }));
     const { revoked, levels } = await this.#judge(user);
     if (revoked.has(fingerprint) || hasChanged({ fingerprint }, pin)) return false;
-    if (isListed || pin || levels.get(fingerprint) === 'vouched') return true;
+    if (pin || levels.get(fingerprint) === 'vouched') return true;
+    if (isUserListed && !isListed) return false;
     return !(await this.#met([{ user }])).has(user);
   }
 

@@ -2,7 +2,7 @@
 
 import { Refusal } from './checks.js';
 
-const HARMLESS = ['new-device', 'waiting'];
+const HARMLESS = ['waiting'];
 const KEPT = 16; // of each kind of problem, the first; of what is harmless, the latest
 
 /** The warnings and notices of a call that nobody looks at, until somebody does. Many harmless ones, or many of one kind, push out none of another kind. */
@@ -12,7 +12,7 @@ export class Untold {
 
   /** `name` is `warning` or `notice`. */
   add(name, detail) {
-    if (name === 'warning' && (detail.isOfVerified || !HARMLESS.includes(detail.problem))) this.#keep(detail);
+    if (name === 'warning' && !HARMLESS.includes(detail.problem)) this.#keep(detail);
     else {
       this.#harmless.push([name, detail]);
       if (this.#harmless.length > KEPT) this.#harmless.shift();

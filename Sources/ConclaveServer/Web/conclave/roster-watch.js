@@ -12,6 +12,7 @@ const FIRST_EPOCH_CONNECTED_MS = 10_000;
 const FIRST_EPOCH_MS = 60_000;
 const MINUTE_MS = 60_000;
 const OLDEST_EPOCH_MINUTES = 120;
+const LEFT_KEPT = 256;
 const SETTLED_MS = 30_000; // after a reconnect, before the age of an epoch says anything
 
 const NOTHING_DONE = { isAsked: false, isStopping: false, isTold: false };
@@ -48,6 +49,7 @@ export class RosterWatch {
   #seen = new Set(); // devices that were participants while the list in use had them as such
   /** @type {Map<string, {entry: any, kind?: string, isOpen?: boolean, ms: number, isListed: boolean, listedAt: number, isAsked: boolean, isStopping: boolean, isTold: boolean}>} */
   #suspects = new Map(); // by `user/device`; without `kind` where the suspicion has ended
+  #left = new Map(); // devices that nobody let in, by name, which left the list before the person was told
   #news = [];
   #stopEndedAt = -Infinity;
   #allowed = new Set(); // what the person sends in spite of, by `exactName`
@@ -142,7 +144,7 @@ export class RosterWatch {
       return { ...entry, listed: true, member: !seat && entry.participant > 0, isStranger: seat === 'stranger', hasLeft: seat === 'gone' };
     });
     for (const [name, suspect] of this.#suspects) {
-      if (!suspect.isListed) Object.assign(suspect, { ...NOTHING_DONE, kind: undefined });
+      if (!suspect.isListed) this.#endSuspicion(name, suspect);
       const isOver = suspect.isListed ? !suspect.kind && suspect.ms === 0 : now - suspect.listedAt >= REMEMBERED_MS;
       if (isOver) this.#suspects.delete(name);
     }
@@ -151,6 +153,13 @@ export class RosterWatch {
     const others = seats.filter((seat) => !names.has(seatName(seat)));
     const unlisted = others.map(({ user, device, participant }) => ({ user, device, participant, listed: false, member: true, isStranger: false, hasLeft: false }));
     this.people = [...listed, ...unlisted];
+  }
+
+  /** The device is on the list no longer. */
+  #endSuspicion(name, suspect) {
+    if (suspect.kind === 'uninvited' && !suspect.isTold) this.#left.set(name, suspect.entry);
+    if (this.#left.size > LEFT_KEPT) this.#left.delete(this.#left.keys().next().value);
+    Object.assign(suspect, { ...NOTHING_DONE, kind: undefined });
   }
 
   /** A device that is suspected again later stops again. */
@@ -186,6 +195,7 @@ export class RosterWatch {
   #judge(now) {
     if (this.#isRunning) {
       for (const suspect of this.#active) this.#judgeSuspect(suspect);
+      this.#judgeLeft();
     }
     const { epoch, rotateMinutes, isConnected } = this.#facts;
     const limit = Math.min(2 * rotateMinutes, OLDEST_EPOCH_MINUTES) * MINUTE_MS;
@@ -193,13 +203,27 @@ export class RosterWatch {
     this.#settle(now);
   }
 
+  /** It may have heard: a server must not take it off and list another one before each look-up is over. */
+  #judgeLeft() {
+    const { uninvited = () => undefined } = this.#facts;
+    for (const [name, entry] of this.#left) {
+      const how = uninvited(entry);
+      if (how === 'open') continue;
+      this.#left.delete(name);
+      if (how) this.#tell('uninvited', entry);
+    }
+  }
+
+  #tell(problem, { user, device, participant, fingerprint }) {
+    this.#news.push({ problem, user, device, participant, fingerprint });
+  }
+
   #judgeSuspect(suspect) {
     const { kind, entry, ms, isTold, isOpen } = suspect;
     const tellsAfter = kind === 'gone' ? GONE_WARNS_MS : kind === 'uninvited' && isOpen ? ASK_AFTER_MS : 0;
     if (!isTold && ms >= tellsAfter) {
       suspect.isTold = true;
-      const { user, device, participant, fingerprint } = entry;
-      this.#news.push({ problem: kind, user, device, participant, fingerprint });
+      this.#tell(kind, entry);
     }
     if (kind === 'gone' && ms >= GONE_STOPS_MS) suspect.isStopping = true;
   }

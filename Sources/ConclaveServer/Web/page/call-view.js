@@ -176,9 +176,9 @@ async function trust({ user, device }, fingerprint) {
   if (!(await conclave.trust(user, device, fingerprint))) notice(t('call.key-changed-again'));
 }
 
-/** Tells of the key of a warning whether what it is about has passed. That a stranger could hear stays until it is dismissed. */
+/** Tells of the key of a warning whether what it is about has passed. That a stranger could hear stays until it is dismissed, and that somebody could whom nobody let in, until that turns out otherwise. */
 function overIn(roster) {
-  const uninvited = new Set(roster.filter(({ isUninvited }) => isUninvited).map(({ user, device }) => `uninvited/${user}/${device}`));
+  const letIn = new Set(roster.filter(({ admission }) => admission).map(({ user, device }) => `uninvited/${user}/${device}`));
   const trusted = new Set(roster.filter(({ level }) => level === 'verified' || level === 'vouched').map(({ user, device }) => `new-device/${user}/${device}`));
   const gone = new Set(roster.filter(({ state }) => state === 'gone').map(({ user, device }) => `gone/${user}/${device}`));
   const over = {
@@ -187,7 +187,7 @@ function overIn(roster) {
     'no-key': () => call.stop?.cause !== 'no-key',
     unconfirmed: () => call.confirmation.state === 'confirmed',
     'old-epoch': () => !call.isKeyOld,
-    uninvited: (key) => !uninvited.has(key),
+    uninvited: (key) => letIn.has(key),
     'by-service': () => !call.isByService,
     'new-device': (key) => trusted.has(key), // the word of a verified device may come later
     'no-device': (key) => call.local(key.split('/')[1]).isOn,

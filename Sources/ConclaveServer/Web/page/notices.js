@@ -7,6 +7,7 @@ import { hasText, t } from './texts.js';
 
 const NOTICE_MS = 6_000;
 const NOTICES = 3;
+const NOTICES_OF_KEYS = 8;
 
 /** Where notices are seen and said: in the dialog that is open, for the page behind it is neither; else in a call's bar, where they cover no face. */
 export function placeNotices() {
@@ -18,13 +19,17 @@ export function placeNotices() {
 }
 addEventListener('close', placeNotices, true);
 
-/** A line at the top that goes by itself; a screen reader says it. Brings what takes it away at once. */
-export function notice(text) {
+/** A line at the top that goes by itself; a screen reader says it. Brings what takes it away at once. One that `isOfKeys` is pushed out by its like alone, and stays last, which is what a small window shows: the server says when others come. */
+export function notice(text, { isOfKeys = false } = {}) {
   const list = placeNotices();
   const same = [...list.children].find(({ textContent }) => textContent === text);
   const line = same ?? element('p', { className: 'notice', textContent: text });
-  if (!same) list.append(line);
-  while (list.childElementCount > NOTICES) list.firstElementChild.remove();
+  line.dataset.isOfKeys = String(isOfKeys);
+  const ofKeys = [...list.children].find(({ dataset }) => dataset.isOfKeys === 'true');
+  if (!same && ofKeys && !isOfKeys) ofKeys.before(line);
+  else if (!same) list.append(line);
+  const alike = [...list.children].filter(({ dataset }) => dataset.isOfKeys === line.dataset.isOfKeys);
+  for (const other of alike.slice(0, -(isOfKeys ? NOTICES_OF_KEYS : NOTICES))) other.remove();
   setTimeout(() => line.remove(), NOTICE_MS);
   return () => line.remove();
 }
@@ -96,7 +101,7 @@ export function warnOfKey(detail, { label, deviceName = '', isOwn, trust, isOfCa
     return t(isOwn && hasText(`${key}.own`) ? `${key}.own` : key, { ...detail, name: label });
   };
   if (problem === 'new-device') return tellNewDevice(detail, { label, isOwn, shown: nameOf({ user: device, name: deviceName }) });
-  if (PASSING.includes(problem)) return notice(text(problem));
+  if (PASSING.includes(problem)) return notice(text(problem), { isOfKeys: true });
   const key = [problem, user, device].filter(Boolean).join('/');
   const words = text(detail.isSelfRevoked ? 'self-revoked' : LASTING.includes(problem) ? problem : 'unverifiable');
   if (problem === 'changed-key') {
@@ -113,7 +118,7 @@ export function warnOfKey(detail, { label, deviceName = '', isOwn, trust, isOfCa
 function tellNewDevice({ user, device, isOfVerified }, { label, isOwn, shown }) {
   const key = isOfVerified ? 'key.unverified-device' : 'key.new-device';
   const words = t(isOwn ? `${key}.own` : key, { name: label, device: shown });
-  if (!isOfVerified) return notice(words);
+  if (!isOfVerified) return notice(words, { isOfKeys: true });
   const action = isOwn ? { label: t('devices'), run: () => byID('show-devices').click() } : undefined;
   return warn(`new-device/${user}/${device}`, words, { action });
 }
