@@ -85,22 +85,6 @@ struct RosterWatchTests {
     #expect(watch.nextTimeout == nil)
   }
 
-  /// Once it has left it counts as uninvited, too, and has no more time.
-  @Test mutating func aDeviceThatNobodyLetInIsNoMereLeaver() throws {
-    let (own, ghost) = (entry("alice", 1), entry("bob", 2))
-    try begin([own, ghost], members: [member(own), member(ghost)])
-    watch.see(uninvited: [ghost.address], isUndecided: false, now: now)
-    #expect(kind(ghost) == .uninvited && warns(ghost))
-    wait(.seconds(4))
-    watch.see(member(ghost, .left, isThere: false), now: now)
-    #expect(kind(ghost) == .uninvited)
-    wait(.seconds(1))
-    let asked = asks()
-    #expect(asked)
-    answer()
-    #expect(watch.stopping(.uninvited, now: now).map(\.participant) == [2])
-  }
-
   /// A server may keep a state back after a reconnect, and take the device off the list before it comes.
   @Test mutating func aDeviceThatNobodyLetInIsToldOfAfterItHasLeft() throws {
     let (own, ghost) = (entry("alice", 1), entry("bob", 2))

@@ -322,15 +322,15 @@ struct RosterWatch: Sendable {
   private mutating func suspicion(_ entry: ListEntry) -> Kind? {
     let key = Key(device: entry.address, fingerprint: entry.fingerprint)
     let member = members[entry.user]
-    let isThere =
-      member?.participants.contains {
-        $0.participant == entry.participant && $0.device == entry.device && $0.joinId == entry.joinId
-      } ?? false
-    if isThere { seen.insert(key) }
-    guard seen.contains(key) else { return .stranger }
-    // Whether it has left or not: it has no more time than a stranger.
-    if uninvited.contains(entry.address) { return .uninvited }
-    return isThere && member?.state != .disconnected ? nil : .departed
+    let isThere = member?.participants.contains {
+      $0.participant == entry.participant && $0.device == entry.device && $0.joinId == entry.joinId
+    }
+    if isThere == true {
+      seen.insert(key)
+      if member?.state == .disconnected { return .departed }
+      return uninvited.contains(entry.address) ? .uninvited : nil
+    }
+    return seen.contains(key) ? .departed : .stranger
   }
 
   /// The device is no longer suspect.
