@@ -18,7 +18,7 @@ package enum NodeCommand: Sendable {
   case media(MediaEvent)
   /// The answer to the effect `.ask` of this number; a question whose answer comes too late was given up.
   case answer(QuestionID, allowed: Set<UserID>)
-  /// The push service knows this endpoint of the user no more.
+  /// The push service has dropped this endpoint of the user.
   case pushGone(UserID, endpoint: String)
   /// All that is kept of the user goes: `conclave forget`.
   case forget(UserID)

@@ -34,7 +34,8 @@ package struct StreamWish: Equatable, Sendable {
   package var priority: Int
   /// Lines that the receiver shows; the stream gets no more than the lowest layer with as many.
   package var height: Int
-  /// 0 is the speaker.
+  /// Lower is served first: minus the time when the sender last spoke, in nanoseconds, so the latest speaker comes
+  /// first.
   package var speakerRank: Int
   /// From `LayerStep.ladder`.
   package var steps: [LayerStep]

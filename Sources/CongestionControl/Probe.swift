@@ -80,7 +80,7 @@ struct Probe: Sendable {
     let sending = rate(bytes: sentBytes - lastSize, in: sendTime)
     let arriving = Double(rate(bytes: receivedBytes - firstSize, in: receiveTime)) / max(0.5, 1 - loss)
     let receiving = Int(min(arriving, Double(Int.max / 2)))
-    // Faster than sent by so much is no measurement.
+    // An arrival rate this far above the sending rate cannot be right.
     guard receiving < 2 * sending || deviation > 3 * .millisecond else { return nil }
     // The receiving rate was the path's own: leave it some room.
     if receiving < sending / 10 * 9, deviation < 8 * .millisecond { return receiving / 20 * 19 }

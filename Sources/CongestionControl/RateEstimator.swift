@@ -31,7 +31,7 @@ package struct RateEstimator: Sendable {
     package init() {}
   }
 
-  /// In this time after a step up a queue is put down to it.
+  /// A queue that builds up within this time after a step up is attributed to the step.
   static let trial = 5 * Microseconds.second
 
   /// After this time without a queue, other flows, if any, leave room.
@@ -258,7 +258,8 @@ package struct RateEstimator: Sendable {
     probing.abort()
   }
 
-  /// No division is needed: `rate` may be sent until a queue, loss or silence lowers the target. The rate of now is no step up.
+  /// No division is needed: `rate` may be sent until a queue, loss or silence lowers the target. The current rate does not
+  /// count as a step up.
   /// - Parameter sent: in bit/s.
   package mutating func presume(_ rate: Int, sent: Int, now: Microseconds) {
     demand = RateDemand(allocated: sent, nextStep: nil, wished: sent)
@@ -275,7 +276,7 @@ package struct RateEstimator: Sendable {
       target = max(target, rate)
       return limit(now: now)
     }
-    // Measured rates vary; a layer more is an eighth at least.
+    // Measured rates vary by less than an eighth; another layer adds at least that much.
     if demand.allocated > lastAllocated + lastAllocated / 8 {
       raised = now
       beforeRaise = lastAllocated

@@ -13,7 +13,7 @@ package struct MediaPlaneConfiguration: Sendable {
   package var isPinned = false
   package var socket = UDPSocket.Options()
   package var forwarding = SFUConfiguration()
-  /// The microphones that are forwarded of a call with more of them.
+  /// How many microphones are forwarded at most in a call that has more.
   package var voices: Int {
     get { forwarding.voices }
     set { forwarding.voices = newValue }

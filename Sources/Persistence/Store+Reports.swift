@@ -63,7 +63,7 @@ extension Database {
   }
 }
 
-/// nil for a row with an id that is none.
+/// nil if an id in the row is invalid.
 private func storedReport(_ row: Row) throws -> StoredReport? {
   func text(_ column: String) throws -> String { try row.decode(String.self, forColumn: column) }
   guard let id = ReportID(try text("id")), let call = CallID(try text("call")), let by = UserID(try text("author")),

@@ -37,7 +37,8 @@ extension Database {
         """, arguments: [time, time])
   }
 
-  /// User by user: a user whose stays are in the totals has none any more, so that nothing counts twice. Returns how many rows were written.
+  /// Works user by user. A user's stays are deleted in the step that adds them to the totals, so nothing is counted twice. Returns how many
+  /// rows were written.
   fileprivate func fold(_ call: String, rows limit: Int) throws -> Int {
     var rows = 0
     while rows < limit {

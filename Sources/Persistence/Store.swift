@@ -65,7 +65,8 @@ package final class Store: Sendable {
   }
 
   /// Writes all changes or none, on the database's thread, after all earlier ones. Returns at once.
-  /// - Parameter done: gets why it could not be written, or nil; on that thread, also when it may wait for the disk longer than the caller.
+  /// - Parameter done: called on that thread with nil, or with the reason why the changes could not be written. The disk may take longer
+  ///   than the caller is willing to wait.
   package func write(_ changes: [StoreChange], done: @escaping @Sendable (StoreError?) -> Void) {
     writer.asyncWrite({ db in for change in changes { try db.apply(change) } }) { [self] _, result in
       switch result {

@@ -29,7 +29,7 @@ struct Participant {
   var turn: UInt64 = 0
   /// The video it wants to receive; nil: it has not said.
   var wishes: Wishes?
-  /// The last numbers of how its media comes and goes.
+  /// The latest figures on the quality of its media, in both directions.
   var quality = ParticipantQuality()
   var messages = MessageBudget()
   var tracks: TrackTable

@@ -1,8 +1,8 @@
 package import Contract
 package import MediaModel
 
-/// The last numbers of how a participant's media comes and goes, for the operator alone: one value for each, in memory, for as long as the participant is
-/// in the call.
+/// The latest figures on the quality of a participant's media, in both directions. For the operator only: one value of each, in memory, for as long as
+/// the participant is in the call.
 package struct ParticipantQuality: Codable, Sendable, Hashable {
   /// Measured by its client (`stats`): of each number the newest, whichever report it came with.
   package private(set) var numbers: QualityNumbers?

@@ -52,7 +52,7 @@ extension CallControl {
       timers.set(.members, of: id, at: now + WaitingChanges.time(participants: call.joinedCount))
     }
     calls[id]?.waiting.add(change)
-    // A state that is told before the change has it.
+    // A state that is sent before the waiting change already contains it.
     calls[id]?.revision += 1
     // The one that the change takes away hears of it now, since it hears nothing of what follows.
     if !change.member.state.isListening {

@@ -5,7 +5,7 @@ public enum CallUpdate: Sendable, Hashable {
   case changed
   /// The content of all slots now.
   case slots([ReceivedTrack])
-  /// The server would fill so many slots; an offer with more would get them.
+  /// The server would fill this many slots. The next offer may add the missing ones.
   case need(audio: Int, video: Int)
   /// The digits to compare by voice, on all screens the same.
   case code(String)

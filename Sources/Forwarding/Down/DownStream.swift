@@ -16,9 +16,9 @@ struct DownStream {
   let ssrc: UInt32
   let rtxSSRC: UInt32
   var sourceSwitch: SourceSwitch
-  /// The receiver's id of the transport-wide number; 0 when it does not report on the stream.
+  /// The receiver's id of the extension with the transport-wide number; 0 when it does not report on the stream.
   var numberExtension: UInt8 = 0
-  /// The receiver's id of the time of sending; 0 when it does not estimate its rate by it.
+  /// The receiver's id of the abs-send-time extension; 0 when it does not estimate its rate by that.
   var sendTimeExtension: UInt8 = 0
   /// The receiver's id of the MID extension; 0 when it needs none.
   var midExtension: UInt8 = 0

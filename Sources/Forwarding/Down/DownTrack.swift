@@ -116,7 +116,8 @@ final class DownTrack {
     noteAwaiting()
   }
 
-  /// Compares what the receiver gets with what it was told. It is told what two judgements in a row found: a change that is soon undone is none.
+  /// Compares what the receiver gets with what it was told. The receiver is told only what two judgements in a row found, so a brief change is
+  /// not reported.
   /// - Returns: whether it is to be told something else.
   func judgePicture() -> Bool {
     let before = judgedPicture

@@ -143,8 +143,8 @@ struct SequenceMap {
       return UInt64(total)
     }
 
-    /// The index that is no member and has `back` others that are none between it and `high`; nil when the window has none.
-    /// In range: it looks back over one window, and not below 0.
+    /// The index of the (`back` + 1)-th non-member, counted down from `high`; nil when the window has fewer. In range: it
+    /// looks back over one window, and not below 0.
     func gap(_ back: UInt64, from high: UInt64) -> UInt64? {
       var left = Int(back)
       var end = high

@@ -10,7 +10,7 @@ struct Association {
   private let session: DTLSSession
   /// Where the last datagram came from: repetitions go there.
   private(set) var address: SocketAddress
-  /// All datagrams came from there, so that ours went there alone.
+  /// All datagrams so far came from this address, so ours went only to it.
   private(set) var isOnOneAddress = true
   /// The first is being carried out, the others wait.
   private var steps: [HandshakeStep] = []

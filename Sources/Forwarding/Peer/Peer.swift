@@ -108,7 +108,7 @@ final class Peer: Scheduled {
   /// While the worker cannot keep up.
   var load: LoadDivision?
   var nextReport: Instant?
-  /// When the worker that has the peer is told again what is wanted of its tracks.
+  /// When the wishes for this peer's tracks are next repeated to the worker that has the peer.
   var wishReminder = WishReminder()
   /// The encoding that the next receiver report begins with; one has room for 16.
   var reportedFrom = 0

@@ -3,7 +3,7 @@ import Octets
 import Transport
 
 extension SFU {
-  /// The pair's address is one of the peer's, so a stranger cannot race the peer to the handshake (attack A1).
+  /// The pair's address is one of the peer's, so a stranger cannot start a handshake before the peer does.
   func handleDTLS(_ datagram: UnsafeRawBufferPointer, on pair: CandidatePair, now: Instant, into outbox: Outbox) {
     let peer = pair.peer
     guard peer.connectionState != .closed else { return drop(.notConnected) }

@@ -55,7 +55,8 @@ extension SFU {
 
   // MARK: our checks
 
-  /// Begins a round of checks unless one is under way or was a moment ago: what spoofed requests of a member make us send to somebody else is about as much as they are.
+  /// Begins a round of checks unless one is under way or has just ended, so a member who spoofs requests cannot make us send much more to a third party than the
+  /// requests themselves.
   func startChecks(of pair: CandidatePair, now: Instant, into outbox: Outbox) {
     guard pair.nextCheck == nil else { return }
     if let last = pair.lastCheck, last.duration(to: now) < Self.roundPause { return }

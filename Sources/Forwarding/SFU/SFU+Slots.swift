@@ -36,7 +36,7 @@ extension SFU {
     schedule(call)
   }
 
-  /// Fills the slots of one peer anew; its map is told otherwise.
+  /// Fills the slots of one peer again. Sends no `.slots` event: the caller reports the new map.
   func allocateSlots(of peer: Peer, now: Instant, into outbox: Outbox) {
     updateRanking(of: peer.call)
     _ = fillSlots(of: peer, now: now, into: outbox)

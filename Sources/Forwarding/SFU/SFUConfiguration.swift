@@ -17,9 +17,10 @@ package struct SFUConfiguration: Sendable, Hashable {
   package var speakersInterval: Duration = .milliseconds(300)
   /// Between two compound reports to one peer.
   package var reportInterval: Duration = .seconds(1)
-  /// The microphones that are forwarded of a call with more of them: the need for audio that a peer is told at most (`MediaEvent.need`).
+  /// How many microphones are forwarded at most in a call that has more. A peer is never told to need more slots for audio
+  /// (`MediaEvent.need`).
   package var voices = 8
-  /// The maximum need for video that a peer is told.
+  /// The most slots for video that a peer is told to need.
   package var videoNeed = 25
 
   /// The most that is taken of a microphone or the sound of a screen, of a camera or screen with all its layers, and of all tracks of one peer.

@@ -23,7 +23,7 @@ final class Encoding {
   /// Its call's, kept by `load`.
   let meter: UnsafeMutablePointer<LoadMeter>
   private let load: CallLoad
-  /// Packets of it came of late.
+  /// Packets of it arrived recently.
   var isAlive = false
   /// The frames of other layers since its last packet.
   var framesOfOthers = 0

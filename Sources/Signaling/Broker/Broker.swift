@@ -97,7 +97,7 @@ struct Broker: Sendable {
     return output
   }
 
-  /// Throws away what has waited too long in queues that nobody touches. To be called now and then.
+  /// Throws away what has waited too long in queues that nobody touches. Call it periodically.
   mutating func expire(now: UInt64) -> Output {
     var output = Output(loops: Array(repeating: [], count: loopCount))
     // A copy of the keys: iterating over the dictionary itself would copy all of it at the first change.

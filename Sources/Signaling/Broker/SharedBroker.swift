@@ -23,7 +23,7 @@ final class SharedBroker: Sendable {
     withBroker { $0.perform(operations, now: now) }
   }
 
-  /// To be called now and then.
+  /// Call it periodically.
   func expire(now: UInt64) { _ = withBroker { $0.expire(now: now) } }
 
   private func withBroker(_ change: (inout sending Broker) -> Broker.Output) -> Int {

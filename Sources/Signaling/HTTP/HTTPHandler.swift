@@ -283,7 +283,7 @@ extension HTTPRequestHead {
         case UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "a")...UInt8(ascii: "z"),
           UInt8(ascii: "0")...UInt8(ascii: "9"):
           true
-        // RFC 3986 section 3.2.2, without the comma: two hosts that a proxy joined are none.
+        // RFC 3986 section 3.2.2, without the comma: a comma means that a proxy merged two Host headers.
         default: "-._~%!$&'()*+;=:[]".utf8.contains(character)
         }
       }

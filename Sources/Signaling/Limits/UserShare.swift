@@ -210,7 +210,7 @@ final class UserShares: Sendable {
     state.withLock { $0.share(of: user) }.charge(events, now: now)
   }
 
-  /// Forgets who left and owes nothing. To be called now and then.
+  /// Forgets users who have left and owe nothing. Call it periodically.
   func prune(now: UInt64) {
     state.withLock { state in state.shares = state.shares.filter { !$0.value.isIdle(now: now) } }
   }

@@ -73,8 +73,8 @@ struct HeldEpochs: Sendable {
     effects.append(.install(EpochKeys(epoch: number, derivation: derivation, senders: senders)))
   }
 
-  /// Hands the cipher the keys of senders that are heard since their public keys are known. No device is heard less by that. While many come one after
-  /// another a call has a list for each tenth of a second, and those without such a sender are passed over.
+  /// Gives the cipher the keys of senders whose public keys have become known. Never removes a sender. While many devices join in quick succession, a
+  /// call has a new list every tenth of a second; lists without such a sender are skipped.
   mutating func installProven(seats: Seats, own: OwnStay, known: KnownDevices, into effects: inout [KeyEffect]) {
     for number in numbers {
       guard let epoch = epochs[number] else { continue }

@@ -1,4 +1,4 @@
-// The calls of this device: one that is talked in, others on hold, and those of the user that run on another device.
+// The calls of this device (the active one and those on hold), and the user's calls on other devices.
 
 import { Call } from './call.js';
 import { CallState } from './call-state.js';
@@ -9,7 +9,7 @@ import { crossedCall, isOfPeople, startOrComeInto } from './crossing.js';
  * `connection` is what `Call` needs, and `takeRing(id)`, which brings the ring of a call, if any, and ends it. Events: `change`.
  */
 export class Calls extends EventTarget {
-  /** The call that is talked in, or none. */
+  /** The active call, or none. */
   current;
   /** Calls that run on another device of this user, by id: a `CallState` each. */
   elsewhere = new Map();

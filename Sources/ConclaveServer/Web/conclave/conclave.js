@@ -131,7 +131,7 @@ export class Conclave extends EventTarget {
 
   // Calls
 
-  /** The call that is talked in, if any. */
+  /** The active call, if any. */
   get call() {
     return this.#calls.current;
   }

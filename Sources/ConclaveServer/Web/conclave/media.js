@@ -208,7 +208,7 @@ export class Media extends EventTarget {
     this.#senders.get(source).replaces = true;
   }
 
-  /** At least so many slots there are to be after the next offer. Answers whether that calls for one now. */
+  /** Makes the next offer have at least this many slots. Returns whether an offer is needed for that now. */
   want({ audio, video }) {
     if (!isWhole(audio, 0, Infinity) || !isWhole(video, 0, Infinity)) return false;
     this.#wanted.audio = Math.max(this.#wanted.audio, Math.min(audio, MAX_AUDIO_SLOTS));
@@ -289,7 +289,7 @@ export class Media extends EventTarget {
   }
 
   #fillSlots() {
-    // An offer needs a section: who sends nothing and finds nobody still offers to listen.
+    // An offer needs a section: a participant that sends nothing and sees nobody still offers receive-only sections.
     if (this.#senders.size === 0) this.want({ audio: 1, video: 1 });
     for (const kind of ['audio', 'video']) {
       while (this.#missing(kind) > 0) this.#addSlot(kind);

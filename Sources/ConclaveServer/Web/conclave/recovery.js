@@ -93,7 +93,7 @@ export class Recovery {
     return this.#over({ reason: 'lost' });
   }
 
-  /** A call that comes back on hold makes the server hold the one that is talked in; the user did not ask for that. */
+  /** When a call comes back on hold, the server puts the active call on hold. The user did not ask for that. */
   #insist() {
     const { participant, facts, isHeld, hasEnded } = this.#call;
     if (facts.participant(participant)?.held && !isHeld && !hasEnded) this.#call.request('hold', { held: false }).catch(() => {});

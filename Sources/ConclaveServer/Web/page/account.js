@@ -257,7 +257,7 @@ byID('availability').addEventListener('click', busy(byID('availability'), async 
 const shown = new WeakSet();
 const STILL_ON = ['left', 'lost', 'removed']; // the call may go on for others
 
-/** Shows the call that is talked in. */
+/** Shows the active call. */
 function showCurrent() {
   const { call } = conclave;
   if (!call || call.hasEnded) return;
@@ -280,7 +280,7 @@ function left(call, detail) {
     hideCall();
     show('lobby');
   }
-  // A ring that crossed the call that is talked in is no news.
+  // A ring beside the active call that was cancelled because it crossed another is no news.
   if (words && !(isOther && detail.reason === 'cancelled')) notice(words);
   if (isOther) return undefined;
   if (conclave.status === 'ready') lobby.refresh();
