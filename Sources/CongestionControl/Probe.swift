@@ -1,6 +1,6 @@
-/// An order to send at `rate` until `bytes` and `packets` have left, filled with padding where media does not suffice.
+/// An order to send at `rate` until `bytes` and `packets` have left, filled up with padding if media does not suffice.
 package struct ProbeOrder: Equatable, Sendable {
-  /// 1...255: given to `RateEstimator.sent` with each packet of the probe.
+  /// 1...255: passed to `RateEstimator.sent` with each packet of the probe.
   package var id: UInt8
   /// In bit/s.
   package var rate: Int
@@ -8,10 +8,10 @@ package struct ProbeOrder: Equatable, Sendable {
   package var packets: Int
 }
 
-/// One probe under way: what left, what arrived, and how fast (libwebrtc's `ProbeBitrateEstimator`).
+/// A running probe: what left, what arrived, and how fast (libwebrtc's `ProbeBitrateEstimator`).
 struct Probe: Sendable {
   var order: ProbeOrder
-  /// The rate that the probe is for: success is to reach it.
+  /// The rate that the probe has to reach.
   var goal: Int
   var began: Microseconds
   /// How much the delay varied before it.
@@ -40,7 +40,7 @@ struct Probe: Sendable {
 
   var isSent: Bool { sentPackets >= order.packets && sentBytes >= order.bytes }
 
-  /// All that left was reported.
+  /// Everything that left was reported.
   var isReported: Bool { isSent && reported >= sentPackets }
 
   mutating func sent(_ number: UInt16, size: Int, now: Microseconds) {

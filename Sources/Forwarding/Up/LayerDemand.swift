@@ -1,6 +1,7 @@
 import MediaModel
 
-/// The simulcast layers that a track's sender should encode: those that some receiver gets or waits for, and for a while those that one has left.
+/// The simulcast layers that a track's sender should encode: those that some receiver gets or waits for, and for a while those that a receiver
+/// has left.
 struct LayerDemand {
   /// Demand for a layer is reported at once, the end of demand only after this time, because restarting an encoder costs a
   /// key frame.
