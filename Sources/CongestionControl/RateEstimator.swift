@@ -125,7 +125,7 @@ package struct RateEstimator: Sendable {
   /// A packet leaves. Its number is one more than the last one's, modulo 2^16.
   /// - Parameters:
   ///   - size: bytes on the wire with IP and UDP.
-  ///   - probe: the order that it belongs to; 0 is none.
+  ///   - probe: the order to which it belongs; 0 without one.
   package mutating func sent(_ number: UInt16, size: Int, kind: SentKind, probe: UInt8, now: Microseconds) {
     history.append(number, size: size, kind: kind, probe: probe, now: now)
     watchdog.sent(now: now)

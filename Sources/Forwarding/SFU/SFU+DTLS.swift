@@ -82,7 +82,7 @@ extension SFU {
       guard let pair else { return }
       pair.lastHeard = now
       if pair.isProven || peer.association?.isOnOneAddress == true {
-        // The client's Finished covers our random bytes, and they went to this address alone.
+        // The client's Finished covers our random bytes, and they went only to this address.
         prove(pair, now: now)
       } else {
         startChecks(of: pair, now: now, into: outbox)
