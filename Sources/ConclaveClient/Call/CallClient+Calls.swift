@@ -98,7 +98,7 @@ extension CallClient {
   /// - Parameter people: the users that this user has just called, in a call that crossed theirs.
   func answer(_ id: CallID, calling people: Set<UserID>? = nil) async throws(SignalingError) -> JoinedCall {
     let ring = rings[id]
-    // Before anything is waited for: a ring that comes later invites nobody.
+    // Before the first await: a ring that comes later invites nobody.
     let way = entrance(to: id, calling: people)
     if let ring { await learnDevices(of: ring) }
     let credentials = makeCredentials(id)

@@ -101,7 +101,7 @@ extension CallClient {
     if case .ended = body { ringers.forget(id) }
     switch body {
     case .ring(let ring):
-      // One for a call that this device is in came late, and tells nothing of who lets it in.
+      // A ring for a call that this device is in came late, and does not say who lets it in.
       if calls[id] == nil {
         if ringers[id] != ring.from { rings[id] = nil }
         ringers.note(ring.from, of: id)

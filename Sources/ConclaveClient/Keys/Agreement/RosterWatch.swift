@@ -238,10 +238,10 @@ struct RosterWatch: Sendable {
     }
   }
 
-  /// After a reconnect events may have been lost, until a state has come or the time for it is over.
+  /// False after a reconnect, while events may have been lost: until a state has arrived or the time for it is over.
   private func isUpToDate(now: Instant) -> Bool { stale.map { $0.length(now: now) >= Self.answerTime } ?? true }
 
-  /// Warns of devices that nobody let in and that have left. A server must not list one only while it keeps back what a warning waits for.
+  /// Warns of devices that nobody let in and that have left. Otherwise a server could list one just while it withholds the reply that a warning waits for.
   private mutating func tellOfGone(_ lettingIn: LettingIn, now: Instant, into effects: inout [KeyEffect]) {
     guard !untold.isEmpty, isUpToDate(now: now) else { return }
     for (_, entry) in untold.sorted(by: { $0.key < $1.key }) where lettingIn.origin(of: entry) == .nobody {
@@ -331,7 +331,7 @@ struct RosterWatch: Sendable {
       } ?? false
     if isThere { seen.insert(key) }
     guard seen.contains(key) else { return .stranger }
-    // Whether it has left or not: it has no more time than a stranger.
+    // Whether or not it has left, it has no more time than a stranger.
     if uninvited.contains(entry.address) { return .uninvited }
     return isThere && member?.state != .disconnected ? nil : .departed
   }

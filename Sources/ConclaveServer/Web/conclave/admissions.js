@@ -8,7 +8,7 @@ const MOST_WORDS = 8_256; // words that wait to be found valid
 const WORDS_EACH = 4; // words for one user or link: the latest
 const MOST_DEVICES = 16_384;
 const OPEN_MS = 5_000; // a look-up that takes longer is no reason to wait any more
-const COARSE_MS = 200; // a browser may round its clock by so much, and a timer be that early by it
+const COARSE_MS = 200; // a browser may round its clock by this much, and a timer may be early by as much
 
 /**
  * `identity` and `directory` are this device's. Events: `change`, when somebody was let in, or it turned out who lets this device in.
@@ -59,8 +59,8 @@ export class Admissions extends EventTarget {
   }
 
   /**
-   * This device joins `call`; `inviters` are the user of the ring that it answers, or the people whom this one has just called, `secret` is that of the link that it comes by. When it comes back, its first
-   * way in is the one that counts.
+   * This device joins `call`. `inviters` are the user of the ring that it answers, or the people whom this one has just called; `secret` is that of the link by
+   * which it joins. When it comes back, its first way in counts.
    * @param {string} call
    * @param {{ inviters?: string[], secret?: LinkSecret }} way
    */

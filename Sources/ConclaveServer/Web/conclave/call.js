@@ -204,7 +204,7 @@ export class Call extends CallRequests {
 
   /**
    * Joins by `kind`: `start`, `accept`, `join`, `rejoin` or `transfer`. `body` goes with it; `ring` is the ring that is accepted,
-   * `inviters` are the users of whom one must have let this one in, if no ring is accepted. Resolves with the reply once the call is known.
+   * If no ring is accepted, one of the users `inviters` must have let this one in. Resolves with the reply once the call is known.
    * @param {string[]} [inviters]
    */
   async join(kind, body = {}, ring = {}, inviters = undefined) {
@@ -234,7 +234,7 @@ export class Call extends CallRequests {
     return reply;
   }
 
-  /** A call that was to start becomes this device's part in the call `id`, by `kind`; nothing of it where that fails. `ring` and `inviters` are as in `join`. */
+  /** A call that was to start becomes this device's part in the call `id`, by `kind`; if that fails, it belongs to no call. `ring` and `inviters` are as in `join`. */
   async comeInto(id, kind, ring = {}, inviters = []) {
     this.facts.id = id;
     this.#followWords(); // the words of the call that was to start are void

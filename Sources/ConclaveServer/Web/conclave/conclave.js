@@ -385,7 +385,7 @@ export class Conclave extends EventTarget {
     await this.#opening;
     const body = eventFrom(name, told);
     if (!body) return true;
-    // A ring for a call that this device is in came late, and tells nothing of who lets it in.
+    // A ring for a call that this device is in came late, and does not say who lets it in.
     if (name !== 'call.ring' || !this.#calls.find(body.call)) this.#rings.handle(name, body);
     if (name === 'presence') this.presence.take(body);
     if (name === 'device.pair') this.ownDevices.take(body).catch(() => {}); // the session ends by itself

@@ -92,8 +92,9 @@ export class Directory extends EventTarget {
   }
 
   /**
-   * Whether words signed by this device count: it is not revoked, and its key is not another than the pinned one. It must be known or vouched for: then the person was told of it. While no device of its user is
-   * known, the first that is heard of counts; of a user with devices on lists of the call (`isUserListed`) one of these (`isListed`).
+   * Whether words signed by this device count: it is not revoked, and its key does not differ from the pinned one. It must be known or vouched for: then the
+   * person was told of it. While no device of its user is known, the first that is heard of counts; if the user has devices on lists of the call
+   * (`isUserListed`), it must be one of these (`isListed`).
    */
   async maySign({ user, device, fingerprint }, { isListed, isUserListed }) {
     const pin = await this.#store.get('pins', this.#name({ user, device }));

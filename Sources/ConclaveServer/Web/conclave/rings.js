@@ -55,7 +55,7 @@ export class Rings {
     this.#ended({ ring: entry.ring, reason, by });
   }
 
-  /** A ring that comes again (the connection was gone) replaces itself. One of another caller is another ring: the person answers whom they were shown. */
+  /** A ring that comes again (the connection was gone) replaces itself. A ring of another caller is another ring: the person answers the caller that was shown. */
   #add(body) {
     if (this.find(body.call) && this.find(body.call).from !== body.from) this.end(body.call, 'cancelled');
     const known = this.#rings.get(body.call);

@@ -7,7 +7,7 @@ const ASK_AFTER_MS = 5_000; // a listed device without a participant, or that no
 const ANSWER_MS = 5_000; // a question that is open longer counts as answered
 const GONE_WARNS_MS = 3_000;
 const GONE_STOPS_MS = 15_000; // each dead leader costs the server 3 s
-const REMEMBERED_MS = 60_000; // a suspicion about a device that is on no list any longer
+const REMEMBERED_MS = 60_000; // a suspicion about a device that is no longer on a list
 const SECOND_STOP_MS = 60_000;
 const FIRST_EPOCH_CONNECTED_MS = 10_000;
 const FIRST_EPOCH_MS = 60_000;
@@ -157,7 +157,7 @@ export class RosterWatch {
     this.people = [...listed, ...unlisted];
   }
 
-  /** The device is on the list no longer. */
+  /** The device is no longer on the list. */
   #endSuspicion(name, suspect) {
     if (suspect.kind === 'uninvited' && !suspect.isTold) this.#left.set(name, suspect.entry);
     if (this.#left.size > LEFT_KEPT) this.#left.delete(this.#left.keys().next().value);

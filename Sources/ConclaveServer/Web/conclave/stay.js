@@ -42,11 +42,11 @@ export class Stay extends EventTarget {
 
   /**
    * Asks the server to join by `kind`; `stay.reply` is what it said. `body` goes with the request. The id of a call that starts is this device's choice. `admissions` are the call's, `ring` is the
-   * ring that is accepted, `secret` that of a link. `inviters` are the users of whom one must have let this one in, where the ring does not say so.
+   * ring that is accepted, `secret` that of a link. One of the users `inviters` must have let this one in, if the ring does not name its caller.
    */
   static async join({ kind, id, body, ring = /** @type {Record<string, any>} */ ({}), secret = '', inviters = /** @type {string[] | undefined} */ (undefined), admissions, connection }) {
     const stay = new Stay();
-    // Before anything is waited for: a ring that comes later invites nobody.
+    // Before the first await: a ring that comes later invites nobody.
     const caller = ring.from ?? (inviters ? undefined : connection.callerOf(id));
     stay.#connection = connection;
     stay.#admissions = admissions;

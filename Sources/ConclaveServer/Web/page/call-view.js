@@ -182,7 +182,10 @@ async function trust({ user, device }, fingerprint) {
   if (!(await conclave.trust(user, device, fingerprint))) notice(t('call.key-changed-again'));
 }
 
-/** Tells of the key of a warning whether what it is about has passed. That a stranger could hear stays until it is dismissed, and that somebody could whom nobody let in, until that turns out otherwise. */
+/**
+ * Returns a function that says, for the key of a warning, whether its cause has passed. The warning that a stranger could hear stays until it is dismissed. The
+ * warning about somebody whom nobody let in stays until it turns out that somebody did.
+ */
 function overIn(roster) {
   const letIn = new Set(roster.filter(({ admission }) => admission).map(({ user, device }) => `uninvited/${user}/${device}`));
   const trusted = new Set(roster.filter(({ level }) => level === 'verified' || level === 'vouched').map(({ user, device }) => `new-device/${user}/${device}`));

@@ -19,7 +19,10 @@ export function placeNotices() {
 }
 addEventListener('close', placeNotices, true);
 
-/** A line at the top that goes by itself; a screen reader says it. Brings what takes it away at once. One that `isOfKeys` is pushed out by its like alone, and stays last, which is what a small window shows: the server says when others come. */
+/**
+ * A line at the top that disappears by itself; a screen reader says it. Returns a function that removes it at once. A notice that `isOfKeys` is pushed out only
+ * by others of its kind, and stays last, where a small window shows it: the server decides when other notices come.
+ */
 export function notice(text, { isOfKeys = false } = {}) {
   const list = placeNotices();
   const same = [...list.children].find(({ textContent }) => textContent === text);
