@@ -143,7 +143,7 @@ let package = Package(
       ]),
     // A disk that the simulated worlds share.
     .target(name: "Simulation", dependencies: ["Calls", "Contract", "MediaModel", "Octets"], path: "Tests/Simulation"),
-    // Writes to a store and waits, for tests alone.
+    // Writes to a store and waits; only for tests.
     .target(name: "StoreWriting", dependencies: ["Calls", "Persistence"], path: "Tests/StoreWriting"),
     .testTarget(name: "CallsTests", dependencies: ["Seeded", "Calls", "Contract", "MediaModel", "Simulation"]),
     .testTarget(
@@ -164,7 +164,7 @@ let package = Package(
     .testTarget(
       name: "SFrameTests", dependencies: ["Seeded", "SFrame", .product(name: "Crypto", package: "swift-crypto")],
       exclude: ["Vectors"]),
-    // Counts a thread's calls of malloc, for tests alone.
+    // Counts a thread's calls of malloc; only for tests.
     .target(name: "CAllocations", path: "Tests/CAllocations"),
     .testTarget(name: "LinuxIOTests", dependencies: ["LinuxIO", "MediaModel", "CAllocations"]),
     .testTarget(

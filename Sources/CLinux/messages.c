@@ -17,14 +17,17 @@
 typedef struct {
   struct sockaddr_in6 address;
   struct iovec data;
-  /* UDP_SEGMENT is a uint16_t on the way out, UDP_GRO an int on the way in; the local address both ways; the time of arrival on the way in. */
+  /*
+   * UDP_SEGMENT is a uint16_t when sending, UDP_GRO an int when receiving; the local address in both directions; the
+   * time of arrival when receiving.
+   */
   _Alignas(struct cmsghdr) char
     control[CMSG_SPACE(sizeof(int)) + CMSG_SPACE(sizeof(struct in6_pktinfo)) + CMSG_SPACE(sizeof(struct timespec))];
 } slot;
 
 struct clinux_messages {
   bool ipv6;
-  /* Headers that the last receive has written to and the next must reset. */
+  /* Headers to which the last receive has written and which the next must reset. */
   unsigned used;
   struct mmsghdr *headers;
   slot *slots;
@@ -66,7 +69,10 @@ static void attach(struct msghdr *h, int level, int type, const void *value, siz
   h->msg_controllen += CMSG_SPACE(size);
 }
 
-/* The interface stays open: routes decide it, but for link-local destinations, whose address names it (RFC 3542 section 6.2). */
+/*
+ * The interface stays open, because routes decide it, except for link-local destinations, whose address names it (RFC
+ * 3542 section 6.2).
+ */
 static void attach_local(clinux_messages *m, struct msghdr *h, const clinux_address *from) {
   if (m->ipv6) {
     struct in6_pktinfo info = {.ipi6_ifindex = 0};

@@ -33,7 +33,7 @@ int clinux_epoll_add_edges(int epoll, int fd, uint64_t token) {
   return epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) < 0 ? -errno : 0;
 }
 
-/* epoll_pwait2 came with Linux 5.11; older container filters answer EPERM to calls that they don't know. */
+/* epoll_pwait2 came with Linux 5.11; older container filters return EPERM for calls that they do not know. */
 static atomic_bool coarse;
 
 static int wait_for(int epoll, struct epoll_event *events, int capacity, int64_t nanoseconds) {
@@ -60,7 +60,7 @@ int clinux_eventfd_create(void) {
   return fd < 0 ? -errno : fd;
 }
 
-/* EAGAIN means that the counter is full: the reader will wake all the same. */
+/* EAGAIN means that the counter is full: the reader will wake up anyway. */
 void clinux_eventfd_signal(int fd) {
   uint64_t one = 1;
   while (write(fd, &one, sizeof one) < 0 && errno == EINTR) {}

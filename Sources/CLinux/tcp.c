@@ -12,7 +12,7 @@ int clinux_tcp_listen(bool ipv6, uint16_t port) {
   int on = 1, off = 0;
   struct sockaddr_in6 any;
   socklen_t length = clinux_write_address(&any, (clinux_address){.port = port}, ipv6);
-  /* Connections of the server before this one may still be in TIME_WAIT. */
+  /* Connections of a previous server process may still be in TIME_WAIT. */
   if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) == 0
       && (!ipv6 || setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off) == 0)
       && bind(fd, (struct sockaddr *)&any, length) == 0 && listen(fd, SOMAXCONN) == 0)

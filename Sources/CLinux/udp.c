@@ -49,7 +49,7 @@ static int integer(int fd, int level, int option) {
   return getsockopt(fd, level, option, &value, &length) < 0 ? -errno : value;
 }
 
-/* The kernel reports twice what was asked, for its own book-keeping (socket(7)). */
+/* The kernel reports twice the requested size, for its own book-keeping (socket(7)). */
 int clinux_udp_receive_buffer(int fd) { return integer(fd, SOL_SOCKET, SO_RCVBUF) / 2; }
 int clinux_udp_send_buffer(int fd) { return integer(fd, SOL_SOCKET, SO_SNDBUF) / 2; }
 
@@ -60,7 +60,7 @@ int clinux_udp_enable_gro(int fd) {
 
 int clinux_udp_enable_local_addresses(int fd, bool ipv6) {
   int on = 1;
-  /* On a socket of both families the IPv6 option also tells mapped IPv4 addresses. */
+  /* On a socket of both families the IPv6 option also reports mapped IPv4 addresses. */
   int result = ipv6 ? setsockopt(fd, IPPROTO_IPV6, IPV6_RECVPKTINFO, &on, sizeof on) : setsockopt(fd, IPPROTO_IP, IP_PKTINFO, &on, sizeof on);
   return result < 0 ? -errno : 0;
 }

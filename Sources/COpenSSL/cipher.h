@@ -10,8 +10,9 @@
 #include <openssl/params.h>
 #include <openssl/provider.h>
 
-// A cipher under one key by the functions of OpenSSL's provider (provider-cipher(7), a stable interface), without EVP between.
-// EVP asks for the length of the nonce by its name at each message, which costs as much as the encryption of some hundred bytes.
+// A cipher under one key, using the functions of OpenSSL's provider (provider-cipher(7), a stable interface) without
+// EVP in between. EVP looks up the length of the nonce by name at each message, which costs as much as encrypting some
+// hundred bytes.
 typedef struct {
   EVP_CIPHER *cipher;
   void *context;
@@ -49,7 +50,7 @@ static inline void copenssl_cipher_free(copenssl_cipher *cipher) {
   OPENSSL_free(cipher);
 }
 
-// `name` as the provider has it first, like AES-128-GCM. NULL when OpenSSL cannot be used so.
+// `name` as the provider lists it first, like AES-128-GCM. NULL if OpenSSL cannot be used this way.
 static inline copenssl_cipher *copenssl_cipher_new(const char *name, const unsigned char *key, size_t length,
                                                    int encrypts) {
   copenssl_cipher *cipher = (copenssl_cipher *)OPENSSL_zalloc(sizeof *cipher);
@@ -79,7 +80,7 @@ static inline copenssl_cipher *copenssl_cipher_new(const char *name, const unsig
 static inline int copenssl_cipher_begin(copenssl_cipher *cipher, const unsigned char *nonce, size_t length) {
   return cipher->init(cipher->context, NULL, 0, nonce, length, NULL);
 }
-// Without a destination the bytes are authenticated only.
+// Without a destination the bytes are only authenticated.
 static inline int copenssl_cipher_add(copenssl_cipher *cipher, const void *source, void *destination, size_t count) {
   size_t written = 0;
   return cipher->update(cipher->context, (unsigned char *)destination, &written, count, (const unsigned char *)source,

@@ -13,7 +13,7 @@
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
 
-// Functions for what OpenSSL offers as macros or variadics only.
+// Functions for what OpenSSL offers only as macros or variadics.
 
 static inline EVP_PKEY *copenssl_p256_key(void) { return EVP_EC_gen("P-256"); }
 static inline EVP_PKEY *copenssl_rsa_key(unsigned bits) { return EVP_RSA_gen(bits); }
@@ -31,7 +31,7 @@ static inline void copenssl_disable_session_cache(SSL_CTX *context) {
 static inline void copenssl_set_max_cert_list(SSL_CTX *context, long bytes) {
   SSL_CTX_set_max_cert_list(context, bytes);
 }
-// The path's MTU is the caller's word; sessions are neither renewed nor resumed.
+// The caller sets the path's MTU; sessions are neither renewed nor resumed.
 static inline void copenssl_set_options(SSL_CTX *context) {
   SSL_CTX_set_options(context, SSL_OP_NO_QUERY_MTU | SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_TICKET);
 }

@@ -9,8 +9,8 @@
 #include <stun/stunagent.h>
 #include <stun/usages/ice.h>
 
-// The attributes that this side understands. Another one below 0x8000 makes a request be answered with 420
-// (RFC 8489 section 6.3.1).
+// The attributes that this side understands. Any other one below 0x8000 causes a request to be answered with 420 (RFC
+// 8489 section 6.3.1).
 static const uint16_t cstun_known_attributes[] = {
     STUN_ATTRIBUTE_MAPPED_ADDRESS, STUN_ATTRIBUTE_USERNAME,
     STUN_ATTRIBUTE_MESSAGE_INTEGRITY, STUN_ATTRIBUTE_ERROR_CODE,
@@ -24,7 +24,7 @@ static inline void cstun_agent_init(StunAgent *agent) {
 }
 
 // Whether the datagram is exactly one well-formed message whose MESSAGE-INTEGRITY is as long as a SHA-1 tag:
-// stun_agent_validate reads 20 bytes there without looking at the attribute's length. Finds USERNAME.
+// stun_agent_validate reads 20 bytes there without checking the attribute's length. Finds USERNAME.
 static inline bool cstun_inspect(StunAgent *agent, const uint8_t *datagram, size_t length,
                                  const uint8_t **username, uint16_t *username_length) {
   if (stun_message_validate_buffer_length(datagram, length, true) != (int)length) return false;
@@ -57,9 +57,9 @@ static inline StunValidationStatus cstun_validate(StunAgent *agent, StunMessage 
   return stun_agent_validate(agent, message, datagram, length, cstun_give_key, &key);
 }
 
-// Answers a validated request in a role that never changes: with the lowest tie-breaker as the controlled agent and the highest as the
-// controlling one, so that a peer that wants the same role is told to switch by error 487 (RFC 8445 section 7.3.1.1). The address is in two
-// host-order words of its big-endian bytes, IPv4 as ::ffff:a.b.c.d.
+// Answers a validated request in a role that never changes: with the lowest tie-breaker as the controlled agent and the
+// highest as the controlling one, so that a peer that wants the same role is told by error 487 to switch (RFC 8445
+// section 7.3.1.1). The address is in two host-order words of its big-endian bytes, IPv4 as ::ffff:a.b.c.d.
 static inline StunUsageIceReturn cstun_reply(StunAgent *agent, StunMessage *request, uint8_t *reply,
                                              size_t *length, uint64_t high, uint64_t low, uint16_t port,
                                              bool controlling) {

@@ -10,7 +10,7 @@ package struct CallConfiguration: Sendable {
   /// Guests among them.
   package var maximumGuests = 100
   package var maximumCalls = 100_000
-  /// Participants of a call from which on changes of its members wait for others.
+  /// From this number of participants on, changes of members wait for others.
   package var crowd = 64
   /// Calls that one user may be in at once.
   package var maximumCallsOfUser = 32
@@ -21,11 +21,11 @@ package struct CallConfiguration: Sendable {
   package var maximumKeptEvents = 1_000
   /// In bytes, estimated.
   package var maximumKeptBytes = 4 << 20
-  /// Ended calls that are still answered with `call.ended`, the newest ones.
+  /// Ended calls that are still answered with `call.ended`; the newest are kept.
   package var maximumEndedCalls = 4_096
   /// A participant whose signaling and media have both been gone for this time is `disconnected`.
   package var disconnectTime = Duration.seconds(15)
-  /// The most that `receive` may ask for, and the default for a participant that asks for nothing.
+  /// The most that `receive` may ask for, and the default for a participant that does not specify it.
   package var lastN = 25
   package var defaultCodecs = ["VP8"]
   /// The value of `ice` for a device; called once per join.
@@ -33,9 +33,9 @@ package struct CallConfiguration: Sendable {
 
   /// Roles whose bearers may not start calls or invite (protocol section 7).
   package var neverStarts: Set<String> = []
-  /// The app's back end decides which users one may ring, watch or list: `Question.authorize`.
+  /// The app's back end decides which users a user may ring, watch or list: `Question.authorize`.
   package var asksBackEnd = false
-  /// The timeout of its answer, after which it counts as no.
+  /// How long its answer may take, after which it counts as no.
   package var answerTime = Duration.seconds(1)
 
   /// The public key that push subscriptions are made for; nil without Web Push.

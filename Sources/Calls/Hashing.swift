@@ -4,7 +4,7 @@ package struct Hashing: Sendable {
   let digest: @Sendable ([UInt8]) -> [UInt8]
   /// The HMAC-SHA256 of a message with a key.
   let authenticationCode: @Sendable (_ message: [UInt8], _ key: [UInt8]) -> [UInt8]
-  /// Whether a code is that of a message with a key, compared in constant time.
+  /// Whether a code belongs to a message and a key, compared in constant time.
   let isValid: @Sendable (_ code: [UInt8], _ message: [UInt8], _ key: [UInt8]) -> Bool
   /// Whether a signature over a message was made with the private half of a key (SPKI), by one of the algorithms of protocol section 5.13.
   let verifies: @Sendable (_ signature: [UInt8], _ message: [UInt8], _ algorithm: String, _ key: [UInt8]) -> Bool

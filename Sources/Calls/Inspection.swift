@@ -8,11 +8,11 @@ package enum KeyState: String, Codable, Sendable {
   case present
   /// The device registered no keys.
   case none
-  /// Its envelope was sent and is not acknowledged.
+  /// Its envelope was sent but is not acknowledged.
   case unopened
   /// Its user does not trust the sender of its envelope.
   case untrusted
-  /// No member made an envelope for it, or it could not open the one it got.
+  /// No member made an envelope for it, or it could not open the one that it got.
   case missing
 }
 
@@ -29,11 +29,11 @@ package struct CallSummary: Codable, Sendable {
   package var connected: Int
 }
 
-/// The log's knowledge of a call that runs since before the server's start.
+/// The log's knowledge about a call that has been running since before the server's start.
 package struct CallTally: Sendable {
   package var call: CallID
   package var members: [MemberState]
-  /// All that ever joined.
+  /// The number of participants that have ever joined.
   package var participants: Int
   package var failures: Int
 
@@ -55,7 +55,7 @@ package struct CallInspection: Codable, Sendable {
     /// Its STOMP connection is up.
     package var signaling: Bool
     package var media: MediaState
-    /// Since when; a path that is gone was last heard then. nil for one that never was.
+    /// Since when. A path that is gone was last heard at that time. nil for a path that never existed.
     package var mediaSince: Timestamp?
     package var quality: ParticipantQuality
     package var key: KeyState
@@ -81,15 +81,15 @@ package struct ConnectedUser: Codable, Sendable {
   package var user: UserID
   /// The user's connected devices.
   package var devices: [DeviceID]
-  /// The calls that the user is ringing, joined or disconnected in.
+  /// The calls in which the user is ringing, joined or disconnected.
   package var calls: [CallID]
 }
 
 extension Node {
-  /// Calls that run, in no order.
+  /// Running calls, in no particular order.
   package var callSummaries: [CallSummary] { control.calls.values.map(\.summary) }
 
-  /// Calls that run, in no order.
+  /// Running calls, in no particular order.
   package var callTallies: [CallTally] {
     control.calls.values.map { call in
       CallTally(
@@ -97,14 +97,14 @@ extension Node {
     }
   }
 
-  /// A call that runs, or the end of one of the last that ended; nil for an unknown id.
+  /// A running call, or the end of one of the last calls; nil for an unknown id.
   package func inspection(of id: CallID) -> CallInspection? {
     if let call = control.calls[id] { return call.inspection }
     guard let event = control.ended.event(of: id), case .ended(let ended) = event.body else { return nil }
     return CallInspection(summary: nil, members: [], ended: ended, endedAt: event.at)
   }
 
-  /// Users with a connection, in no order; services are none.
+  /// Users with a connection, in no particular order; services are not included.
   package var connectedUsers: [ConnectedUser] { people.connectedUsers }
 
   /// The user has a connection, or a place in a call.

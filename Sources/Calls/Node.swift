@@ -1,32 +1,33 @@
 import Contract
 package import MediaModel
 
-/// All people and calls of one server: `handle(command, now) -> [Effect]`, in virtual time, without a clock, a socket or a secret of its own.
+/// All people and calls of one server: `handle(command, now) -> [Effect]`, in virtual time, without a clock, a socket or a secret.
 ///
 /// It holds two state machines. `People` owns the state keyed by user: devices, connections, mailboxes, presence, topics. `CallControl` owns the state keyed by
-/// call. Neither reads the other's state: a `Node` takes the messages of each to the other until there are none.
-/// Invariants: a call's timers, peers and envelopes go with it; events reach a device in the order of their effects; nothing a client sends can trap.
+/// call. Neither reads the other's state: a `Node` passes the messages of each to the other until none are left. Invariants: a call's timers, peers and
+/// envelopes end with it; events reach a device in the order of their effects; nothing a client sends can trap.
 package struct Node {
   var people: People
   var control: CallControl
   var mail = Mail()
 
-  /// The messages under way between the two.
+  /// The messages in transit between the two.
   struct Mail {
     var toPeople: [ToPeople] = []
     var toCalls: [ToCalls] = []
     var effects: [Effect] = []
   }
 
-  /// - Parameter random: 64 unpredictable bits a call.
+  /// - Parameter random: returns 64 unpredictable bits per call.
   package init(configuration: CallConfiguration, hashing: Hashing, random: @escaping () -> UInt64) {
     people = People(configuration: configuration, digest: hashing.digest)
     control = CallControl(configuration: configuration, hashing: hashing, random: random)
   }
 
-  /// After a restart: everybody is away, and the time that the server was down counts (rule 11).
+  /// After a restart: everybody is away, and the time of the outage counts (rule 11).
   /// - Parameters:
-  ///   - stored: the state stored by the last run of the server. Timers that ran out since fire with the first command.
+  ///   - stored: the state stored by the last run of the server. Timers that have expired since fire with the first
+  ///     command.
   package init(
     configuration: CallConfiguration, hashing: Hashing, random: @escaping () -> UInt64,
     restoring stored: Stored, now: Timestamp
@@ -34,7 +35,7 @@ package struct Node {
     people = People(configuration: configuration, digest: hashing.digest, restoring: stored, now: now)
     control = CallControl(
       configuration: configuration, hashing: hashing, random: random, restoring: stored, now: now)
-    // A restart itself changes nothing that is stored, but for clocks.
+    // The restart itself changes nothing stored, except clocks.
     let journal = control.journal
     collect()
     exchange(now: now)
@@ -43,7 +44,7 @@ package struct Node {
     mail.effects = []
   }
 
-  /// Takes one command and returns what has to be done, in order. A `now` that goes back counts as the last one.
+  /// Handles one command and returns what has to be done, in order. If `now` goes back, the last value is used.
   package mutating func handle(_ command: NodeCommand, now: Timestamp) -> [Effect] {
     runTimers(now: now)
     switch command {
@@ -55,7 +56,7 @@ package struct Node {
     }
     collect()
     exchange(now: now)
-    // Timers that the command set to be due already, as 15 s that are over, fire now.
+    // Timers that the command set in the past, such as 15 s that are already over, fire now.
     runTimers(now: now)
     people.tellPresence()
     collect()
@@ -65,10 +66,10 @@ package struct Node {
     return changes.isEmpty ? effects : changes.map(Effect.store) + effects
   }
 
-  /// When `.timeout` has to be handled next; nil while nothing runs.
+  /// When `.timeout` has to be handled next; nil if nothing runs.
   package var nextDeadline: Timestamp? { [control.nextDeadline, people.nextDeadline].compactMap { $0 }.min() }
 
-  /// Changes limits and rules. Calls that run keep those that they began with.
+  /// Changes limits and rules. Running calls keep those with which they began.
   package mutating func configure(_ change: (inout CallConfiguration) -> Void) {
     change(&people.configuration)
     change(&control.configuration)
@@ -77,13 +78,13 @@ package struct Node {
   /// No call runs.
   package var isIdle: Bool { control.calls.isEmpty }
 
-  /// Calls that run, and the devices that are joined in them.
+  /// Running calls, and the devices that are joined in them.
   package var counts: (calls: Int, participants: Int) { control.counts }
 
-  /// All there is, for a disk that missed some changes.
+  /// The whole state, for a disk that missed some changes.
   package var everything: [StoreChange] { [.reset] + control.everything + people.everything }
 
-  /// Whether somebody without an account may have this link's call as a guest.
+  /// Whether somebody without an account may join this link's call as a guest.
   package func admitsGuest(by link: String, to call: CallID, now: Timestamp) -> Bool {
     control.admitsGuest(by: link, to: call, now: now)
   }
@@ -91,8 +92,8 @@ package struct Node {
   /// Whether the call runs.
   package func runs(_ call: CallID) -> Bool { control.calls[call] != nil }
 
-  /// The user who brings about what follows from the command, and is charged for it; nil for the server, a service, the media plane and the operator. To be asked before
-  /// the command is handled: a session that disconnects has no user afterwards.
+  /// The user who is charged for the consequences of the command; nil for the server, a service, the media plane and the operator. Must be asked before the command
+  /// is handled, because a session that disconnects has no user afterwards.
   package func payer(of command: NodeCommand) -> UserID? {
     switch command {
     case .connect(_, let identity): identity.isService ? nil : identity.device.user
@@ -117,8 +118,8 @@ package struct Node {
 
   // MARK: messages
 
-  /// Delivers all messages, those to people first. An envelope that counts as acknowledged once it is written is therefore acknowledged after the other
-  /// events of its transition are written.
+  /// Delivers all messages, those to people first. So an envelope that counts as acknowledged once it is written is acknowledged after the other events
+  /// of its transition are written.
   private mutating func exchange(now: Timestamp) {
     var next = 0
     while true {

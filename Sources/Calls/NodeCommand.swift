@@ -3,30 +3,32 @@ package import MediaModel
 
 /// An input of the state machine.
 package enum NodeCommand: Sendable {
-  /// A connection is authenticated. It replaces an older one of the same device.
+  /// A connection was authenticated. It replaces an older one of the same device.
   case connect(SessionID, Identity)
   case disconnect(SessionID)
-  /// Answered by `.admission` unless the channel is one of the client's own two. The shell refuses a second subscription of a session to a channel.
+  /// Answered by `.admission` unless the channel is one of the client's own two. The shell refuses a session's second subscription to a channel.
   case subscribe(SessionID, Channel, AcknowledgementMode)
   case unsubscribe(SessionID, Channel)
-  /// ACKs or NACKs of the events `seqs`, in their order. With `AcknowledgementMode.client` each counts for all events before it, too, here: the shell need not spread it.
+  /// ACKs or NACKs of the events `seqs`, in their order. With `AcknowledgementMode.client` each also covers all earlier events. That is handled here: the shell need
+  /// not expand it.
   case acknowledge(SessionID, seqs: [UInt64], accepted: Bool)
   case request(SessionID, id: String, Request)
-  /// The answer to the effect `.read`: the SDP as parsed, or the parse error; `call.not-joined` takes precedence.
+  /// The answer to the effect `.read`: the parsed SDP, or the parse error; `call.not-joined` takes precedence.
   case offer(SessionID, id: String, CallID, Result<MediaOffer, RequestError>, [MediaRequest.Track])
   /// `.configured` releases an answer in the shell; here it says what the slots show.
   case media(MediaEvent)
-  /// The answer to the effect `.ask` of this number; a question whose answer comes too late was given up.
+  /// The answer to the effect `.ask` with this number. A question whose answer is too late has been abandoned.
   case answer(QuestionID, allowed: Set<UserID>)
-  /// The push service knows this endpoint of the user no more.
+  /// The push service has dropped this endpoint of the user.
   case pushGone(UserID, endpoint: String)
-  /// All that is kept of the user goes: `conclave forget`.
+  /// Deletes everything about the user: `conclave forget`.
   case forget(UserID)
   /// The operator ends the call: `conclave end`.
   case end(CallID)
-  /// The operator takes the user out of its calls and closes its connections: `conclave disconnect`. It may come back.
+  /// The operator removes the user from its calls and closes its connections: `conclave disconnect`. The user may
+  /// return.
   case disconnectUser(UserID)
-  /// The log counted failures in the call, whose number outlives a restart.
+  /// The log counted failures in the call. The number outlives a restart.
   case failures(CallID, Int)
   /// The server is about to stop: no new calls.
   case drain

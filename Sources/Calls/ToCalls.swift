@@ -3,9 +3,9 @@ import MediaModel
 
 /// A message from the people's side to a call. Messages of one user to one call arrive in the order in which they were sent.
 ///
-/// The facts about people in it may be out of date when it arrives. `CallControl` is the only one to decide about a call, and no decision of it is unsafe on
-/// old facts: they say how a ring looks (busy, unavailable, connected) and how much load a user makes. Where they matter for longer, the other side hears of
-/// the result and corrects it: see `People.follow`.
+/// The facts about people in it may be out of date when it arrives. Only `CallControl` decides about a call, and none of its decisions is unsafe with old
+/// facts: they say how a ring looks (busy, unavailable, connected) and how much load a user causes. If they matter for longer, the other side learns of the
+/// result and corrects it: see `People.follow`.
 enum ToCalls: Sendable {
   case request(BriefedRequest)
   /// A `media` request whose SDP has been read.
@@ -14,13 +14,13 @@ enum ToCalls: Sendable {
   case history(SessionID, id: String, Device, calls: [CallID], ListHistory)
   /// The device reads its events from now on: answered by `ToPeople.greeting`.
   case greet(SessionID, Device, in: CallID)
-  /// A user who is not seen as a listener wants to read the call's topic: answered by `ToPeople.topic`.
+  /// A user who is not known to be a listener wants to read the call's topic: answered by `ToPeople.topic`.
   case readTopic(SessionID, UserID, of: CallID)
   /// The device's STOMP connection began or ended. Repeating it changes nothing.
   case signaling(Device, isUp: Bool, in: CallID)
-  /// The device speaks in another call, since the request of that turn.
+  /// The device has been speaking in another call since the request with that turn.
   case hold(Device, since: UInt64, in: CallID)
-  /// The device opened its envelope, or could not.
+  /// The device opened its envelope, or could not open it.
   case acknowledged(Device, epoch: UInt32, accepted: Bool, in: CallID)
   case ringAcknowledged(Device, in: CallID)
   /// The app's back end was told to wake devices of the ringing user.
@@ -29,7 +29,7 @@ enum ToCalls: Sendable {
   case devicesChanged(UserID, in: CallID)
   /// Answered by `ToPeople.removed`.
   case remove(Leaver, from: CallID)
-  /// Nothing is kept of the user in calls that have ended.
+  /// Deletes everything about the user in calls that have ended.
   case forget(UserID)
 }
 
@@ -55,15 +55,16 @@ struct BriefedRequest: Sendable {
   /// Rises with each request that the people's side passes on.
   var turn: UInt64
   var caller: Caller
-  /// The users that a `start` or an `invite` names, each once; those that can't be reached are marked.
+  /// The users that a `start` or an `invite` names, each once; those who cannot be reached are marked.
   var callees: [Callee] = []
   /// The keys of the devices to which a `start` brings envelopes.
   var keys: [Device: DeviceEntry] = [:]
-  /// The users that the request may reach, by the app's back end. It is asked after the call has checked the request (`ToPeople.checked`).
+  /// Whether the app's back end must be asked which users the request may reach. It is asked after the call has checked the request
+  /// (`ToPeople.checked`).
   var asks = false
 }
 
-/// The client that makes a request, as far as calls care.
+/// The client that makes a request, as far as it concerns calls.
 struct Caller: Sendable {
   var identity: Identity
   /// As others see the user.
@@ -72,7 +73,7 @@ struct Caller: Sendable {
   var keys: DeviceEntry?
   /// The user's role may start calls and invite (protocol section 7).
   var mayStart = true
-  /// The calls in which the user is present. A limit of load: two joins at once may pass it.
+  /// The calls in which the user is present. This limits load only: two simultaneous joins may exceed it.
   var presentCalls = 0
   /// The calls that the user is a member of, for requests that concern more than one.
   var calls: [CallID] = []

@@ -1,24 +1,24 @@
 import Contract
 import MediaModel
 
-/// A message from a call to the people's side. Messages of one call arrive in the order in which they were sent; that is the order of its events for each
-/// device.
+/// A message from a call to the people's side. Messages of one call arrive in the order in which they were sent, which is the order of its events for
+/// each device.
 enum ToPeople: Sendable {
-  /// Goes before all events that follow from the request.
+  /// Precedes all events that follow from the request.
   case reply(SessionID, id: String, Reply)
-  /// Nothing speaks against the request so far: the app's back end may be asked.
+  /// The request is valid so far: the app's back end may be asked.
   case checked(BriefedRequest)
-  /// A report that is in order: `People` counts the connection's reports, replies, tells the services, and has it stored under the number.
+  /// A valid report: `People` counts the connection's reports, replies, informs the services, and has it stored under the number.
   case report(SessionID, id: String, Report, of: CallID, number: UInt64)
   /// The query of a `history/list`.
   case history(SessionID, id: String, HistoryQuery)
-  /// The device is to be heard in this one alone of all its calls.
+  /// The device speaks only in this one of all its calls.
   case speaks(Device, in: CallID, turn: UInt64)
   /// `state`: of a call that the device is in. `ring`: the call rings on the device.
   case greeting(SessionID, CallID, state: CallState?, ring: Ring?)
   case topic(SessionID, CallID, TopicAnswer)
   case removed(Leaver, from: CallID)
-  /// `rev`: of the call after this event, if it changes the state.
+  /// `rev`: the revision of the call after this event, if it changes the state.
   case news(CallNews, of: CallID, rev: UInt64?)
 
   enum TopicAnswer: Sendable {
@@ -29,34 +29,34 @@ enum ToPeople: Sendable {
   }
 }
 
-/// An occurrence in a call, for those who have to hear of it.
+/// An occurrence in a call, for those who must be told.
 enum CallNews: Sendable {
   enum Audience: Sendable {
     case devices([Device])
     /// Every device of these users.
     case users([UserID])
-    /// The user's devices that were rung, but the one that acted; their ring is over.
+    /// The user's devices that were rung, except the one that acted; their ring is over.
     case rung(UserID, but: DeviceID?)
-    /// Every device of this user, whose part of an event it is: all others, and the topics, get the event itself.
+    /// Every device of this user, whose part of an event this is: all others, and the topics, get the event itself.
     case alone(UserID)
   }
 
-  /// The call came into being.
+  /// The call was created.
   case made(CallState)
   case event(Audience, EventBody)
-  /// Rings all devices of these members. Each envelope is its device's own, and comes with `list`.
+  /// Rings all devices of these members. Each envelope is for one device, and comes with `list`.
   case ring([MemberRing], envelopes: [Device: Envelope], list: [ListEntry], topic: Ring?)
-  /// These devices' rings go on without their envelopes.
+  /// These devices' rings continue without their envelopes.
   case ringEnvelopesSuperseded([Device])
   /// Envelopes kept for these devices that are not of this epoch are superseded.
   case envelopesSuperseded([Device], by: UInt32)
   /// Events kept for this device as a participant are void.
   case participantGone(Device)
-  /// The user is a member from now on, or its part is another one.
+  /// The user is a member from now on, or its part changed.
   case member(UserID, Membership.Part)
   /// A ring that `push.ring` announced is over.
   case pushOver(UserID)
-  /// The call is over for these, all of its members.
+  /// The call is over for these users, who are all of its members.
   case over([UserID])
 }
 

@@ -8,9 +8,10 @@ import UnixSignals
 
 /// The program's commands: run the server, mint a token, forget a user.
 package enum Commands {
-  /// Runs the server until SIGINT, or until SIGTERM and the end of the calls. SIGHUP has it read the configuration again.
+  /// Runs the server until SIGINT, or until SIGTERM and the end of the calls. SIGHUP makes it read the configuration
+  /// again.
   /// - Parameter load: reads the configuration.
-  /// - Throws: `ConfigurationError` when it cannot start, in words for the operator.
+  /// - Throws: `ConfigurationError` if it cannot start, in words for the operator.
   package static func serve(_ load: @escaping @Sendable () throws -> Configuration) async throws {
     let configuration = try load()
     try configuration.validate()
@@ -25,7 +26,7 @@ package enum Commands {
       case .json: SharedLevelHandler(JSONLogHandler(), level)
       }
     }
-    // Trapped before the ports open: a signal in between must not kill us half started.
+    // Trapped before the ports open, because a signal in between must not kill us half started.
     let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm, .sighup)
     let server: Server
     do {
@@ -39,7 +40,7 @@ package enum Commands {
   }
 
   /// Asks a running server by its admin socket.
-  /// - Parameter asJSON: as it came, instead of a table.
+  /// - Parameter asJSON: the unchanged reply instead of a table.
   /// - Returns: text for standard output.
   /// - Throws: `ConfigurationError`, in words for the operator.
   package static func administer(
@@ -48,8 +49,8 @@ package enum Commands {
     try text(of: AdminClient(folder: configuration.state).ask(request), to: request.command, asJSON: asJSON)
   }
 
-  /// Asks a running server how it does, as `administer`.
-  /// - Returns: text for standard output, and whether the server takes calls.
+  /// Asks a running server for its status, as `administer`.
+  /// - Returns: text for standard output, and whether the server accepts calls.
   package static func status(
     configuration: Configuration, asJSON: Bool
   ) throws(ConfigurationError) -> (text: String, isReady: Bool) {
@@ -75,13 +76,13 @@ package enum Commands {
     }
   }
 
-  /// - Throws: `ConfigurationError` for text that is no id of a call.
+  /// - Throws: `ConfigurationError` for text that is not the id of a call.
   package static func callID(_ text: String) throws(ConfigurationError) -> CallID {
     guard let call = CallID(text) else { throw ConfigurationError("\(text) is no id of a call") }
     return call
   }
 
-  /// - Throws: `ConfigurationError` for text that is no id of a user.
+  /// - Throws: `ConfigurationError` for text that is not the id of a user.
   package static func userID(_ text: String) throws(ConfigurationError) -> UserID {
     guard let user = UserID(text) else {
       throw ConfigurationError("an id is 1 to 128 bytes of A-Z a-z 0-9 . _ ~ @ + -")
@@ -89,7 +90,7 @@ package enum Commands {
     return user
   }
 
-  /// - Throws: `ConfigurationError` for text that is no id of a report.
+  /// - Throws: `ConfigurationError` for text that is not the id of a report.
   package static func reportID(_ text: String) throws(ConfigurationError) -> ReportID {
     guard let report = ReportID(text) else { throw ConfigurationError("\(text) is no id of a report") }
     return report
@@ -115,7 +116,7 @@ package enum Commands {
     try moment(text, now: WallClock().now())
   }
 
-  /// Looks for all that `serve` would refuse, and changes nothing.
+  /// Finds everything that `serve` would refuse, and changes nothing.
   /// - Returns: text for standard output.
   /// - Throws: `ConfigurationError` with a line for each thing that is wrong.
   package static func check(_ configuration: Configuration) async throws -> String {
@@ -128,17 +129,18 @@ package enum Commands {
   }
 
   /// Tries each TURN and STUN server of the configuration, as a client would.
-  /// - Parameter trust: a PEM file of authorities to trust besides the system's.
-  /// - Returns: a line for each, and whether it is good.
-  /// - Throws: `ConfigurationError` when there is none to try, in words for the operator.
+  /// - Parameter trust: a PEM file of authorities to trust in addition to the system's.
+  /// - Returns: a line for each, and whether it works.
+  /// - Throws: `ConfigurationError` if there is none to try, in words for the operator.
   package static func checkTURN(
     _ configuration: Configuration, trust: String?
   ) async throws(ConfigurationError) -> [(line: String, isGood: Bool)] {
     try await TURNCheck(configuration, trust: trust, now: WallClock().now()).run()
   }
 
-  /// Deletes all that is kept of a user. A server that runs lets go of the user within seconds, one that starts later at once.
-  /// - Throws: `ConfigurationError` for a bad id, and when there is no database or it cannot be written.
+  /// Deletes everything stored about a user. A running server forgets the user within seconds, one that starts later
+  /// immediately.
+  /// - Throws: `ConfigurationError` for a bad id, and if there is no database or it cannot be written.
   package static func forget(user: String, configuration: Configuration) throws(ConfigurationError) {
     let user = try userID(user)
     let path = configuration.state + "/conclave.sqlite"
@@ -152,8 +154,8 @@ package enum Commands {
     }
   }
 
-  /// A token by the server's secret, good for `seconds`.
-  /// - Throws: `ConfigurationError` for a bad id or time, or when there is no secret to sign with.
+  /// A token signed with the server's secret, valid for `seconds`.
+  /// - Throws: `ConfigurationError` for a bad id or time, or if there is no secret to sign with.
   package static func mintToken(
     configuration: Configuration, user: String, device: String?, name: String?, roles: [String], scope: String?,
     seconds: Int
@@ -166,7 +168,7 @@ package enum Commands {
     guard !configuration.auth.hasKeySet else {
       throw ConfigurationError("with a key set your own issuer makes the tokens: the server has public keys only")
     }
-    // Not made here: a token by a secret that no server has opens nothing.
+    // Not created here, because a token by a secret that no server has is useless.
     let file = configuration.auth.secretFile ?? configuration.state + "/secret"
     guard let secret = try StateFolder.secret(at: file) else {
       throw ConfigurationError(

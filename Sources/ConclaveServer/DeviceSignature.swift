@@ -7,11 +7,11 @@ struct DeviceSignature {
   var bytes: [UInt8]
   var message: [UInt8]
 
-  /// An RSA key of 4,096 bits takes no more. Longer ones take so long to check that a member could make everybody wait.
+  /// The size of an RSA key of 4,096 bits. Longer keys take so long to check that a member could make everybody wait.
   private static let maximumKeyBytes = 560
   private static let rsaBits = 2_048...4_096
 
-  /// Whether it was made with the private half of `publicKey` (SPKI). A key of another kind, or one of another size than clients verify, verifies nothing.
+  /// Whether it was made with the private half of `publicKey` (SPKI). A key of another kind, or of a size that clients do not verify, verifies nothing.
   func isValid(algorithm: String, publicKey: [UInt8]) -> Bool {
     guard publicKey.count <= Self.maximumKeyBytes else { return false }
     switch algorithm {

@@ -1,7 +1,7 @@
 import Logging
 import UnixSignals
 
-/// The life of a started server, up to its end: what signals and operators want of it, one after the other.
+/// The life of a started server until its end: handles the requests of signals and operators one after the other.
 struct Lifetime: Sendable {
   private enum Step { case signal(UnixSignal), operatorDrains, drained }
 
@@ -10,7 +10,8 @@ struct Lifetime: Sendable {
   /// Reads the configuration again.
   let load: @Sendable () throws -> Configuration
 
-  /// SIGTERM drains first; SIGINT, and any second one of both, ends at once. `conclave drain` waits as long as calls run, and a SIGTERM limits it. SIGHUP ends nothing.
+  /// SIGTERM drains first; SIGINT, and a second one of either, ends immediately. `conclave drain` waits as long as calls run, and a SIGTERM limits it. SIGHUP ends
+  /// nothing.
   func run(until signals: UnixSignalsSequence) async {
     let (steps, continuation) = AsyncStream.makeStream(of: Step.self)
     let watch = Task { for await signal in signals { continuation.yield(.signal(signal)) } }
@@ -45,7 +46,7 @@ struct Lifetime: Sendable {
     }
   }
 
-  /// A configuration that cannot be used changes nothing.
+  /// An unusable configuration changes nothing.
   private func reload() async {
     do {
       let configuration = try load()

@@ -11,8 +11,8 @@ import Signaling
 import Transport
 
 extension Server {
-  /// Looks for all that a start would refuse: values, secrets, keys, certificate, the state folder with its database, and ports, which are opened for a
-  /// moment. It makes and changes nothing.
+  /// Finds everything that a start would refuse: values, secrets, keys, certificate, the state folder with its database, and ports, which are opened
+  /// for a moment. It creates and changes nothing.
   /// - Returns: a remark for the operator, if any.
   /// - Throws: `ConfigurationError` with a line for each thing that a start would refuse.
   static func check(_ configuration: Configuration) async throws(ConfigurationError) -> String? {
@@ -48,7 +48,7 @@ extension Server {
     return remarks.isEmpty ? nil : remarks.joined(separator: " ")
   }
 
-  /// A start takes a certificate that has expired, but no client does.
+  /// A start accepts an expired certificate, but no client does.
   static func expiryRemark(_ configuration: Configuration, now: Timestamp) -> String? {
     guard let tls = configuration.tls,
       let expiry = SignalingServer.Configuration.TLS(certificateChain: tls.certificate, privateKey: tls.key).expiry,
@@ -58,7 +58,7 @@ extension Server {
     return "The certificate in tls.certificate expired at \(day): renew it, for clients refuse it."
   }
 
-  /// Programs that renew certificates may leave the key as they like, so a start takes it.
+  /// Programs that renew certificates may leave the key with any mode, so a start accepts it.
   static func keyModeRemark(_ configuration: Configuration) -> String? {
     var status = stat()
     guard let key = configuration.tls?.key, stat(key, &status) == 0, status.st_mode & S_IROTH != 0 else { return nil }
@@ -88,7 +88,7 @@ extension Server {
     }
   }
 
-  /// - Parameter isMade: by a start, when it is missing.
+  /// - Parameter isMade: created by a start if it is missing.
   private static func checkSecret(_ file: String, isMade: Bool) throws(ConfigurationError) {
     guard try StateFolder.secret(at: file) == nil else { return }
     guard isMade, access(file, F_OK) != 0 else {
@@ -106,12 +106,12 @@ extension Server {
 
   // MARK: ports
 
-  /// Opens each port that a start opens, the certificate included, and closes it.
+  /// Opens each port that a start opens, including the certificate, and closes it.
   private static func checkPorts(_ configuration: Configuration, _ faults: inout Faults) async {
     let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
     checkMediaPorts(configuration, &faults)
     if let fault = await signalingFault(configuration, group, http: 0) {
-      // Not a matter of a port: all would say the same.
+      // Not specific to a port: all would report the same.
       faults.add(await signalingFault(configuration, group, http: configuration.listen.http) ?? fault)
     } else {
       let listen = configuration.listen
@@ -126,10 +126,10 @@ extension Server {
     try? await group.shutdownGracefully()
   }
 
-  /// Worker by worker, so that each port that is taken is named.
+  /// Worker by worker, so that each occupied port is named.
   private static func checkMediaPorts(_ configuration: Configuration, _ faults: inout Faults) {
     let count = configuration.media.workers > 0 ? configuration.media.workers : MediaPlaneConfiguration().workers
-    // Values out of range are told already.
+    // Values out of range are already reported.
     guard (1...256).contains(count), (0...65_535).contains(configuration.media.port) else { return }
     guard configuration.media.port + count <= 65_536 else {
       return faults.add(
@@ -148,7 +148,7 @@ extension Server {
     }
   }
 
-  /// Why a server with these ports alone could not start; 0 is any free one. nil when it could.
+  /// Why a server with only these ports could not start; 0 is any free one. nil if it could.
   private static func signalingFault(
     _ configuration: Configuration, _ group: MultiThreadedEventLoopGroup, http: ListenAddress = 0,
     stomp: ListenAddress? = nil, hasTLS: Bool = false

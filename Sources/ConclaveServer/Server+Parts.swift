@@ -9,7 +9,7 @@ import Transport
 
 /// The parts of a server as the configuration describes them.
 extension Server {
-  /// - Parameter gone: takes a user and an endpoint that the push service knows no more.
+  /// - Parameter gone: called with a user and an endpoint that the push service no longer knows.
   static func webPush(
     _ configuration: Configuration.WebPush?, _ folder: StateFolder, clock: WallClock,
     group: MultiThreadedEventLoopGroup, gone: @escaping @Sendable (UserID, String) -> Void
@@ -62,7 +62,7 @@ extension Configuration {
     return calls
   }
 
-  /// Sets the part of it that a reload may change.
+  /// Sets the part of the configuration that a reload may change.
   func setLimits(_ calls: inout CallConfiguration) {
     calls.maximumParticipants = limits.participants
     calls.maximumRinging = limits.ringing

@@ -14,9 +14,9 @@ import Transport
 package final class Server: Sendable {
   package static let version = "0.2.0"
 
-  /// As it was at the start.
+  /// As at the start.
   private let configuration: Configuration
-  /// As it was read last.
+  /// As last read.
   private let current: LiveValue<Configuration>
   private let files: OpenFiles
   private let logger: Logger
@@ -25,7 +25,7 @@ package final class Server: Sendable {
   private let guests: GuestEntry?
   private let authenticator: BearerAuthenticator
   private let group: MultiThreadedEventLoopGroup
-  /// For SDPs.
+  /// For reading SDPs.
   private let reading: NIOThreadPool
   private let media: MediaWorkers
   private let control: ControlPlane
@@ -48,7 +48,7 @@ package final class Server: Sendable {
   package func mediaPort(of worker: Int) -> UInt16 { media.port(of: worker) }
 
   /// - Parameter level: of the logger, which a reload may change.
-  /// - Throws: `ConfigurationError`, in words for the operator; nothing is left open then.
+  /// - Throws: `ConfigurationError`, in words for the operator. Nothing is left open then.
   package init(_ configuration: Configuration, logger: Logger, level: SharedLogLevel? = nil) async throws {
     self.configuration = configuration
     current = LiveValue(configuration)
@@ -68,7 +68,7 @@ package final class Server: Sendable {
     var rules = configuration.calls(turn, clock)
     let announced = try AnnouncedAddresses(configuration.media.announce)
     let certificate = DTLSCertificate()
-    // Nothing happens on either plane before a client has connected, so neither misses the other while it is not set.
+    // Nothing happens on either plane before a client has connected, so neither misses the other before it is set.
     let controlOnce = SetOnce<ControlPlane>()
     let signalingOnce = SetOnce<SignalingServer>()
     let media = try Self.mediaPlane(configuration, certificate: certificate) { event in
@@ -170,8 +170,9 @@ package final class Server: Sendable {
   /// How long SIGTERM lets the calls end by themselves.
   package var drainSeconds: Int { current.value.drain }
 
-  /// Takes what a running server can take of another configuration, and says what has to wait for the next start.
-  /// - Throws: `ConfigurationError` when a secret or the certificate cannot be used; then nothing has changed.
+  /// Applies the values of another configuration that a running server accepts, and reports which have to wait for the
+  /// next start.
+  /// - Throws: `ConfigurationError` if a secret or the certificate cannot be used. Nothing has changed then.
   package func reload(_ new: Configuration) async throws(ConfigurationError) {
     let credentials = try new.turn.map(TURNCredentials.init)
     var taken = configuration
@@ -196,7 +197,7 @@ package final class Server: Sendable {
       metadata: ["members": "\(waiting.joined(separator: ", "))"])
   }
 
-  /// Takes no new calls, and waits until none is left, at most `seconds`; nil has no limit.
+  /// Accepts no new calls, and waits until none is left, for at most `seconds`; nil has no limit.
   package func drain(seconds: Int?) async {
     isDraining.set(true)
     let (rest, waiting) = AsyncStream.makeStream(of: Void.self)
@@ -206,7 +207,7 @@ package final class Server: Sendable {
     timeout?.cancel()
   }
 
-  /// Tells clients, closes the ports and ends the threads.
+  /// Notifies clients, closes the ports and ends the threads.
   package func stop() async {
     await admin.stop()
     await monitoring?.stop()

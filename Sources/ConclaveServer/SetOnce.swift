@@ -1,6 +1,6 @@
 import Synchronization
 
-/// A value that is set once, after those who need it were made: the planes and the signaling server know each other.
+/// A value that is set once, after its users were created: the planes and the signaling server know each other.
 final class SetOnce<Value: Sendable>: Sendable {
   private let stored = Mutex<Value?>(nil)
 

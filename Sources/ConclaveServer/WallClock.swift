@@ -21,13 +21,15 @@ package struct WallClock: Sendable {
     origin = MonotonicClock.sinceBoot()
   }
 
-  /// The machine's clock as it stood at the start, carried on by one that never jumps, and that counts while the machine is suspended: no ring expires early or twice.
+  /// The machine's clock as it was at the start, continued by a clock that never jumps and that counts while the machine is suspended: no ring expires early or
+  /// twice.
   package func now() -> Timestamp { start + origin.duration(to: MonotonicClock.sinceBoot()) }
 
   /// The machine's clock, which may be set at any time: for the times in tokens, TURN credentials and signatures.
   package func machineTime() -> Timestamp { machine() }
 
-  /// Times of `now()` are behind the machine's clock by this much because it was set: people are told them later by it.
+  /// Times of `now()` lag behind the machine's clock by this much because it was set. Times reported to people are
+  /// later by it.
   var lag: Duration { steps.value }
 
   /// The machine's clock was set by this much. Called on one thread.
@@ -36,17 +38,17 @@ package struct WallClock: Sendable {
 
 /// Notices that the machine's clock was set while the server ran.
 struct ClockWatch {
-  /// A slower drift is what clocks do, and what NTP does about it.
+  /// A slower drift is normal for clocks, and corrected by NTP.
   private static let least = Duration.seconds(2)
 
-  /// Both stand alike at the start.
+  /// Both agree at the start.
   private var offset = Duration.zero
 
-  /// To be called each second.
+  /// Call it each second.
   /// - Parameters:
-  ///   - machine: what the machine's clock says.
-  ///   - steady: the time of a clock that never jumps, and stood like the machine's at the start.
-  /// - Returns: by how much the clock was set since the last call or the start, forwards or backwards; nil when it was not.
+  ///   - machine: the time of the machine's clock.
+  ///   - steady: the time of a clock that never jumps, and that agreed with the machine's at the start.
+  /// - Returns: by how much the clock was set since the last call or the start, forwards or backwards; nil if it was not.
   mutating func step(machine: Timestamp, steady: Timestamp) -> Duration? {
     let now = machine - steady
     defer { offset = now }

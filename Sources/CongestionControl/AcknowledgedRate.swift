@@ -14,7 +14,7 @@ struct AcknowledgedRate: Sendable {
   private var newest: Microseconds = .min
   private var first: Microseconds = .min
 
-  /// In bit/s; nil while less than 10 large packets or 150 ms say something.
+  /// In bit/s; nil until 10 large packets and 150 ms have been seen.
   private(set) var value: Int?
 
   /// In range: an arrival is within 2^57, and sizes are those of packets that left.
@@ -23,7 +23,7 @@ struct AcknowledgedRate: Sendable {
     if slice > newest || newest == .min {
       let steps = newest == .min ? Microseconds(Self.slices) : min(slice - newest, Microseconds(Self.slices))
       for step in 0..<steps { ring[place(slice - step, in: Self.slices)] = Slice() }
-      // After a silence the window begins anew.
+      // After a silence the window starts again.
       if steps == Self.slices { first = slice }
       newest = slice
     }

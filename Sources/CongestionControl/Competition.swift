@@ -1,6 +1,6 @@
-/// Whether another flow keeps the queue full, as TCP does until it loses packets. Giving way to it only gives it the link.
+/// Whether another flow keeps the queue full, as TCP does until it loses packets. Yielding to it only gives it the link.
 ///
-/// A queue of our own falls when we send less. A queue that has not fallen 2 s after the last cut is not ours.
+/// Our own queue shrinks when we send less. A queue that has not shrunk 2 s after the last cut is not ours.
 struct Competition: Sendable {
   private static let patience = 2 * Microseconds.second
 
@@ -13,7 +13,7 @@ struct Competition: Sendable {
   /// How long the queue has stood, in µs.
   func standingTime(now: Microseconds) -> Microseconds { since.map { now - $0 } ?? 0 }
 
-  /// The rate was cut for the queue.
+  /// The rate was cut because of the queue.
   mutating func wasCut(standing: Microseconds, now: Microseconds) { cut = (now, standing) }
 
   mutating func observe(standing: Microseconds, gate: Microseconds, now: Microseconds) {

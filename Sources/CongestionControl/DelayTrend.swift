@@ -11,7 +11,7 @@ struct DelayTrend: Sendable {
   }
 
   private static let window = 20
-  /// Packets that left within 5 ms are a group.
+  /// Packets that left within 5 ms form a group.
   private static let groupLength = 5 * Microseconds.millisecond
 
   private(set) var usage = Usage.normal
@@ -67,21 +67,21 @@ struct DelayTrend: Sendable {
 
   init() {}
 
-  /// Without history, for a new beginning in the same buffers.
+  /// Without history, for a new start in the same buffers.
   private init(keeping old: DelayTrend) {
     times = old.times
     delays = old.delays
     threshold = old.threshold
   }
 
-  /// Packets that a queue on the way let go together. In range: as in `arrived`.
+  /// Packets that a queue on the way released together. In range: as in `arrived`.
   private func isBurst(_ group: Group, _ departure: Microseconds, _ arrival: Microseconds) -> Bool {
     let received = arrival - group.lastArrival
     return received - (departure - group.lastDeparture) < 0 && received <= 5 * .millisecond
       && arrival - group.firstArrival < 100 * .millisecond
   }
 
-  /// In range: arrivals are as in `arrived`, and the others are no integers.
+  /// In range: arrivals are as in `arrived`, and the others are not integers.
   private mutating func add(sent: Double, received: Double, arrival: Microseconds, now: Microseconds) {
     if samples == 0 { firstArrival = arrival }
     accumulated += received - sent
@@ -112,7 +112,7 @@ struct DelayTrend: Sendable {
     guard samples >= 2 else { return }
     let modified = Double(min(samples, 60)) * slope * 4
     if modified > threshold {
-      let time = overTime.map { $0 + sent } ?? sent / 2  // in range: no integers
+      let time = overTime.map { $0 + sent } ?? sent / 2  // in range: not integers
       overTime = time
       overCount += 1
       if time > 10, overCount > 1, slope >= before {

@@ -1,38 +1,38 @@
-/// Divides a receiver's rate among its streams: screens, then the enlarged picture, then the rest; with hysteresis, so that no picture flaps.
+/// Divides a receiver's rate among its streams: screens, then the enlarged picture, then the rest, with hysteresis, so that no picture flaps.
 ///
-/// It runs a few times a second for a receiver, on the control side of the packet path.
+/// It runs a few times a second for each receiver, outside the packet path.
 package struct LayerAllocator: Sendable {
   private static let paused = -1
-  /// The first-ranked camera comes up to these lines before others get their second step.
+  /// The first-ranked camera reaches this height before others get their second step.
   private static let preferredHeight = 360
-  /// In this time cameras come back for at most a quarter of the rate, one at least: the key frames of many at once are a queue that looks as if the
-  /// path were too narrow for them.
+  /// In this time cameras resume for at most a quarter of the rate, and at least one does: the key frames of many at once are a queue that looks
+  /// like a path that is too narrow.
   private static let returnTime = 300 * Microseconds.millisecond
   private static let returnShare = 4
 
-  /// The step of each stream; −1 is paused by the rate.
+  /// The step of each stream; −1 if paused by the rate.
   private var steps: [Int] = []
-  /// The layers of `steps`, for the rates of a ladder are measured and steps come and go.
+  /// The layers of `steps`, because the rates of a ladder are measured and steps come and go.
   private var layers: [(spatial: UInt8, temporal: UInt8)?] = []
   private var overSince: Microseconds?
-  /// When a camera came back last.
+  /// When a camera last resumed.
   private var returnedAt: Microseconds = .min
 
   package init() {}
 
-  /// It has divided nothing yet.
+  /// It has not divided anything yet.
   package var isNew: Bool { steps.isEmpty }
 
-  /// The step of each stream, by its place in `streams`; nil is paused.
+  /// The step of each stream, by its index in `streams`; nil if paused.
   package func step(_ stream: Int) -> Int? {
     stream < steps.count && steps[stream] >= 0 ? steps[stream] : nil
   }
 
   /// Divides `target`.
   /// - Parameters:
-  ///   - streams: in an order that lasts; a stream keeps its place.
+  ///   - streams: in a stable order; a stream keeps its index.
   ///   - target: bit/s for all streams, without audio.
-  ///   - proven: the part of the target that packets or a probe have shown lately, in bit/s. Steps up stay within it.
+  ///   - proven: the part of the target that packets or a probe have recently shown, in bit/s. Steps up stay within it.
   ///   - isCongested: a queue stands on the path.
   /// - Returns: whether a step has changed.
   package mutating func allocate(
@@ -63,7 +63,7 @@ package struct LayerAllocator: Sendable {
     }
   }
 
-  /// The least rate with one step more that is wanted, in bit/s; nil when all wishes are met. The first of the streams that show nothing replaces those
+  /// The lowest rate with one more wanted step, in bit/s; nil if all wishes are met. The first of the streams that show nothing replaces the streams
   /// that it precedes.
   package func nextStep(of streams: [StreamWish]) -> Int? {
     let rate = rate(of: streams)
@@ -77,7 +77,7 @@ package struct LayerAllocator: Sendable {
     return next
   }
 
-  /// Finds the layer of each stream in its ladder of now: that one, or the best one below.
+  /// Finds the layer of each stream in its current ladder: that one, or the best one below.
   private mutating func recall(_ streams: [StreamWish]) {
     steps = streams.indices.map { i in
       guard i < layers.count, let layer = layers[i] else { return Self.paused }
@@ -111,7 +111,8 @@ package struct LayerAllocator: Sendable {
     return higher != steps
   }
 
-  /// The division of `budget` that takes from nobody to give another, unless the other would show nothing meanwhile.
+  /// The division of `budget` that takes nothing from one stream to give it to another, unless the other would show
+  /// nothing.
   private func higher(_ streams: [StreamWish], budget: Int, highest: (Int) -> Int) -> [Int] {
     let best = Self.divide(streams, budget: budget, highest: highest)
     let shown = streams.indices.filter { steps[$0] < 0 && best[$0] >= 0 }
@@ -119,19 +120,19 @@ package struct LayerAllocator: Sendable {
       guard best[i] < steps[i] else { return false }
       return best[i] >= 0 ? shown.isEmpty : !shown.contains { streams[$0].precedes(streams[i]) }
     }
-    // The best one waits until all fit or the target falls. Meanwhile the rest goes to streams for which it suffices: a proven step that no
-    // stream takes would be the last, as no probe goes beyond it.
+    // The best division waits until all fit or the target falls. Meanwhile the rest goes to streams for which it suffices: a proven step
+    // that no stream takes would be the last, because no probe goes beyond it.
     return takes ? Self.divide(streams, budget: budget, from: steps, highest: highest) : best
   }
 
   // MARK: Return
 
-  /// A camera comes back after a pause.
+  /// A camera resumes after a pause.
   private func isBack(_ i: Int, in higher: [Int], of streams: [StreamWish]) -> Bool {
     steps[i] < 0 && higher[i] >= 0 && !streams[i].isScreen
   }
 
-  /// Those of the cameras `back` whose turn it is.
+  /// Those of the cameras `back` that may resume now.
   private func due(_ back: [Int], in higher: [Int], of streams: [StreamWish], budget: Int, now: Microseconds) -> [Int] {
     guard returnedAt == .min || now - returnedAt >= Self.returnTime else { return [] }
     var room = budget / Self.returnShare
@@ -144,14 +145,14 @@ package struct LayerAllocator: Sendable {
 
   // MARK: Passes
 
-  /// The places in `streams`, first served first.
+  /// The indices in `streams`, those served first first.
   private static func order(_ streams: [StreamWish]) -> [Int] {
     streams.indices.sorted { a, b in
       streams[a].precedes(streams[b]) || (!streams[b].precedes(streams[a]) && a < b)
     }
   }
 
-  /// The cost of the cheapest step beyond the best division of `budget`, in bit/s; nil when it has room for all.
+  /// The cost of the cheapest step beyond the best division of `budget`, in bit/s; nil if it has room for all.
   package static func nextCost(_ streams: [StreamWish], budget: Int) -> Int? {
     cheapest(streams, above: divide(streams, budget: budget) { streams[$0].highest })
   }
@@ -163,11 +164,12 @@ package struct LayerAllocator: Sendable {
     }.min()
   }
 
-  /// The best division of `budget`: the base of each, screens in full, the first camera up to 360 lines, then one step each in turn.
+  /// The best division of `budget`: the base of each stream, screens in full, the first camera up to 360 lines, then one step each,
+  /// round-robin.
   /// - Parameters:
-  ///   - present: steps that nobody is to lose.
-  ///   - highest: of a stream, by its place.
-  /// - Returns: the step of each stream; −1 is paused.
+  ///   - present: steps that no stream may lose.
+  ///   - highest: the highest step of a stream, by its index.
+  /// - Returns: the step of each stream; −1 if paused.
   package static func divide(
     _ streams: [StreamWish], budget: Int, from present: [Int]? = nil, highest: (Int) -> Int
   ) -> [Int] {

@@ -1,8 +1,8 @@
 /// Whether packets are lost because too many are sent.
 ///
-/// A loss while a queue stands is congestion. Loss without a queue is the path's own (a radio), unless it comes with a higher rate and was not there at a
-/// lower one (a policer, a queue of a few packets). The path's layers give that comparison: each step up or down is an experiment. Its
-/// error is counted in runs of losses, so that one burst is one event.
+/// A loss while a queue stands is congestion. Loss without a queue is inherent to the path (a radio), unless it comes with a higher rate and was absent
+/// at a lower one (a policer, a queue of a few packets). The path's layers provide that comparison: each step up or down is an experiment. Its error is
+/// counted in runs of losses, so that one burst is one event.
 struct LossRule: Sendable {
   /// One second of sending.
   private struct Window {
@@ -28,21 +28,21 @@ struct LossRule: Sendable {
   }
 
   private static let memory = 60
-  /// Packets at a lower rate that tell something about its loss.
+  /// The fewest packets at a lower rate that say something about its loss.
   private static let fewest = 100
-  /// Loss without a queue above this is never the path's own.
+  /// Loss without a queue above this is never inherent.
   private static let mostInherent = 0.35
 
   private var windows = [Window](repeating: Window(), count: memory)
   private var second: Microseconds = .min
   private var previousLost = false
 
-  /// Losses while a queue stood, of the packets in the last reports (a moving average of some 60 packets).
+  /// Losses while a queue stood, as a share of the packets in the last reports (a moving average of some 60 packets).
   private(set) var congestive = 0.0
   /// All losses, in the same way but slower (some 250 packets): the loss that a probe has to expect.
   private(set) var average = 0.0
 
-  /// Takes a packet's fate.
+  /// Notes whether a packet arrived.
   /// - Parameters:
   ///   - departure: in the order of the numbers.
   ///   - isStanding: whether a queue stood when the report came.
@@ -65,7 +65,7 @@ struct LossRule: Sendable {
     average += ((lost ? 1 : 0) - average) / 250
   }
 
-  /// A packet that was reported lost has come.
+  /// A packet that was reported lost has arrived.
   mutating func recovered() { average = max(0, average - 1 / 250) }
 
   mutating func forgetCongestion() { congestive = 0 }
@@ -89,14 +89,14 @@ struct LossRule: Sendable {
     return high.loss > 2 * low.loss + 0.03 && difference * difference > 9 * (high.variance + low.variance)
   }
 
-  /// Whether much is lost, and no lower rate of the last minute tells why.
+  /// Whether much is lost, and no lower rate of the last minute explains it.
   var lacksComparison: Bool {
     guard second != .min else { return false }
     let high = window(1) + window(2)
     return high.packets >= 60 && high.events >= 6 && high.loss > 0.15 && lower(than: high).packets < Self.fewest
   }
 
-  /// The seconds with at most three quarters of the rate of `high`, which is two of them.
+  /// The seconds with at most three quarters of the rate of `high`, which covers two of them.
   private func lower(than high: Window) -> Window {
     let limit = high.bytes / 2 * 3 / 4
     var low = Window()

@@ -1,9 +1,9 @@
-/// A packet that waits: where to find it, not its bytes. Its transport-wide number and its encryption follow when it leaves. 16 bytes.
+/// A waiting packet: where to find it, not its bytes. It is numbered for the transport and encrypted when it leaves. 16 bytes.
 package struct PacedPacket: Equatable, Sendable {
   /// The publisher's index of the packet, in the history of `slot`'s source.
   package var index: UInt64
   package var size: UInt16
-  /// Tells the frame from those around it: the low bits of its number or of its RTP timestamp.
+  /// Distinguishes the frame from those around it: the low bits of its number or of its RTP timestamp.
   package var frame: UInt16
   package var slot: UInt8
   package var kind: SentKind
@@ -25,17 +25,19 @@ package struct PacedPacket: Equatable, Sendable {
   }
 }
 
-/// Paces only debt: a packet passes at once while the last 40 ms have sent no more than the rate allows, and a frame that began to pass
-/// passes whole. So trains for `UDP_SEGMENT` survive, and only key frames, retransmissions and several publishers at once ever wait.
+/// Paces only debt: a packet passes immediately while the last 40 ms have sent no more than the rate allows, and a frame that has begun
+/// to pass does so completely. So runs for `UDP_SEGMENT` survive, and only key frames, retransmissions and several publishers at once
+/// ever wait.
 ///
-/// Audio, STUN, DTLS and RTCP never ask; `sent` counts them. It allocates in `init` alone.
+/// Audio, STUN, DTLS and RTCP never ask; `sent` counts them. It allocates only in `init`.
 package struct Pacer: Sendable {
   package enum Verdict: Equatable, Sendable {
     case passes, queued, dropped
   }
 
   private static let burst = 40 * Microseconds.millisecond
-  /// Beyond this much of waiting, frames that nobody needs are dropped; beyond twice as much, everything up to a key frame.
+  /// With more than this waiting, frames that no other frame needs are dropped; with twice as much, everything up to a key
+  /// frame.
   private static let longestWait = 250 * Microseconds.millisecond
   package static let slots = 64
 
@@ -62,7 +64,8 @@ package struct Pacer: Sendable {
   package var queuedBytes: Int { retransmissions.bytes + video.bytes }
   package var isEmpty: Bool { retransmissions.isEmpty && video.isEmpty }
 
-  /// Decides on a packet. With `.passes` the caller sends it now and reports it by `sent`; queued ones come from `next`.
+  /// Decides on a packet. After `.passes` the caller sends it now and calls `sent`; queued packets are returned by
+  /// `next`.
   /// - Parameter rate: of the pacer, in bit/s.
   package mutating func offer(_ packet: PacedPacket, rate: Int, now: Microseconds) -> Verdict {
     settle(rate: rate, now: now)
@@ -74,7 +77,7 @@ package struct Pacer: Sendable {
     }
     if states[slot].refused == packet.frame { return .dropped }
     if packet.isKeyFrame {
-      // The packets that wait are older than the new beginning. A key frame is looked at once, so that each packet is visited twice at most.
+      // The waiting packets are older than the new start. A key frame is examined once, so that each packet is visited at most twice.
       if states[slot].keyFrame != packet.frame { video.remove(slot: slot, except: packet.frame) }
       states[slot].keyFrame = packet.frame
       states[slot].needsKeyFrame = false
@@ -100,7 +103,7 @@ package struct Pacer: Sendable {
     return .queued
   }
 
-  /// The next packet that waits, when the debt allows one: retransmissions first. The caller sends it and reports it by `sent`.
+  /// The next waiting packet, if the debt allows one: retransmissions first. The caller sends it and calls `sent`.
   package mutating func next(rate: Int, now: Microseconds) -> PacedPacket? {
     settle(rate: rate, now: now)
     guard debt <= bytes(at: rate, in: Self.burst) else { return nil }
@@ -112,7 +115,7 @@ package struct Pacer: Sendable {
     video.contains(slot: Int(slot) % Self.slots) || retransmissions.contains(slot: Int(slot) % Self.slots)
   }
 
-  /// Forgets the packets of a slot that shows something else from now on.
+  /// Discards the packets of a slot that shows something else from now on.
   package mutating func removeAll(slot: UInt8) {
     let slot = Int(slot) % Self.slots
     video.remove(slot: slot, except: nil)
@@ -120,7 +123,7 @@ package struct Pacer: Sendable {
     states[slot] = SlotState()
   }
 
-  /// Bytes that left, whatever they were.
+  /// Bytes that left, of any kind.
   package mutating func sent(bytes: Int) { debt += bytes }
 
   /// Whether the slot was cut off and waits for a key frame.

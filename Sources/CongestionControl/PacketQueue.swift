@@ -1,6 +1,6 @@
-/// Packets that wait, first in, first out, with a fixed capacity. Those of one slot can be taken out without a look at the others.
+/// A FIFO of waiting packets with a fixed capacity. The packets of one slot can be removed without visiting the others.
 ///
-/// The packets form a list in the order of their arrival, and one for each slot in the same order. It allocates in `init` alone.
+/// The packets form a list in the order of their arrival, and one for each slot in the same order. It allocates only in `init`.
 struct PacketQueue: Sendable {
   private struct Cell {
     var packet = PacedPacket(index: 0, size: 0, frame: 0, slot: 0, kind: .padding)
@@ -31,7 +31,7 @@ struct PacketQueue: Sendable {
 
   var isEmpty: Bool { all.first == Self.none }
 
-  /// False when it is full.
+  /// Returns false if it is full.
   mutating func append(_ packet: PacedPacket) -> Bool {
     guard free != Self.none else { return false }
     let place = free
@@ -60,7 +60,7 @@ struct PacketQueue: Sendable {
   /// - Parameter slot: below `Pacer.slots`.
   func contains(slot: Int) -> Bool { ofSlot[slot].first != Self.none }
 
-  /// Removes the packets of `slot`, but for those of `frame`.
+  /// Removes the packets of `slot`, except those of `frame`.
   /// - Parameter slot: below `Pacer.slots`.
   mutating func remove(slot: Int, except frame: UInt16?) {
     var place = ofSlot[slot].first
@@ -86,7 +86,7 @@ struct PacketQueue: Sendable {
     ofSlot[slot].last = place
   }
 
-  /// Takes the cell out of the list of all; its slot's list has let go of it.
+  /// Removes the cell from the list of all; it is no longer in its slot's list.
   private mutating func remove(_ place: Int) {
     let cell = cells[place]
     if cell.previous == Self.none { all.first = cell.next } else { cells[cell.previous].next = cell.next }

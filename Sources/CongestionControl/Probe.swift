@@ -1,6 +1,6 @@
-/// An order to send at `rate` until `bytes` and `packets` have left, filled with padding where media does not suffice.
+/// An order to send at `rate` until `bytes` and `packets` have left, filled up with padding if media does not suffice.
 package struct ProbeOrder: Equatable, Sendable {
-  /// 1...255: given to `RateEstimator.sent` with each packet of the probe.
+  /// 1...255: passed to `RateEstimator.sent` with each packet of the probe.
   package var id: UInt8
   /// In bit/s.
   package var rate: Int
@@ -8,10 +8,10 @@ package struct ProbeOrder: Equatable, Sendable {
   package var packets: Int
 }
 
-/// One probe under way: what left, what arrived, and how fast (libwebrtc's `ProbeBitrateEstimator`).
+/// A running probe: what left, what arrived, and how fast (libwebrtc's `ProbeBitrateEstimator`).
 struct Probe: Sendable {
   var order: ProbeOrder
-  /// The rate that the probe is for: success is to reach it.
+  /// The rate that the probe has to reach.
   var goal: Int
   var began: Microseconds
   /// How much the delay varied before it.
@@ -40,7 +40,7 @@ struct Probe: Sendable {
 
   var isSent: Bool { sentPackets >= order.packets && sentBytes >= order.bytes }
 
-  /// All that left was reported.
+  /// Everything that left was reported.
   var isReported: Bool { isSent && reported >= sentPackets }
 
   mutating func sent(_ number: UInt16, size: Int, now: Microseconds) {
@@ -80,7 +80,7 @@ struct Probe: Sendable {
     let sending = rate(bytes: sentBytes - lastSize, in: sendTime)
     let arriving = Double(rate(bytes: receivedBytes - firstSize, in: receiveTime)) / max(0.5, 1 - loss)
     let receiving = Int(min(arriving, Double(Int.max / 2)))
-    // Faster than sent by so much is no measurement.
+    // An arrival rate this far above the sending rate cannot be right.
     guard receiving < 2 * sending || deviation > 3 * .millisecond else { return nil }
     // The receiving rate was the path's own: leave it some room.
     if receiving < sending / 10 * 9, deviation < 8 * .millisecond { return receiving / 20 * 19 }

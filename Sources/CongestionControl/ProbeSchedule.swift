@@ -1,4 +1,4 @@
-/// When to probe, at which rate, and what came of it.
+/// When to probe, at which rate, and the result.
 struct ProbeSchedule: Sendable {
   private static let shortest = 500 * Microseconds.millisecond
   private static let caution = 20 * Microseconds.second
@@ -10,11 +10,11 @@ struct ProbeSchedule: Sendable {
   private var interval = shortest
   private var cautiousUntil: Microseconds = .min
   private var isBold = false
-  /// A short bold probe went through, and a long one has to confirm it.
+  /// A short bold probe succeeded, and a long one has to confirm it.
   private var isConfirming = false
   private var mediaPackets = 0
   private var hasProbed = false
-  /// How much the delay varied before the last probe, if it failed; else 0.
+  /// How much the delay varied before the last probe if that failed; else 0.
   private var failedUnder: Microseconds = 0
 
   // MARK: The probe under way
@@ -36,7 +36,7 @@ struct ProbeSchedule: Sendable {
     failed(now: current.began)
   }
 
-  /// Ends the probe when all of it was reported, or too long ago.
+  /// Ends the probe once all of it was reported, or after a timeout.
   /// - Returns: the rate that it has shown, in bit/s.
   mutating func result(
     loss: Double, deviation: Microseconds, roundTrip: Microseconds, now: Microseconds
@@ -64,10 +64,11 @@ struct ProbeSchedule: Sendable {
     return result
   }
 
-  /// A step was taken: it shows whether it fits before the next is tried.
+  /// A step was taken. It must show whether it fits before the next one is tried.
   mutating func raised(now: Microseconds) { earliest = max(earliest, now + 300 * .millisecond) }
 
-  /// A step up was undone for a queue: others may share the link. The rate then creeps up, and only a bold probe ends this early.
+  /// A step up was undone because of a queue: others may share the link. The rate then creeps up, and only a bold probe ends this
+  /// early.
   mutating func undone(now: Microseconds) {
     cautiousUntil = now + Self.caution
     earliest = max(earliest, now + 4 * .second)
@@ -76,7 +77,7 @@ struct ProbeSchedule: Sendable {
     failedUnder = 0
   }
 
-  /// Whether the next step is reached by creeping and not by a probe.
+  /// Whether the next step is reached by creeping rather than by a probe.
   func isCautious(now: Microseconds) -> Bool { now < cautiousUntil }
 
   private mutating func failed(now: Microseconds) {
@@ -109,9 +110,10 @@ struct ProbeSchedule: Sendable {
     guard current == nil, now >= earliest, mediaPackets >= 5 || hasProbed else { return nil }
     guard var next = demand.nextStep, next > 0 else { return nil }
     guard isCalm || !isCautious(now: now) else { return nil }
-    // The path has changed if it carries twice the rate of the step. A short probe at 2.5 times finds that, and a long one at twice confirms it.
+    // If the path carries twice the rate of the step, it has changed. A short probe at 2.5 times finds that, and a long one at twice confirms
+    // it.
     isBold = isCautious(now: now)
-    // The step needs 5 % more than its rate; that is shown already.
+    // The step needs 5 % more than its rate. That much has already been shown.
     let goal = (isBold ? next * 2 : next) / 100 * 107 + 10_000
     guard goal > proven else { return nil }
     if isBold { next = isConfirming ? next * 2 : next / 2 * 5 }

@@ -1,12 +1,13 @@
-/// How long packets wait on the path, without synchronised clocks: the delay of now against the least delay of the last 10 s.
+/// How long packets wait on the path, without synchronised clocks: the current delay compared with the lowest delay of the
+/// last 10 s.
 struct QueueDelay: Sendable {
   private static let buckets = 10
   private static let recentBuckets = 10
   private static let recentLength = 25 * Microseconds.millisecond
 
-  /// Mean deviation of the delay, in µs: the path's jitter. Learnt from packets behind a pause, while no queue stands.
+  /// Mean deviation of the delay, in µs: the path's jitter. Learnt from packets after a pause, while no queue stands.
   private(set) var deviation: Microseconds = 0
-  /// The least delay of the last 250 ms above the base: what even the luckiest packet waited, in µs.
+  /// The lowest delay of the last 250 ms above the base: what even the luckiest packet waited, in µs.
   private(set) var standing: Microseconds = 0
   /// The same over the last 100 ms: earlier, and less certain.
   private(set) var brief: Microseconds = 0
@@ -39,7 +40,7 @@ struct QueueDelay: Sendable {
     var shortest = Microseconds.max
     for age: Microseconds in 0..<4 { shortest = min(shortest, recent[place(slice - age, in: Self.recentBuckets)]) }
     brief = shortest &- least
-    // The later packets of a frame wait for its first ones: that is no jitter.
+    // The later packets of a frame wait for its first ones, which is not jitter.
     let isFirst = lastDeparture == .min || departure - lastDeparture >= 5 * .millisecond
     lastDeparture = max(lastDeparture, departure)
     guard isFirst else { return }
@@ -49,11 +50,11 @@ struct QueueDelay: Sendable {
     }
     let difference = delay &- mean
     self.mean = mean &+ difference / 16
-    // In range: delays are within 2^58, and what is added within 60 ms.
+    // In range: delays are within 2^58, and the addend is within 60 ms.
     if standing < gate { deviation += (min(abs(difference), 60 * .millisecond) - deviation) / 32 }
   }
 
-  /// Empties the buckets that have become too old. Time does not go back: a late packet counts for the newest bucket.
+  /// Clears the buckets that are too old. Time does not go back: a late packet counts for the newest bucket.
   private func advance(_ ring: inout [Microseconds], _ current: inout Microseconds, to next: Microseconds) {
     guard next > current else { return }
     let count = Microseconds(ring.count)

@@ -1,6 +1,6 @@
-/// Judgements of a report that has been read.
+/// Judges a report that has been read.
 extension RateEstimator {
-  /// How long the loss at a lower rate is compared, and how seldom.
+  /// How long the rate is lowered to compare the loss, and how rarely.
   private static let comparison = 4 * Microseconds.second
   private static let comparisonPause = 300 * Microseconds.second
 
@@ -8,7 +8,7 @@ extension RateEstimator {
     if queue.isStanding || trend.usage == .over { lastQueue = now }
     competition.observe(standing: queue.standing, gate: queue.gate, now: now)
     guard queue.isStanding || queue.brief > queue.gate + 15 * .millisecond, !competition.isPresent else { return }
-    // The flow that has just taken a layer gives it back before others notice; they wait whether that is enough.
+    // The flow that has just taken a layer gives it back before others react; they wait to see whether that suffices.
     let isSuspect = probing.isCautious(now: now) || (raised != .min && now - raised < Self.trial)
     let isDue =
       isSuspect
@@ -24,7 +24,7 @@ extension RateEstimator {
       raised = .min
       shown = nil
     }
-    // A long queue is emptied first: the rate that it leaves at is known, and restored when it is gone.
+    // A long queue is drained first: the rate at which it leaves is known, and restored when it is gone.
     let share =
       switch queue.standing {
       case ..<(100 * .millisecond): 85
@@ -36,8 +36,8 @@ extension RateEstimator {
     decrease(now: now, share: share)
   }
 
-  /// Whether the path drains the queue while the layers of now go on, as after a key frame. The rate that arrives says so, for a second. Right after a step
-  /// it is still the rate from before the step. Then the last probe says so, for 300 ms only: beside other flows a probe passes between their frames.
+  /// Whether the path drains the queue while the current layers continue, as after a key frame. The arriving rate shows this, for a second. Right after a
+  /// step it is still the rate from before the step. Then the last probe shows it, for only 300 ms: beside other flows a probe passes between their frames.
   private func isDraining(now: Microseconds) -> Bool {
     let time = competition.standingTime(now: now)
     if let value = acknowledged.value, demand.allocated * 100 <= value * 97 {
@@ -80,26 +80,28 @@ extension RateEstimator {
       return
     }
     boundedAt = now
-    // Again within the same time after the last: wait longer.
+    // Again within the same time after the last one: wait longer.
     let last = lossCap.flatMap { now - $0.until < 2 * $0.length ? $0.length : nil }
     let length = last.map { min(32 * .second, $0 * 2) } ?? 8 * .second
     lossCap = (max(configuration.minimum, value), now + length, length)
-    // Streams that paused come back within what has just arrived.
+    // Streams that paused resume within what has just arrived.
     shown = (value, now)
     probing.abort()
   }
 
-  /// Much is lost without a queue, and no lower rate was tried lately. It is tried for a moment only, and seldom: the loss may be the path's own.
+  /// Much is lost without a queue, and no lower rate was tried recently. A lower rate is tried only for a moment, and rarely, because the loss
+  /// may be inherent to the path.
   private func isLossUnexplained(now: Microseconds) -> Bool {
     !demand.isPaused && (lastQueue == .min || now - lastQueue > 5 * .second)
       && (comparedAt == .min || now - comparedAt > Self.comparisonPause)
       && lossBound(now: now) == nil && loss.lacksComparison
   }
 
-  /// All streams pause although the path has just carried more than the next step. A bound would be the rate of audio alone, and keep them paused.
+  /// All streams are paused although the path has just carried more than the next step. A bound would be the rate of audio alone, and keep them
+  /// paused.
   private var hasPausedInVain: Bool { demand.isPaused && demand.nextStep.map { $0 <= loss.passed } ?? false }
 
-  /// A history that does not match the reports says nothing, and a path that is full looks just so.
+  /// A history that does not match the reports says nothing, and a full path looks exactly like that.
   mutating func judgeUnmatched(now: Microseconds) {
     if unmatched * 4 > reportedPackets, unmatched > 4 { decrease(now: now, share: 85) }
   }
@@ -114,7 +116,7 @@ extension RateEstimator {
     }
   }
 
-  /// To a share, in percent, of what arrives. Not twice for the same queue.
+  /// Lowers the target to a share, in percent, of what arrives. Not twice for the same queue.
   mutating func decrease(now: Microseconds, share: Int) {
     guard lastDecrease == .min || now - lastDecrease > min(max(roundTrip, 50 * .millisecond), 300 * .millisecond)
     else { return }
@@ -128,7 +130,7 @@ extension RateEstimator {
     loss.forgetCongestion()
   }
 
-  /// Against a flow that fills the queue a step is tried every 2 s as long as little is lost.
+  /// Against a flow that fills the queue, a step is tried every 2 s as long as little is lost.
   mutating func compete(now: Microseconds) {
     guard competition.isPresent, demand.nextStep != nil, loss.congestive < 0.02,
       lastDecrease == .min || now - lastDecrease > .second
@@ -137,8 +139,8 @@ extension RateEstimator {
     lastDecrease = now
   }
 
-  /// 8 % a second while the streams use what there is. On a path that others share, one packet in two response times, whatever they use, up to half as
-  /// much again as they do (libwebrtc's `AimdRateControl` near the capacity).
+  /// 8 % a second while the streams use the available rate. On a path shared with others, one packet in two response times, regardless of use, up to
+  /// half as much again as they use (libwebrtc's `AimdRateControl` near the capacity).
   mutating func rise(now: Microseconds) {
     let elapsed = min(now - lastUpdate, .second)
     lastUpdate = now

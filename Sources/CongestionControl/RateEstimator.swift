@@ -1,12 +1,12 @@
-/// The streams, as the estimator has to know them: rates in bit/s on the wire, all of one receiver's together.
+/// The streams as the estimator has to know them: rates in bit/s on the wire, of all streams of one receiver together.
 package struct RateDemand: Equatable, Sendable {
   /// With the layers that are sent now.
   package var allocated: Int
-  /// With one layer more, the cheapest that is wanted; nil when all wishes are met or no step is to be tried now.
+  /// With one more layer, the cheapest that is wanted; nil if all wishes are met or no step should be tried now.
   package var nextStep: Int?
   /// With everything that is wished.
   package var wished: Int
-  /// There is no rate for any stream, and audio alone is sent.
+  /// There is no rate for any stream, and only audio is sent.
   package var isPaused: Bool
 
   package init(allocated: Int, nextStep: Int?, wished: Int, isPaused: Bool = false) {
@@ -19,11 +19,11 @@ package struct RateDemand: Equatable, Sendable {
 
 /// The rate that the path to one receiver carries, from transport-wide feedback (draft-holmer-rmcat-transport-wide-cc-extensions-01).
 ///
-/// An SFU sends steps, not what an encoder adapts, so the estimate cannot rise by being used: it rises by probes for the next step, and
-/// falls when a queue stands or when loss follows the rate. A value without clock or socket; it allocates in `init` alone.
+/// An SFU sends in steps and cannot adapt an encoder, so the estimate cannot rise by being used: it rises by probes for the next step,
+/// and falls when a queue stands or when loss follows the rate. A value without clock or socket; it allocates only in `init`.
 package struct RateEstimator: Sendable {
   package struct Configuration: Sendable {
-    /// In bit/s: what audio needs. The target never falls below.
+    /// In bit/s: the need of audio. The target never falls below it.
     package var minimum = 60_000
     package var start = 600_000
     package var maximum = 20_000_000
@@ -31,7 +31,7 @@ package struct RateEstimator: Sendable {
     package init() {}
   }
 
-  /// In this time after a step up a queue is put down to it.
+  /// A queue that builds up within this time after a step up is attributed to the step.
   static let trial = 5 * Microseconds.second
 
   /// After this time without a queue, other flows, if any, leave room.
@@ -40,7 +40,7 @@ package struct RateEstimator: Sendable {
   let configuration: Configuration
   /// The rate that may be sent, in bit/s on the wire.
   package internal(set) var target: Int
-  /// The round trip of the path with the receiver's wait for its next report, in µs.
+  /// The round trip of the path plus the receiver's delay until its next report, in µs.
   package private(set) var roundTrip: Microseconds = 100 * .millisecond
   package var demand = RateDemand(allocated: 0, nextStep: nil, wished: 0)
 
@@ -54,24 +54,24 @@ package struct RateEstimator: Sendable {
   var competition = Competition()
 
   var lastAllocated = 0
-  /// While a queue is emptied: 85 % of the rate at which it left.
+  /// Set while a queue is being drained: 85 % of the rate at which it left.
   var drained: (rate: Int, at: Microseconds)?
-  /// When the streams last took a layer more.
+  /// When the streams last took another layer.
   var raised: Microseconds = .min
   var beforeRaise = 0
-  /// When a queue stood last.
+  /// When a queue last stood.
   var lastQueue: Microseconds = .min
   var lastDecrease: Microseconds = .min
   var lastUpdate: Microseconds
   var lossCap: (rate: Int, until: Microseconds, length: Microseconds)?
-  /// When losses set that bound or lowered it.
+  /// When losses last set or lowered that bound.
   var boundedAt: Microseconds = .min
-  /// When the rate was lowered last to compare the loss.
+  /// When the rate was last lowered to compare the loss.
   var comparedAt: Microseconds = .min
   var remb: (rate: Int, until: Microseconds)?
   /// nil for a receiver that reports on packets.
   var reportedRate: ReportedRate?
-  /// The rate up to which steps may go, in bit/s: of a probe, a trial, or what has just arrived.
+  /// The rate up to which steps may go, in bit/s: that of a probe, of a trial, or of what has just arrived.
   var shown: (rate: Int, at: Microseconds)?
   /// The last rate that a probe has measured, in bit/s.
   var probed: (rate: Int, at: Microseconds)?
@@ -92,29 +92,29 @@ package struct RateEstimator: Sendable {
     watchdog = Watchdog(now: now)
     probing = ProbeSchedule()
     lastUpdate = now
-    // Half of the start is sent at once; the first probe shows more.
+    // Half of the start rate is sent immediately; the first probe shows more.
     shown = (configuration.start / 2, now)
     if reportsRateAlone { reportedRate = ReportedRate() }
   }
 
-  /// The rate of the pacer in bit/s. Publishers have paced their frames already; this bounds key frames and retransmissions. After a step was undone they
-  /// leave more slowly, because a queue of their own would lower the target again.
+  /// The rate of the pacer in bit/s. Publishers have already paced their frames; this bounds key frames and retransmissions. After a step was undone they
+  /// leave more slowly, because their own queue would lower the target again.
   package var pacingRate: Int {
     // In range: the target has a maximum.
     max(probing.isCautious(now: lastUpdate) ? target / 4 * 5 : target / 2 * 3, 300_000)
   }
 
-  /// The rate that packets or a probe have shown in the last 5 s, in bit/s: steps up stay within it.
+  /// The rate that packets or a probe have shown in the last 5 s, in bit/s. Steps up stay within it.
   package func proven(now: Microseconds) -> Int {
     if reportsRateAlone || probing.isCautious(now: now) { return target }
     let byProbe = shown.flatMap { now - $0.at < 5 * .second ? $0.rate : nil } ?? 0
     return min(target, max(byProbe, acknowledged.value ?? 0))
   }
 
-  /// Whether a queue stands on the path: no moment for a step up.
+  /// Whether a queue stands on the path: not the moment for a step up.
   package var isCongested: Bool { queue.isStanding && !competition.isPresent }
 
-  /// The path's rate at the moment, in bit/s; nil while there is no measurement.
+  /// The path's current rate, in bit/s; nil if there is no measurement.
   package var acknowledgedRate: Int? { acknowledged.value }
 
   /// The share of packets that the path loses, 0...1.
@@ -125,14 +125,15 @@ package struct RateEstimator: Sendable {
   /// A packet leaves. Its number is one more than the last one's, modulo 2^16.
   /// - Parameters:
   ///   - size: bytes on the wire with IP and UDP.
-  ///   - probe: the order that it belongs to; 0 is none.
+  ///   - probe: the order to which it belongs; 0 without one.
   package mutating func sent(_ number: UInt16, size: Int, kind: SentKind, probe: UInt8, now: Microseconds) {
     history.append(number, size: size, kind: kind, probe: probe, now: now)
     watchdog.sent(now: now)
     probing.sent(number, size: size, kind: kind, probe: probe, now: now)
   }
 
-  /// A packet that the receiver lacks leaves again as it was, with its number. It counts as lost, and its late arrival tells nothing of the path.
+  /// A packet that the receiver lacks is sent again unchanged, with its number. It counts as lost, and its late arrival says nothing about the
+  /// path.
   package mutating func sentAgain(_ number: UInt16, now: Microseconds) {
     missing(number, now: now)
     history.repeat(number)
@@ -143,7 +144,7 @@ package struct RateEstimator: Sendable {
   /// A report says that `number` arrived.
   /// - Parameter arrival: µs of the receiver's clock.
   package mutating func received(_ number: UInt16, arrival: Microseconds, now: Microseconds) {
-    // A receiver may say anything: sums and differences of such times stay far from the limits.
+    // A receiver may report anything: sums and differences of such times stay far from the limits.
     guard arrival.magnitude < 1 << 56 else { return }
     guard let record = history.report(number, received: true) else {
       if !history.knows(number) { unmatched += 1 }
@@ -166,7 +167,8 @@ package struct RateEstimator: Sendable {
     }
   }
 
-  /// Reports are lost too. Packets between the last report and this one count for the rate as if they had taken as long as `number`.
+  /// Reports are lost, too. Packets between the last report and this one count for the rate as if they had taken as long as
+  /// `number`.
   private mutating func fillGap(before number: UInt16, delay: Microseconds, now: Microseconds) {
     guard var missed = advance(to: number) else { return }
     while missed != number {
@@ -179,7 +181,7 @@ package struct RateEstimator: Sendable {
   }
 
   /// Moves `lastReported` forward to `number`, which is in the history. It never moves back, however reports are ordered, so each number is in one gap.
-  /// - Returns: the first number behind the old one; nil when it did not move, or when the history has forgotten the old one.
+  /// - Returns: the first number after the old one; nil if it did not move, or if the history has forgotten the old one.
   private mutating func advance(to number: UInt16) -> UInt16? {
     guard let last = lastReported, history.age(of: last) < SendHistory.capacity else {
       lastReported = number
@@ -218,7 +220,7 @@ package struct RateEstimator: Sendable {
     roundTrip += (measured - roundTrip) / 4  // in range: the same
     acknowledged.update()
     let before = watchdog.reported(now: now)
-    // Only the reports were lost if what the first one covers has arrived.
+    // Only the reports were lost if the packets that the first one covers have arrived.
     if let before, reportedLost * 5 < reportedPackets, !queue.isStanding { target = max(target, before / 10 * 7) }
     judgeDelay(now: now)
     judgeLoss(now: now)
@@ -230,7 +232,7 @@ package struct RateEstimator: Sendable {
     limit(now: now)
   }
 
-  /// A receiver's own estimate in bit/s (draft-alvestrand-rmcat-remb-03): an upper bound for 5 s, and the target when there are no other reports.
+  /// A receiver's own estimate in bit/s (draft-alvestrand-rmcat-remb-03): an upper bound for 5 s, and the target if there are no other reports.
   package mutating func remb(_ rate: Int, now: Microseconds) {
     remb = (rate, now + 5 * .second)
     if let rate = reportedRate?.report(rate, sent: demand.allocated, now: now) { target = rate }
@@ -258,7 +260,8 @@ package struct RateEstimator: Sendable {
     probing.abort()
   }
 
-  /// No division is needed: `rate` may be sent until a queue, loss or silence lowers the target. The rate of now is no step up.
+  /// No division is needed: `rate` may be sent until a queue, loss or silence lowers the target. The current rate does not
+  /// count as a step up.
   /// - Parameter sent: in bit/s.
   package mutating func presume(_ rate: Int, sent: Int, now: Microseconds) {
     demand = RateDemand(allocated: sent, nextStep: nil, wished: sent)
@@ -275,7 +278,7 @@ package struct RateEstimator: Sendable {
       target = max(target, rate)
       return limit(now: now)
     }
-    // Measured rates vary; a layer more is an eighth at least.
+    // Measured rates vary by less than an eighth; another layer adds at least that much.
     if demand.allocated > lastAllocated + lastAllocated / 8 {
       raised = now
       beforeRaise = lastAllocated
@@ -289,17 +292,17 @@ package struct RateEstimator: Sendable {
     }
   }
 
-  /// Loss that followed the rate limits the target to this for a time, in bit/s.
+  /// After loss that followed the rate, the target is limited to this for a time, in bit/s.
   func lossBound(now: Microseconds) -> Int? { lossCap.flatMap { now <= $0.until ? $0.rate : nil } }
 
-  /// Makes room for one layer more, although nothing has shown that it fits. A queue that follows undoes the step.
+  /// Makes room for one more layer, although nothing has shown that it fits. A queue that follows undoes the step.
   package mutating func tryStep(now: Microseconds) {
     guard let next = demand.nextStep else { return }
     target = max(target, next / 100 * 107 + 10_000)
     shown = (target, now)
   }
 
-  /// A probe to begin now, if there is a layer to win and the path is quiet.
+  /// A probe to begin now, if there is a layer to gain and the path is quiet.
   package mutating func probe(now: Microseconds) -> ProbeOrder? {
     guard !reportsRateAlone, !queue.isStanding, trend.usage != .over, roundTrip < 1_500 * .millisecond,
       watchdog.before == nil, lastDecrease == .min || now - lastDecrease > .second

@@ -5,7 +5,7 @@ package enum SentKind: UInt8, Sendable {
 
 /// The packets that left one transport, by their transport-wide numbers. Each is acknowledged at most once.
 ///
-/// 4,096 packets are 2.7 s at 1,500 packets a second. A report of an older one finds nothing.
+/// 4,096 packets are 2.7 s at 1,500 packets a second. A report on an older packet finds nothing.
 struct SendHistory: Sendable {
   static let capacity = 4_096
 
@@ -13,7 +13,7 @@ struct SendHistory: Sendable {
     /// Low 32 bits of the time of departure in µs.
     var departure: UInt32 = 0
     var size: UInt16 = 0
-    /// The probe that the packet belongs to; 0 is none.
+    /// The probe that the packet belongs to; 0 for none.
     var probe: UInt8 = 0
     var kind = SentKind.padding
     var state = State.empty
@@ -21,9 +21,9 @@ struct SendHistory: Sendable {
 
   enum State: UInt8, Sendable {
     case empty, inFlight, missing, received
-    /// In flight, and taken as arrived because a later one was reported first.
+    /// In flight, but assumed to have arrived because a later one was reported first.
     case assumed
-    /// Missing, and gone out again under the same number: reports of it from then on do not tell when the first copy arrived.
+    /// Missing, and sent again under the same number. From then on reports do not tell when the first copy arrived.
     case repeated
   }
 
@@ -38,11 +38,11 @@ struct SendHistory: Sendable {
     newest = number
   }
 
-  /// Packets that left after `number`; 65,535 and less for one that has not left.
+  /// Packets that left after `number`; up to 65,535 for one that has not left.
   func age(of number: UInt16) -> Int { Int(newest &- number) }
 
   /// Takes a report of `number`.
-  /// - Returns: the record as it was before the report; nil for a number that is unknown, too old, or was reported so before.
+  /// - Returns: the record as it was before the report; nil if the number is unknown, too old, or was already reported so.
   mutating func report(_ number: UInt16, received: Bool) -> Record? {
     guard age(of: number) < Self.capacity else { return nil }
     let index = Int(number) % Self.capacity
@@ -56,12 +56,12 @@ struct SendHistory: Sendable {
     return record
   }
 
-  /// A packet goes out again under its number. Reports of it count no more.
+  /// A packet is sent again under its number. Reports on it no longer count.
   mutating func `repeat`(_ number: UInt16) {
     if knows(number) { records[Int(number) % Self.capacity].state = .repeated }
   }
 
-  /// Takes a packet that no report has spoken of as arrived.
+  /// Assumes that a packet that no report has covered has arrived.
   /// - Returns: its record as it was; nil when there is nothing to assume.
   mutating func assume(_ number: UInt16) -> Record? {
     guard age(of: number) < Self.capacity else { return nil }
@@ -72,7 +72,7 @@ struct SendHistory: Sendable {
     return record
   }
 
-  /// Whether `number` is a packet of the history, whatever was reported of it.
+  /// Whether `number` is a packet of the history, whatever was reported about it.
   func knows(_ number: UInt16) -> Bool {
     age(of: number) < Self.capacity && records[Int(number) % Self.capacity].state != .empty
   }

@@ -1,4 +1,4 @@
-/// Halves the target while packets leave and nothing is heard of them: a report that is lost must not keep a rate alive.
+/// Halves the target while packets leave and no reports arrive: a lost report must not keep a rate alive.
 struct Watchdog: Sendable {
   private static let period = 500 * Microseconds.millisecond
 
@@ -12,8 +12,8 @@ struct Watchdog: Sendable {
 
   mutating func sent(now: Microseconds) { if firstUnheard == nil { firstUnheard = now } }
 
-  /// A report of packets has come.
-  /// - Returns: the target before the silence, when there was one.
+  /// A report on packets has arrived.
+  /// - Returns: the target before the silence, if there was one.
   mutating func reported(now: Microseconds) -> Int? {
     heard = now
     firstUnheard = nil

@@ -1,16 +1,16 @@
 package import MediaModel
 
-// The words by which people come into a call (protocol section 5.13).
+// The words by which people join a call (protocol section 5.13).
 
-/// A word: a device lets a user in, makes a link, or comes by one.
+/// A word: a device lets a user in, makes a link, or joins by one.
 package struct Admission: Codable, Sendable, Hashable {
   /// The user who is let in; nil for the word that makes a link.
   package var user: UserID?
-  /// The link's public key, 32 bytes; nil where a member lets a user in.
+  /// The link's public key, 32 bytes; nil if a member lets a user in.
   package var link: Base64Bytes?
-  /// The signing device's. A user who comes by a link names its own, and signs with the link's key.
+  /// The signing device's fingerprint. A user who joins by a link names its own, and signs with the link's key.
   package var fingerprint: Base64Bytes
-  /// nil for a user who comes by a link: that is always Ed25519.
+  /// nil for a user who joins by a link: that is always Ed25519.
   package var sigAlg: String?
   package var signature: Base64Bytes
 
@@ -26,7 +26,7 @@ package struct Admission: Codable, Sendable, Hashable {
   }
 }
 
-/// A device that signed words and is not on the list beside them.
+/// A device that signed words and is not on the accompanying list.
 package struct Signer: Codable, Sendable, Hashable {
   package var user: UserID
   package var device: DeviceID

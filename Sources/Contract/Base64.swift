@@ -20,7 +20,7 @@ package struct Base64Bytes: Hashable, Sendable, Codable {
         word = word << 6 | UInt32(value)
       }
       word <<= UInt32(6 * padding)
-      // Bits behind the last byte must be zero, or two texts would mean the same bytes (RFC 4648 section 3.5).
+      // Bits after the last byte must be zero, or two texts would mean the same bytes (RFC 4648 section 3.5).
       guard word & ((1 << UInt32(8 * padding)) - 1) == 0 else { return nil }
       for i in 0..<3 - padding { bytes.append(UInt8(truncatingIfNeeded: word >> UInt32(16 - 8 * i))) }
     }

@@ -2,7 +2,7 @@ package import MediaModel
 
 package enum CallMedia: String, Codable, Sendable, Hashable { case audio, video }
 
-/// `policy` of a call; what `start` leaves out takes the default.
+/// `policy` of a call. Members that `start` omits get their defaults.
 package struct Policy: Codable, Sendable, Hashable {
   package enum Invite: String, Codable, Sendable { case members, initiator }
   package enum WhenBusy: String, Codable, Sendable { case ring, reject }
@@ -36,7 +36,7 @@ package struct CallState: Codable, Sendable, Hashable {
   package var media: CallMedia
   package var initiator: UserID
   package var startedAt: Timestamp
-  /// When another than the initiator joined first; absent before.
+  /// When somebody other than the initiator joined first; absent before that.
   package var answeredAt: Timestamp?
   package var epoch: UInt32
   package var policy: Policy

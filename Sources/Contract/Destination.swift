@@ -1,15 +1,15 @@
 import MediaModel
 
-/// The body of a SEND, in whichever encoding the caller reads it.
+/// The body of a SEND, in any encoding that the caller reads.
 package protocol RequestBody {
-  /// - Throws: the caller's own errors, when the body does not fit.
+  /// - Throws: the caller's own errors, if the body does not fit.
   func decode<Value: Decodable>(_ type: Value.Type) throws -> Value
 }
 
 extension Request {
-  /// Reads the request that a SEND to a destination of `/app/` asks for.
-  /// nil when there is no such request (`request.unknown`); rethrows what `body` throws.
-  /// - Parameter path: the segments of the destination behind `/app/`.
+  /// Reads the request of a SEND to a destination of `/app/`. nil if there is no such request (`request.unknown`);
+  /// rethrows the errors of `body`.
+  /// - Parameter path: the segments of the destination after `/app/`.
   package init?(path: ArraySlice<Substring>, body: some RequestBody) throws {
     let text = path.joined(separator: "/")
     if let row = PeopleRequest.paths[text] {
@@ -85,7 +85,7 @@ extension CallsRequest {
   ])
 }
 
-/// Behind `/app/calls/{id}/`.
+/// After `/app/calls/{id}/`.
 extension MemberRequest {
   fileprivate static let paths = Paths<Self>([
     Path("accept", Self.accept) { if case .accept(let body) = $0 { body } else { nil } },
@@ -104,7 +104,7 @@ extension MemberRequest {
   ])
 }
 
-/// Behind `/app/calls/{id}/`; `tracks/{id}` is the one path with a variable of its own.
+/// After `/app/calls/{id}/`. `tracks/{id}` is the only path with its own variable.
 extension ParticipantRequest {
   fileprivate static let paths = Paths<Self>([
     Path("media", Self.media) { if case .media(let body) = $0 { body } else { nil } },

@@ -1,7 +1,7 @@
 extension String {
-  /// Whether it can be shown as the name of a person or a device: something of it can be seen, and nothing of it is a control character or ends a line.
+  /// Whether it can be shown as the name of a person or a device: part of it is visible, and it contains no control character or line break.
   ///
-  /// A name of which nothing can be seen would stand in a list as nobody, or as whoever stands before it.
+  /// An invisible name would appear in a list as nobody, or as the name before it.
   package var isDisplayName: Bool {
     !unicodeScalars.contains(where: \.isControlOrLineEnd) && unicodeScalars.contains(where: \.isVisible)
   }
@@ -15,8 +15,8 @@ extension Unicode.Scalar {
     }
   }
 
-  /// Whether it leaves a mark by itself. Marks that combine need a base, and characters of private use and of a future Unicode need a font that has them.
-  /// Default-ignorable are joiners, variation selectors, tags and fillers, some of them letters by their category (Unicode 16, section 5.21).
+  /// Whether it is visible by itself. Combining marks need a base, and characters of private use and of a future Unicode version need a font that has
+  /// them. Default-ignorable characters are joiners, variation selectors, tags and fillers, some of them letters by category (Unicode 16, section 5.21).
   fileprivate var isVisible: Bool {
     switch properties.generalCategory {
     case .uppercaseLetter, .lowercaseLetter, .titlecaseLetter, .modifierLetter, .otherLetter, .decimalNumber,

@@ -130,7 +130,7 @@ package enum EventBody: Sendable, Hashable {
     }
   }
 
-  /// Whether it changes what `CallState` says, so that it has a revision.
+  /// Whether it changes `CallState`, so that it has a revision.
   package var changesState: Bool {
     switch self {
     case .member, .members, .trackAdded, .trackUpdated, .trackRemoved, .switchKeys: true
@@ -179,7 +179,7 @@ package enum EventBody: Sendable, Hashable {
   }
 }
 
-/// An event's whole JSON body: `at`, `call` where it is about one, and the content's members beside them.
+/// An event's whole JSON body: `at`, `call` if it is about one, and beside them the content's members.
 package struct EventMessage: Sendable, Hashable, Encodable {
   package var at: Timestamp
   package var call: CallID?

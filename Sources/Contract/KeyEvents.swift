@@ -6,18 +6,19 @@ package struct Rotate: Codable, Sendable, Hashable {
   package var epoch: UInt32
   package var mode: RotationMode
   package var leader: ParticipantNumber
-  /// The `listHash` of the epoch announced before; 32 zero bytes for epoch 1.
+  /// The `listHash` of the previously announced epoch; 32 zero bytes for epoch 1.
   package var previous: Base64Bytes
   package var listHash: Base64Bytes
-  /// Against the list before, for a device that has it.
+  /// Relative to the previous list, for a device that has it.
   package var added: [ListEntry]?
-  /// Numbers of the list before.
+  /// Numbers of the previous list.
   package var removed: [ParticipantNumber]?
   /// The whole list, for a device that is new on it.
   package var list: [ListEntry]?
-  /// For the leader: who needs an envelope.
+  /// For the leader: the devices that need an envelope.
   package var deliver: [ListEntry]?
-  /// The words that the list needs, for a device that has it new; else those that the list before did not need.
+  /// The words that the list needs, for a device that gets the whole list; else those that the previous list did not
+  /// need.
   package var admissions: [Admission]?
   /// The devices that signed them and are not on the list.
   package var signers: [Signer]?
@@ -56,7 +57,7 @@ package struct KeyRequest: Codable, Sendable, Hashable {
 
 /// Why a device that has an envelope does not open it.
 package enum WaitReason: String, Codable, Sendable, CaseIterable {
-  /// It does not trust the sender's key; it opens the envelope when its person does.
+  /// It does not trust the sender's key. It opens the envelope once its user does.
   case trust
 }
 
@@ -72,7 +73,7 @@ package struct KeysWaiting: Codable, Sendable, Hashable {
   }
 }
 
-/// The confirmations of 64 entries of a list, in one: `who` says whose tags are in, `tag` is their XOR.
+/// The confirmations of 64 entries of a list, combined: `who` says whose tags are included, `tag` is their XOR.
 package struct ConfirmationBucket: Codable, Sendable, Hashable {
   package var index: Int
   /// 8 bytes, big-endian: entry 64 × index + i is bit 63 − i.

@@ -22,7 +22,7 @@ package struct JoinKey: Codable, Sendable, Hashable {
   package var alg: String
   package var publicKey: Base64Bytes
   package var generation: UInt32
-  /// When the device made it, by its own clock.
+  /// When the device made it, by the device's clock.
   package var at: Timestamp
   package var signature: Base64Bytes
 
@@ -38,7 +38,7 @@ package struct JoinKey: Codable, Sendable, Hashable {
 
   private enum CodingKeys: String, CodingKey { case v, alg, publicKey, generation, at, signature }
 
-  /// Refuses another version, and numbers that are none, as a fault of the key as a whole.
+  /// Refuses another version, and invalid numbers, as a fault of the key as a whole.
   package init(from decoder: any Decoder) throws {
     let container = try decoder.container(keyedBy: CodingKeys.self)
     guard (try? container.decode(Int.self, forKey: .v)) == Self.version,
@@ -124,13 +124,14 @@ package struct ListEntry: Codable, Sendable, Hashable {
 
 package enum RotationMode: String, Codable, Sendable { case ratchet, fresh }
 
-/// A media key, encrypted for one device; opaque to the server. `encryptedAESKey` is a second name of `ciphertext`, taken and sent.
+/// A media key, encrypted for one device; opaque to the server. `encryptedAESKey` is a second name of `ciphertext`, accepted and
+/// sent.
 package struct Envelope: Codable, Sendable, Hashable {
   package var epoch: UInt32
   package var to: Device
   /// Set by the server; a client's is ignored.
   package var from: Device?
-  /// SHA-256 of the public key (SPKI) that it is sealed to.
+  /// SHA-256 of the public key (SPKI) to which it is sealed.
   package var key: Base64Bytes
   package var alg: String
   package var ciphertext: Base64Bytes

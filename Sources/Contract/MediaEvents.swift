@@ -2,7 +2,7 @@ package import MediaModel
 
 // Bodies of the events about tracks, slots and speakers (protocol sections 4 and 6).
 
-/// The track as in the state, `participant` beside its members, and on removal perhaps a `cause`.
+/// The track as in the state, `participant` beside its members, and on removal possibly a `cause`.
 package struct TrackChange: Codable, Sendable, Hashable {
   package enum Cause: String, Codable, Sendable { case replaced }
   package var track: TrackID
@@ -46,7 +46,7 @@ package struct Need: Codable, Sendable, Hashable {
   }
 }
 
-/// The layers of the device's own track that somebody gets or waits for, the lowest first.
+/// The layers of the device's own track that somebody gets or waits for, lowest first.
 package struct Wanted: Codable, Sendable, Hashable {
   package var track: TrackID
   package var layers: [WantedLayer]

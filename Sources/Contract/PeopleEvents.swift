@@ -1,6 +1,6 @@
 package import MediaModel
 
-// Presence, and what the app's back end is told of people (protocol sections 6, 7 and 11).
+// Presence, and events about people for the app's back end (protocol sections 6, 7 and 11).
 
 package struct PresenceState: Codable, Sendable, Hashable {
   package enum State: String, Codable, Sendable {
@@ -31,7 +31,7 @@ package struct PushRing: Codable, Sendable, Hashable {
   }
 }
 
-/// The ring of which `push.ring` told is answered or over.
+/// The ring that `push.ring` announced is answered or over.
 package struct PushCancel: Codable, Sendable, Hashable {
   package var user: UserID
   package init(user: UserID) { self.user = user }

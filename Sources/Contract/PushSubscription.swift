@@ -1,4 +1,4 @@
-/// A browser's push subscription (Push API, "PushSubscription"), which the server may send to.
+/// A browser's push subscription (Push API, "PushSubscription"), to which the server may send.
 package struct PushSubscription: Codable, Sendable, Hashable {
   /// The capability to send to the browser: as secret as a password.
   package var endpoint: String
@@ -16,7 +16,7 @@ package struct PushSubscription: Codable, Sendable, Hashable {
 extension PushSubscription: CustomStringConvertible { package var description: String { "subscription" } }
 
 package struct SubscribePush: Codable, Sendable {
-  /// Takes the place of the device's subscription; without one that is removed.
+  /// Replaces the device's subscription; nil removes it.
   package var subscription: PushSubscription?
   package init(subscription: PushSubscription?) { self.subscription = subscription }
 }
@@ -27,12 +27,12 @@ package struct PushNotice: Codable, Sendable, Hashable {
     case ring
     case ringOver = "ring-over"
   }
-  /// A longer name is left out: the content has a fixed length.
+  /// A longer name is omitted, because the content has a fixed length.
   package static let maximumNameBytes = 96
 
   package var type: Kind
   package var call: String
-  /// The following are for a ring alone.
+  /// The following are only for a ring.
   package var from: String?
   /// The caller's name, if it has one.
   package var name: String?
@@ -48,19 +48,19 @@ package struct PushNotice: Codable, Sendable, Hashable {
 
 extension PushNotice: CustomStringConvertible { package var description: String { "notice" } }
 
-/// The URL of a push subscription, read strictly: it is hostile input, and the server is to connect to it. `https://host[:port]/path`, without a user, a fragment,
+/// The URL of a push subscription, parsed strictly: it is hostile input to which the server will connect. `https://host[:port]/path`, without a user, a fragment,
 /// white space or characters beyond ASCII.
 package struct PushEndpoint: Sendable, Hashable {
   package static let maximumBytes = 2_048
 
-  /// A name in lower case, or an address; that of IPv6 without brackets.
+  /// A name in lower case, or an address; an IPv6 address is without brackets.
   package var host: String
   package var port: UInt16
-  /// Path and query, as they are sent.
+  /// Path and query, as sent.
   package var target: String
   private var isIPv6: Bool
 
-  /// nil for text that is no such URL.
+  /// nil if the text is not such a URL.
   package init?(_ text: String) {
     let scheme = "https://"
     guard text.utf8.count <= Self.maximumBytes, text.utf8.allSatisfy({ (0x21...0x7e).contains($0) }),
@@ -102,7 +102,7 @@ package struct PushEndpoint: Sendable, Hashable {
   /// As in the claim `aud` of RFC 8292 section 2.
   package var origin: String { "https://\(authority)" }
 
-  /// Labels of letters, digits, hyphens and underscores. A last label of digits is that of an IPv4 address, which then has four plain ones: other ways to write one
+  /// Labels of letters, digits, hyphens and underscores. If the last label consists of digits, it must be a plain IPv4 address with four numbers: other notations
   /// (`127.1`, `0x7f.1`) are refused.
   private static func isName(_ name: Substring) -> Bool {
     let labels = name.split(separator: ".", omittingEmptySubsequences: false)

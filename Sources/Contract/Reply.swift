@@ -38,7 +38,7 @@ package struct Joined: Codable, Sendable, Hashable {
   }
 }
 
-/// Reply of a `rejoin` whose device has the call's state.
+/// Reply of a `rejoin` whose device already has the call's state.
 package struct Rejoined: Codable, Sendable, Hashable {
   package var participant: ParticipantNumber
   package var ice: ICE
@@ -48,7 +48,7 @@ package struct Rejoined: Codable, Sendable, Hashable {
   }
 }
 
-/// Reply of a service's `start`: it is no participant.
+/// Reply of a service's `start`: the service is not a participant.
 package struct StartedCall: Codable, Sendable, Hashable {
   package var call: CallState
   package var results: [UserID: RingResult]
@@ -65,7 +65,7 @@ package struct InviteResults: Codable, Sendable, Hashable {
 
 package struct Registered: Codable, Sendable, Hashable {
   package var fingerprint: Base64Bytes
-  /// The server's key for Web Push, an uncompressed point of P-256; absent when it sends none.
+  /// The server's key for Web Push, an uncompressed P-256 point; absent if it sends no pushes.
   package var pushKey: Base64Bytes?
   package init(fingerprint: Base64Bytes, pushKey: Base64Bytes? = nil) {
     self.fingerprint = fingerprint
@@ -74,7 +74,7 @@ package struct Registered: Codable, Sendable, Hashable {
 }
 
 package struct Devices: Codable, Sendable, Hashable {
-  /// The day on which a device of the asking user was connected last.
+  /// The day on which a device of the asking user was last connected.
   package struct Seen: Codable, Sendable, Hashable {
     package var device: DeviceID
     /// The beginning of the day, in UTC.
@@ -87,7 +87,7 @@ package struct Devices: Codable, Sendable, Hashable {
   package var devices: [DeviceEntry]
   /// Revocations of the listed users' devices, including removed devices.
   package var revokes: [Revoke]
-  /// Those of the asking user's own devices; nil where none of them is listed.
+  /// Those of the asking user's own devices; nil if none of them is listed.
   package var seen: [Seen]?
   package init(devices: [DeviceEntry], revokes: [Revoke] = [], seen: [Seen]? = nil) {
     self.devices = devices
@@ -152,7 +152,7 @@ package struct CallLink: Codable, Sendable, Hashable {
 
 extension CallLink: CustomStringConvertible { package var description: String { "link" } }
 
-/// Reply of `presence/watch`: how the users are now; the event `presence` tells each change.
+/// Reply of `presence/watch`: the current state of the users. The event `presence` reports each change.
 package struct PresenceList: Codable, Sendable, Hashable {
   package var users: [PresenceState]
   package init(users: [PresenceState]) { self.users = users }
@@ -176,7 +176,7 @@ package struct HistoryEntry: Codable, Sendable, Hashable {
   package var media: CallMedia
   package var members: [Member]
   package var startedAt: Timestamp
-  /// That this user spent in the call.
+  /// The time that this user spent in the call.
   package var seconds: Int
   package var rejoinable: Bool
   package init(
@@ -227,7 +227,7 @@ package struct KeyList: Codable, Sendable, Hashable {
   package var previous: Base64Bytes
   package var listHash: Base64Bytes
   package var list: [ListEntry]
-  /// The epochs behind the request's `since`, the newest included, in order.
+  /// The epochs after the request's `since`, including the newest, in order.
   package var links: [EpochLink]
   /// The newest epoch's confirmations so far.
   package var confirmed: [ConfirmationBucket]
@@ -261,7 +261,7 @@ package struct EpochLink: Codable, Sendable, Hashable {
   }
 }
 
-/// Reply of `keys/confirmations`: the single tags of one bucket.
+/// Reply of `keys/confirmations`: the individual tags of one bucket.
 package struct ConfirmationTags: Codable, Sendable, Hashable {
   package struct Tag: Codable, Sendable, Hashable {
     package var participant: ParticipantNumber
@@ -275,7 +275,7 @@ package struct ConfirmationTags: Codable, Sendable, Hashable {
   package init(tags: [Tag]) { self.tags = tags }
 }
 
-/// Why a request failed: the code of protocol section 9, and words that tell the reader what to do next.
+/// Why a request failed: the code of protocol section 9, and text that tells the reader what to do next.
 package struct RequestError: Error, Codable, Sendable, Hashable {
   package enum Code: String, Codable, Sendable, CaseIterable {
     case requestInvalid = "request.invalid"

@@ -1,6 +1,6 @@
 package import MediaModel
 
-/// A client's request: a SEND to `/app/…` (protocol sections 4 to 8). Each family is what one part of the server answers, and each switch there is exhaustive.
+/// A client's request: a SEND to `/app/…` (protocol sections 4 to 8). Each family is answered by one part of the server, and each switch there is exhaustive.
 package enum Request: Sendable {
   case people(PeopleRequest)
   case history(HistoryRequest)
@@ -25,14 +25,14 @@ package enum PeopleRequest: Sendable {
   case watchPresence(WatchPresence)
 }
 
-/// About calls of the past.
+/// About past calls.
 package enum HistoryRequest: Sendable {
   case list(ListHistory)
   case delete(DeleteHistory)
   case totals(HistoryTotals)
 }
 
-/// About calls that run.
+/// About running calls.
 package enum CallsRequest: Sendable {
   case start(StartCall)
   case list
@@ -40,7 +40,7 @@ package enum CallsRequest: Sendable {
   case inCall(CallID, ParticipantRequest)
 }
 
-/// About one call, by its members and those who want to be.
+/// About one call, by its members and by those who want to be members.
 package enum MemberRequest: Sendable {
   case accept(Join)
   case decline(Decline)
@@ -87,7 +87,7 @@ package struct ListDevices: Codable, Sendable {
 }
 
 package struct RemoveDevice: Codable, Sendable {
-  /// The sending device's signature that the removed one is not to be trusted any more.
+  /// The sending device's signature that the removed device must no longer be trusted.
   package struct Revoke: Codable, Sendable {
     package var fingerprint: Base64Bytes
     package var at: Timestamp
@@ -109,7 +109,7 @@ package struct RemoveDevice: Codable, Sendable {
 }
 
 package struct StartCall: Codable, Sendable {
-  /// The list of a ring has the initiator's device and these, and each ring brings the whole list.
+  /// The list of a ring contains the initiator's device and these, and each ring brings the whole list.
   package static let maximumEnvelopes = 255
 
   /// Made by the client, a random UUID; a service may leave it to the server.
@@ -123,7 +123,7 @@ package struct StartCall: Codable, Sendable {
   package var envelopes: [Envelope]?
   /// A word for each callee, and the sender's root.
   package var admissions: [Admission]?
-  /// For a service alone: the user on whose behalf it starts the call (protocol section 11).
+  /// Only for a service: the user on whose behalf it starts the call (protocol section 11).
   package var `as`: UserID?
   package init(
     id: CallID? = nil, callees: [UserID], media: CallMedia, policy: Policy? = nil, metadata: Base64Bytes? = nil,
@@ -145,13 +145,13 @@ package struct StartCall: Codable, Sendable {
 
 /// The body of `accept`, `join`, `rejoin` and `transfer`.
 package struct Join: Codable, Sendable {
-  /// For `join` alone: lets in a user who is not a member.
+  /// Only for `join`: lets in a user who is not a member.
   package var link: String?
   /// With `link`, and for `rejoin` of a guest whose keys are new: the word for the user itself.
   package var admission: Admission?
   package var joinId: Base64Bytes?
   package var joinKey: JoinKey?
-  /// For `rejoin` alone: false from a device that has the call's state.
+  /// Only for `rejoin`: false from a device that already has the call's state.
   package var state: Bool?
   package init(
     link: String? = nil, admission: Admission? = nil, joinId: Base64Bytes? = nil, joinKey: JoinKey? = nil,
@@ -188,7 +188,7 @@ package struct Cancel: Codable, Sendable {
 }
 
 package struct MakeLink: Codable, Sendable {
-  /// Seconds, 60 to 86,400; 3,600 without.
+  /// Seconds, 60 to 86,400; 3,600 if absent.
   package var expiresIn: Int?
   /// The word that makes the link.
   package var admission: Admission?
@@ -229,7 +229,7 @@ package struct ChangeTrack: Codable, Sendable {
   package init(muted: Bool) { self.muted = muted }
 }
 
-/// A participant's preferences for what it receives. Absent members stay as they were.
+/// A participant's preferences for what it receives. Absent members keep their values.
 package struct Receive: Codable, Sendable {
   package struct Video: Codable, Sendable {
     package var track: TrackID
@@ -247,7 +247,7 @@ package struct Receive: Codable, Sendable {
   }
   package var lastN: Int?
   package var videos: [Video]?
-  /// All participants whose sound is not wanted.
+  /// All others if absent.
   package var muted: [ParticipantNumber]?
   package init(lastN: Int? = nil, videos: [Video]? = nil, muted: [ParticipantNumber]? = nil) {
     self.lastN = lastN
@@ -266,7 +266,8 @@ package struct SendMessage: Codable, Sendable {
   }
 }
 
-/// A client's measurements: the server adds them up without identities, and shows an operator each participant's last ones. Times in milliseconds, loss as a part of 1.
+/// A client's measurements. The server adds them up without identities, and shows an operator each participant's latest ones. Times in milliseconds, loss as a
+/// fraction of 1.
 package struct QualityNumbers: Codable, Sendable, Hashable {
   package var rtt: Double?
   package var loss: Double?
@@ -329,7 +330,7 @@ package struct ConfirmKey: Codable, Sendable {
   package var epoch: UInt32
   /// 16 bytes.
   package var tag: Base64Bytes
-  /// A refreshed join key: the one of the next generation.
+  /// A refreshed join key: that of the next generation.
   package var joinKey: JoinKey?
   package init(epoch: UInt32, tag: Base64Bytes, joinKey: JoinKey? = nil) {
     self.epoch = epoch
@@ -368,7 +369,7 @@ package struct WatchPresence: Codable, Sendable {
 }
 
 package struct ListHistory: Codable, Sendable {
-  /// Only calls that started earlier.
+  /// Only calls that started earlier than this.
   package var before: Timestamp?
   /// 1 to 200.
   package var limit: Int?
@@ -393,5 +394,5 @@ package struct HistoryTotals: Codable, Sendable {
   package init(with: UserID) { self.with = with }
 }
 
-/// A body of no members: `{}` or an empty SEND.
+/// A body without members: `{}` or an empty SEND.
 package struct NoBody: Codable, Sendable { package init() {} }

@@ -1,12 +1,13 @@
 package import MediaModel
 
-// A user's devices vouch for each other and revoke each other (protocol section 5, "Vouching"). The server stores what they signed and proves nothing by it.
+// A user's devices vouch for each other and revoke each other (protocol section 5, "Vouching"). The server stores what they signed and derives nothing from
+// it.
 
-/// The signature of one device of a user that another one is the same user's.
+/// The signature of one device of a user that another device belongs to the same user.
 package struct Vouch: Codable, Sendable, Hashable {
   package var device: DeviceID
   package var fingerprint: Base64Bytes
-  /// The signer, and the fingerprint that it had when it signed.
+  /// The signer, and its fingerprint when it signed.
   package var by: DeviceID
   package var byFingerprint: Base64Bytes
   package var at: Timestamp
@@ -27,12 +28,12 @@ package struct Vouch: Codable, Sendable, Hashable {
   }
 }
 
-/// The signature of one device of a user that another one is not to be trusted any more. It outlives the device that it names.
+/// The signature of one device of a user that another device must no longer be trusted. It outlives the device that it names.
 package struct Revoke: Codable, Sendable, Hashable {
   package var user: UserID
   package var device: DeviceID
   package var fingerprint: Base64Bytes
-  /// The signer, and the fingerprint that it had when it signed.
+  /// The signer, and its fingerprint when it signed.
   package var by: DeviceID
   package var byFingerprint: Base64Bytes
   package var at: Timestamp
@@ -73,7 +74,7 @@ package struct DeviceStatement: Codable, Sendable {
   }
 }
 
-/// A step of pairing, for one other device of the user.
+/// A pairing step, for one other device of the user.
 package struct PairDevice: Codable, Sendable {
   package var to: DeviceID
   package var body: Base64Bytes
@@ -84,7 +85,7 @@ package struct PairDevice: Codable, Sendable {
   }
 }
 
-/// The body of `device.pair`: a step of pairing from another device of the same user.
+/// The body of `device.pair`: a pairing step from another device of the same user.
 package struct PairingMessage: Codable, Sendable, Hashable {
   package var from: DeviceID
   package var body: Base64Bytes

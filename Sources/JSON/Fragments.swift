@@ -1,5 +1,5 @@
 /// The texts of values of one type that occur in one text after another and are mostly unchanged: a call's members in its state, the devices on a list. A
-/// value that equals the one that was written last with its id is not encoded again.
+/// value that equals the one last written with its id is not encoded again.
 package final class Fragments<Value: Encodable & Equatable, ID: Hashable>: FragmentWriter {
   private let id: (Value) -> ID
   private let maximumCount: Int
@@ -8,8 +8,8 @@ package final class Fragments<Value: Encodable & Equatable, ID: Hashable>: Fragm
   package private(set) var encodings = 0
 
   /// - Parameters:
-  ///   - id: tells the values of one text apart.
-  ///   - maximumCount: of values that are remembered; beyond it all are forgotten.
+  ///   - id: distinguishes the values of one text.
+  ///   - maximumCount: how many values are remembered; above it all are forgotten.
   package init(maximumCount: Int = .max, id: @escaping (Value) -> ID) {
     self.id = id
     self.maximumCount = maximumCount
@@ -50,7 +50,7 @@ package class FragmentWriter {
 
 extension JSONCoding {
   /// As `encode`, with the texts of those values in `fragments` that have not changed.
-  /// - Parameter capacity: bytes that the text will have, roughly.
+  /// - Parameter capacity: approximate number of bytes of the text.
   package static func encode(
     _ value: some Encodable, reusing fragments: FragmentWriter..., capacity: Int = 1_024
   ) throws(JSONError) -> [UInt8] {
@@ -70,7 +70,7 @@ extension JSONCoding {
     }
   }
 
-  /// Text that `encode` made before; encoded, it is that text.
+  /// Text that `encode` produced before; it is encoded unchanged.
   package struct Text: Encodable, Sendable {
     private let bytes: [UInt8]
 

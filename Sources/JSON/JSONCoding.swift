@@ -1,12 +1,13 @@
 import CJansson
 
-/// JSON as the protocol wants it. It is read by jansson: duplicate keys refused, depth limited, 64-bit integers exact, unknown members ignored.
+/// JSON as the protocol requires it. It is read by jansson: duplicate keys refused, depth limited, 64-bit integers exact, unknown members
+/// ignored.
 package enum JSONCoding {
-  /// Arrays and objects within each other, at most.
+  /// The maximum nesting of arrays and objects.
   package static let maximumDepth = 64
 
   /// - Returns: compact UTF-8 text of `value` without a NUL byte.
-  /// - Throws: `JSONError` when `value` cannot be written, for example a number that is not finite.
+  /// - Throws: `JSONError` if `value` cannot be written, for example a number that is not finite.
   package static func encode(_ value: some Encodable) throws(JSONError) -> [UInt8] {
     try encode(value, to: TextBuffer())
   }
@@ -39,7 +40,7 @@ package enum JSONCoding {
     }
   }
 
-  /// jansson's own limit is 2,048, so count brackets outside of strings before it recurses.
+  /// jansson's own limit is 2,048, so brackets outside of strings are counted before it recurses.
   private static func depth(of bytes: UnsafeRawBufferPointer) -> Int {
     var depth = 0
     var deepest = 0
@@ -71,10 +72,10 @@ package enum JSONCoding {
 
 /// Why a value could not be read or written.
 package struct JSONError: Error, Equatable {
-  /// The member concerned, as a dotted path ("callees.0"), where it is known.
+  /// The member concerned, as a dotted path ("callees.0"), if known.
   package var field: String?
   package var reason: String
-  /// Bytes of the text that were read until the fault, where it is one of the text.
+  /// How many bytes of the text were read until the fault, if it is a fault of the text.
   package var offset: Int?
 
   package init(field: String? = nil, reason: String) {
@@ -87,7 +88,7 @@ package struct JSONError: Error, Equatable {
     case let error as JSONError: self = error
     case DecodingError.keyNotFound(let key, let context):
       self.init(path: context.codingPath + [key], reason: "is missing")
-    // The standard library's words for an enum's unknown value repeat the value.
+    // The standard library's message for an enum's unknown value repeats the value.
     case DecodingError.dataCorrupted(let context) where context.debugDescription.hasPrefix("Cannot initialize"):
       self.init(path: context.codingPath, reason: "is none of the values that the protocol names")
     case DecodingError.typeMismatch(_, let context), DecodingError.valueNotFound(_, let context),
@@ -99,7 +100,7 @@ package struct JSONError: Error, Equatable {
     }
   }
 
-  /// The fault in the text. The parser's own words are never used, because they repeat the input.
+  /// The fault in the text. The parser's own message is never used, because it repeats the input.
   init(refusal: json_error_t) {
     let place = "at byte \(refusal.position)"
     switch withUnsafePointer(to: refusal, json_error_code) {

@@ -1,4 +1,4 @@
-/// JSON text as it grows.
+/// A growing JSON text.
 final class TextBuffer {
   private(set) var bytes: [UInt8] = []
   /// Texts of earlier values, of one type each.
@@ -37,7 +37,7 @@ final class TextBuffer {
     for i in place..<digits.count { bytes.append(digits[i]) }
   }
 
-  /// A string (RFC 8259 section 7): only what must be escaped is.
+  /// A string (RFC 8259 section 7). Only characters that must be escaped are.
   func append(quoted text: String) {
     var text = text
     bytes.append(UInt8(ascii: "\""))

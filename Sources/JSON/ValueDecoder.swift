@@ -1,6 +1,6 @@
 import CJansson
 
-/// One value of a parsed text; the root is kept alive by `JSONCoding.decode` while decoders of its members are in use.
+/// One value of a parsed text; `JSONCoding.decode` keeps the root alive while decoders of its members are in use.
 struct ValueDecoder: Decoder {
   let value: UnsafeMutablePointer<json_t>
   let codingPath: [any CodingKey]

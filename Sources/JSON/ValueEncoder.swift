@@ -1,13 +1,13 @@
-/// Writes one value at the end of a text. A class, for a type may ask for its container more than once and means the same object each time.
+/// Appends one value to a text. A class, because a type may request its container more than once and means the same object each time.
 ///
-/// Values are written in the order in which they are encoded, without a tree in between. Therefore a nested container ends with the next write to what
-/// it is in; no type of this project writes to two at one time.
+/// Values are written in the order in which they are encoded, without an intermediate tree. So a nested container ends with the next write to its
+/// parent; no type of this project writes to two at the same time.
 final class ValueEncoder: Encoder {
   private enum Form {
     /// Nothing is written yet.
     case none
     case object, array
-    /// The value is whole.
+    /// The value is complete.
     case ended
   }
 
@@ -27,7 +27,7 @@ final class ValueEncoder: Encoder {
     self.key = key
   }
 
-  /// Made when somebody asks: for messages of errors.
+  /// Created only on request: for messages of errors.
   var codingPath: [any CodingKey] {
     var path: [any CodingKey] = []
     var encoder: ValueEncoder? = self
@@ -50,7 +50,7 @@ final class ValueEncoder: Encoder {
     form = .ended
   }
 
-  /// Writes the whole value.
+  /// Writes the complete value.
   func whole(_ write: (TextBuffer) -> Void) throws {
     guard case .none = form else { throw unfit("is written twice") }
     write(text)
@@ -113,7 +113,7 @@ final class ValueEncoder: Encoder {
     child.end()
   }
 
-  /// A member or element that was begun, as a container. A container that could not begin throws at its first write.
+  /// A begun member or element, as a container. A container that could not begin throws at its first write.
   fileprivate func nest(_ key: any CodingKey, isBegun: Bool) -> ValueEncoder {
     let child = ValueEncoder(text, parent: self, key: key)
     if isBegun { nested = child } else { child.form = .ended }
@@ -171,7 +171,7 @@ private struct ObjectEncoding<Key: CodingKey>: KeyedEncodingContainerProtocol {
 
   private func nest(_ key: Key) -> ValueEncoder { encoder.nest(key, isBegun: (try? encoder.begin(key)) != nil) }
 
-  /// No type here inherits: the members go into this very object.
+  /// No type here uses inheritance: the members go into this same object.
   func superEncoder() -> any Encoder { encoder }
   func superEncoder(forKey key: Key) -> any Encoder { encoder }
 }

@@ -1,7 +1,7 @@
 import CLinux
 import Glibc
 
-/// Waits for descriptors, with a timeout in nanoseconds. It belongs to one thread.
+/// Waits for descriptors, with a timeout in nanoseconds. Belongs to one thread.
 package struct Epoll: ~Copyable {
   private let descriptor: Int32
   private let tokens: UnsafeMutablePointer<UInt64>
@@ -34,7 +34,7 @@ package struct Epoll: ~Copyable {
   }
 
   /// Returns the tokens of up to 16 descriptors, valid until the next wait; none after the timeout, or when a signal came.
-  /// - Parameter timeout: nil waits for ever.
+  /// - Parameter timeout: nil waits forever.
   package func wait(nanoseconds timeout: UInt64?) -> UnsafeBufferPointer<UInt64> {
     let limit = timeout.map { Int64(clamping: $0) } ?? -1
     let count = clinux_epoll_wait(descriptor, tokens, Self.capacity, limit)

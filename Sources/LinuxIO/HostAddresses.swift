@@ -2,7 +2,7 @@ import CLinux
 package import MediaModel
 
 /// The addresses of the interfaces that are up, with port 0: reachable ones first, then loopback, then link-local (which need a zone and are of no use
-/// to a browser). None when the system can't tell.
+/// to a browser). Empty if the system cannot tell.
 /// - Parameter ipv6: whether IPv6 addresses are of use, `UDPSocket.hasIPv6`.
 package func hostAddresses(ipv6: Bool = true) -> [SocketAddress] {
   var found: [SocketAddress] = []

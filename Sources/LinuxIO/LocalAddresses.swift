@@ -2,19 +2,20 @@ import MediaModel
 
 /// The addresses of this host to which a socket's datagrams came, by number, so that an answer leaves from the address that the peer used.
 ///
-/// A host with several addresses answers from the one of the route otherwise, and an ICE agent throws away an answer from an address that it did not
-/// ask (RFC 8445 section 7.2.5.2.1).
+/// Otherwise a host with several addresses answers from that of the route, and an ICE agent discards an answer from an address that it did not ask
+/// (RFC 8445 section 7.2.5.2.1).
 struct LocalAddresses {
-  /// Hosts have fewer. The kernel chooses the address of answers for any further one.
+  /// Hosts have fewer. Beyond it the kernel chooses the address of answers.
   static let capacity = 64
 
   private var addresses: [SocketAddress] = []
-  /// The number that was asked for last; datagrams mostly come to one address.
+  /// The number that was looked up last; datagrams usually come to one address.
   private var recent: UInt16 = 0
 
   init() { addresses.reserveCapacity(Self.capacity) }
 
-  /// The number of an address, 1 to `capacity`; 0 for one that the kernel did not tell, and when all numbers are taken.
+  /// The number of an address, 1 to `capacity`; 0 if the kernel did not report the address, and when all numbers are
+  /// taken.
   mutating func number(of address: SocketAddress) -> UInt16 {
     if let known = self[recent], known.isSame(as: address) { return recent }
     guard address.low | address.high != 0 else { return 0 }
@@ -28,7 +29,7 @@ struct LocalAddresses {
     return recent
   }
 
-  /// The address with this number; nil for 0 and for numbers that were not given out.
+  /// The address with this number; nil for 0 and for numbers that were not assigned.
   subscript(number: UInt16) -> SocketAddress? {
     (1..<addresses.count + 1).contains(Int(number)) ? addresses[Int(number) - 1] : nil
   }

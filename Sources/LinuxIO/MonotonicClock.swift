@@ -2,7 +2,8 @@ import Glibc
 package import MediaModel
 
 package enum ThreadClock {
-  /// CPU time of the calling thread in nanoseconds, user and system (CLOCK_THREAD_CPUTIME_ID). A thread that another one displaces uses none.
+  /// CPU time of the calling thread in nanoseconds, user and system (CLOCK_THREAD_CPUTIME_ID). A thread that is displaced by another uses
+  /// none.
   package static func now() -> UInt64 {
     var time = timespec()
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
@@ -18,7 +19,7 @@ package enum MonotonicClock {
     return Instant(nanoseconds: UInt64(time.tv_sec) &* 1_000_000_000 &+ UInt64(time.tv_nsec))
   }
 
-  /// CLOCK_BOOTTIME: the same, and the time in which the machine was suspended.
+  /// CLOCK_BOOTTIME: the same plus the time in which the machine was suspended.
   package static func sinceBoot() -> Instant {
     var time = timespec()
     clock_gettime(CLOCK_BOOTTIME, &time)

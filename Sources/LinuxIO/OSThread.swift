@@ -2,7 +2,7 @@ import CLinux
 import Glibc
 import Synchronization
 
-/// A thread of the operating system with a name, and optionally with a processor of its own.
+/// An operating-system thread with a name, and optionally pinned to a processor.
 package final class OSThread: Sendable {
   private let handle: pthread_t
   private let isJoined = Mutex(false)
@@ -20,11 +20,11 @@ package final class OSThread: Sendable {
     }
   }
 
-  /// Starts `body` at once.
+  /// Starts `body` immediately.
   /// - Parameters:
   ///   - name: at most 15 bytes are shown by top and perf.
   ///   - processor: pins the thread; a processor that is not available is ignored.
-  ///   - isBackground: other threads go first.
+  ///   - isBackground: other threads have priority.
   package init(
     name: String, processor: Int? = nil, isBackground: Bool = false, _ body: sending @escaping () -> Void
   ) throws(SystemError) {
@@ -49,7 +49,7 @@ package final class OSThread: Sendable {
     handle = thread
   }
 
-  /// Waits until the body has returned, as often as wanted. Not to be called from the thread itself.
+  /// Waits until the body has returned; may be called repeatedly, but not from the thread itself.
   package func join() {
     isJoined.withLock { isJoined in
       if !isJoined { pthread_join(handle, nil) }

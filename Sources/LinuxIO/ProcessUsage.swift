@@ -4,10 +4,10 @@ import Glibc
 package struct ProcessUsage: Sendable {
   /// CPU time of all its threads since its start, user and system, in nanoseconds.
   package var cpuNanoseconds: UInt64
-  /// Memory that it holds at present.
+  /// The memory that it uses at present.
   package var residentBytes: UInt64
 
-  /// nil when there is no such process, or it may not be looked at.
+  /// nil if there is no such process, or it may not be inspected.
   package init?(of process: Int32 = getpid()) {
     var clock = clockid_t()
     var time = timespec()

@@ -2,7 +2,7 @@ import CLinux
 import Glibc
 package import MediaModel
 
-/// Memory for one `recvmmsg`, allocated once. One batch can serve many sockets of a thread, one after the other.
+/// Memory for one `recvmmsg`, allocated once. One batch can serve several sockets of a thread in succession.
 package final class ReceiveBatch {
   /// Messages taken by one system call.
   package let capacity: Int
@@ -19,7 +19,8 @@ package final class ReceiveBatch {
   /// The kernel coalesces at most this many datagrams (UDP_MAX_SEGMENTS was 64 before Linux 6.10, 128 since).
   private static let segmentLimit = 128
 
-  /// - Parameter coalesced: for sockets with receive offload, whose messages hold up to 64 KiB; else a datagram over 2,048 bytes is dropped and counted. Pages that nothing was received into take no memory.
+  /// - Parameter coalesced: for sockets with receive offload, whose messages hold up to 64 KiB; else a datagram over 2,048 bytes is dropped and counted. Pages into
+  ///   which nothing was received take no memory.
   package init(capacity: Int = 64, coalesced: Bool = true) {
     self.capacity = capacity
     bufferSize = coalesced ? 65_536 : 2_048
@@ -39,7 +40,7 @@ package final class ReceiveBatch {
     memory.deallocate()
   }
 
-  /// The datagrams of the last receive, in order of arrival, coalesced messages split again.
+  /// The datagrams of the last receive, in order of arrival; coalesced messages are split again.
   package var datagrams: UnsafeBufferPointer<ReceivedDatagram> { UnsafeBufferPointer(start: entries, count: count) }
 
   func receive(from descriptor: Int32, counters: inout UDPCounters, local: inout LocalAddresses) {
@@ -48,7 +49,7 @@ package final class ReceiveBatch {
     var result = clinux_messages_receive(messages, descriptor, UInt32(capacity))
     counters.receiveCalls &+= 1
     if result < 0, -result != EAGAIN {
-      // A pending ICMP error is reported once and hides what lies behind it.
+      // A pending ICMP error is reported once and hides what is behind it.
       counters.receiveErrors &+= 1
       result = clinux_messages_receive(messages, descriptor, UInt32(capacity))
       counters.receiveCalls &+= 1
@@ -59,7 +60,8 @@ package final class ReceiveBatch {
     for i in 0..<Int(result) { split(i, now: now, &counters, &local) }
   }
 
-  /// The kernel tells the time by CLOCK_REALTIME, which may be set; a longer age than this comes from that. A process may stand still for minutes.
+  /// The kernel measures the time by CLOCK_REALTIME, which may be set. A longer age than this is due to that. A process may be suspended for
+  /// minutes.
   private static let longestAge: UInt64 = 600_000_000_000
 
   private static func wallClock() -> UInt64 {
@@ -78,7 +80,8 @@ package final class ReceiveBatch {
     var base = memory + index * bufferSize
     var left = Int(received.length)
     if received.truncated {
-      // The kernel cut the message. All but the last datagram of a coalesced one would be whole, but such a message can't exceed the buffer.
+      // The kernel truncated the message. All but the last datagram of a coalesced one would be complete, but such a message cannot exceed
+      // the buffer.
       counters.truncated &+= 1
       return
     }
@@ -103,6 +106,7 @@ package final class ReceiveBatch {
 package struct ReceivedDatagram {
   package var bytes: UnsafeMutableRawBufferPointer
   package var source: SocketAddress
-  /// How long it had lain in the kernel's buffer, in nanoseconds; 0 when the kernel does not say. No `Duration`: each datagram has one, and few are read.
+  /// How long it was in the kernel's buffer, in nanoseconds; 0 if the kernel does not say. Not a `Duration`, because each datagram has one, and few are
+  /// read.
   package var age: UInt64
 }

@@ -2,18 +2,18 @@ import Glibc
 
 /// Decides whether runs leave as one message (UDP_SEGMENT).
 ///
-/// A kernel or a route can refuse such messages: old kernels on interfaces without checksum offload, a path MTU below the segment. One refused run costs a
-/// system call; when nothing but refusals comes, the attempts pause.
+/// A kernel or a route can refuse such messages: old kernels on interfaces without checksum offload, or a path MTU below the segment. One refused run
+/// costs a system call; if all attempts are refused, they pause.
 struct SegmentationGate {
   private let isKnown: Bool
   private var refusalsInRow = 0
   private var pause = 0
 
   private static let patience = 16
-  /// Runs, so that a route which changed is found again after some seconds of video.
+  /// Counted in runs, so that a changed route is noticed after some seconds of video.
   private static let pauseLength = 4_096
 
-  /// Whether the errno of a run of several datagrams can be due to their being one message.
+  /// Whether the errno of a run of several datagrams can be due to sending them as one message.
   static func isRefusal(_ code: Int32) -> Bool {
     switch code {
     case EINVAL, EIO, EMSGSIZE, EOPNOTSUPP: true

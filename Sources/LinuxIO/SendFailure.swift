@@ -1,6 +1,6 @@
 import Glibc
 
-/// Why datagrams did not leave.
+/// Why datagrams were not sent.
 package enum SendFailure: Int, CaseIterable, Sendable {
   /// The socket's send buffer is full: the interface is slower than the traffic.
   case bufferFull
@@ -8,10 +8,10 @@ package enum SendFailure: Int, CaseIterable, Sendable {
   case unreachable
   /// An ICMP error for something sent before.
   case refused
-  /// A firewall of this machine said no, or the address is a broadcast address.
+  /// A firewall of this machine refused, or the address is a broadcast address.
   case forbidden
   case tooLarge
-  /// An address that can't be sent to, such as port 0.
+  /// An address to which nothing can be sent, such as port 0.
   case invalid
   case other
 

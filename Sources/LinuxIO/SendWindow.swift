@@ -24,7 +24,7 @@ final class SendWindow {
 
   subscript(index: Int) -> DatagramRun { runs[index] }
 
-  /// - Parameter local: the address to send from; nil for the kernel's choice.
+  /// - Parameter local: the address from which to send; nil for the kernel's choice.
   func append(_ run: DatagramRun, from local: SocketAddress?) {
     let segment = run.length > run.segment ? UInt16(truncatingIfNeeded: run.segment) : 0
     if var local = local?.clinux {

@@ -1,6 +1,6 @@
 import Glibc
 
-/// A system call that failed where that is not the peer's doing: at start, almost always.
+/// A system call that failed although the peer was not the cause: almost always at start.
 package struct SystemError: Error, Equatable, CustomStringConvertible {
   /// The attempted operation in words: "make an event descriptor".
   package var operation: String
@@ -15,7 +15,7 @@ package struct SystemError: Error, Equatable, CustomStringConvertible {
   package var description: String { "could not \(operation): \(String(cString: strerror(code)))" }
 }
 
-/// Passes a C result on, or throws when it is a negative errno.
+/// Returns a C result, or throws if it is a negative errno.
 func checked(_ result: Int32, _ operation: @autoclosure () -> String) throws(SystemError) -> Int32 {
   guard result >= 0 else { throw SystemError(operation(), code: -result) }
   return result
@@ -26,7 +26,7 @@ package enum PortError: Error, Equatable, CustomStringConvertible {
   package enum TransportProtocol: String, Sendable { case udp = "UDP", tcp = "TCP" }
 
   case inUse(TransportProtocol, UInt16)
-  /// Ports under 1,024 belong to root (or CAP_NET_BIND_SERVICE).
+  /// Ports below 1,024 belong to root (or CAP_NET_BIND_SERVICE).
   case forbidden(TransportProtocol, UInt16)
   case system(SystemError)
 

@@ -8,7 +8,7 @@ package final class TCPListener {
     case connection(TCPConnection)
     /// No connection is pending.
     case none
-    /// The system is out of files or memory. Pending connections go on waiting, and the listener stays readable.
+    /// The system is out of files or memory. Pending connections keep waiting, and the listener stays readable.
     case exhausted
   }
 
@@ -16,7 +16,7 @@ package final class TCPListener {
   /// The most that may wait in the kernel for a connection that reads more slowly than the server sends, in bytes.
   private static let unsentLimit: Int32 = 128 << 10
 
-  /// - Parameter ipv6: take both families, else IPv4 alone.
+  /// - Parameter ipv6: accept both families, else only IPv4.
   package init(port: UInt16, ipv6: Bool) throws(PortError) {
     descriptor = clinux_tcp_listen(ipv6, port)
     guard descriptor >= 0 else { throw PortError(.tcp, port, code: -descriptor) }
@@ -30,7 +30,7 @@ package final class TCPListener {
     guard result < 0 else { return .connection(TCPConnection(result, from: SocketAddress(source))) }
     switch -result {
     case EMFILE, ENFILE, ENOBUFS, ENOMEM: return .exhausted
-    // No connection is pending, or it is gone already (accept(2) passes on errors of the network).
+    // No connection is pending, or it is already gone (accept(2) passes on network errors).
     default: return .none
     }
   }

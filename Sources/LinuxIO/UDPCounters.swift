@@ -3,22 +3,22 @@ package struct UDPCounters: Sendable {
   package var received: UInt64 = 0
   package var receivedBytes: UInt64 = 0
   package var receiveCalls: UInt64 = 0
-  /// Received datagrams that were larger than the buffer, and so dropped.
+  /// Received datagrams that were larger than the buffer, and were therefore dropped.
   package var truncated: UInt64 = 0
-  /// recvmmsg failed for another reason than an empty socket.
+  /// Failures of recvmmsg for a reason other than an empty socket.
   package var receiveErrors: UInt64 = 0
   package var sent: UInt64 = 0
   package var sentBytes: UInt64 = 0
   package var sendCalls: UInt64 = 0
   /// Messages that carried several datagrams (UDP_SEGMENT).
   package var segmentedRuns: UInt64 = 0
-  /// Runs that the kernel or the route refused as one message and that were sent singly.
+  /// Runs that the kernel or the route refused as one message and that were sent one by one.
   package var refusedRuns: UInt64 = 0
   private var failures: InlineArray<7, UInt64> = .init(repeating: 0)
 
   package init() {}
 
-  /// Datagrams that did not leave for this reason. `.refused` counts ICMP errors instead: the datagram that met one is sent again.
+  /// Datagrams that were not sent for this reason. `.refused` counts ICMP errors instead: the datagram that met one is sent again.
   package internal(set) subscript(failure: SendFailure) -> UInt64 {
     get { failures[failure.rawValue] }
     set { failures[failure.rawValue] = newValue }

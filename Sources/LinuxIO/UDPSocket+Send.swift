@@ -1,7 +1,8 @@
 package import MediaModel
 
 extension UDPSocket {
-  /// Sends the runs in order, 64 messages a system call, but those to TCP connections. A destination that fails takes no other with it; what did not leave is in `counters` by reason.
+  /// Sends the runs in order, 64 messages per system call, except those to TCP connections. A failing destination does not affect others; `counters` counts what was
+  /// not sent by reason.
   package func send(_ runs: UnsafeBufferPointer<DatagramRun>) {
     for run in runs {
       precondition(run.segment > 0 && run.length > 0, "an empty run is a fault of the caller")
@@ -49,14 +50,14 @@ extension UDPSocket {
       }
       let failure = SendFailure(code: -result)
       if failure == .refused, !isRetry {
-        // The error of an earlier datagram, to whomever; this one has not been tried.
+        // The error of an earlier datagram, to any destination; this one has not been tried.
         counters[.refused] &+= 1
         isRetry = true
         continue
       }
       isRetry = false
       if failure == .bufferFull {
-        // The datagrams behind it would meet the same: late media is worth less than the time it takes to wait.
+        // The datagrams behind it would fail likewise: late media is worth less than the time it takes to wait.
         for index in first..<window.count { counters[.bufferFull] &+= UInt64(window[index].count) }
         break
       }

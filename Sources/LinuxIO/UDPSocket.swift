@@ -3,25 +3,25 @@ import Glibc
 
 /// A non-blocking UDP socket on all addresses of the host.
 ///
-/// It accepts both address families where the kernel has IPv6, else IPv4 alone. Datagrams to the source of an earlier one leave from the address to which that
-/// one came (`SocketAddress.localAddress`). Not thread-safe: it belongs to the thread that uses it. Nothing is allocated after `init`, and nothing throws. Lost
+/// It accepts both address families if the kernel has IPv6, else only IPv4. Datagrams to the source of an earlier one leave from the address to which that one
+/// came (`SocketAddress.localAddress`). Not thread-safe: it belongs to the thread that uses it. Nothing is allocated after `init`, and nothing throws. Lost
 /// datagrams are counted by reason in `counters`.
 package final class UDPSocket {
   package struct Options: Sendable {
-    /// Wanted size of the kernel's buffers in bytes. The default holds 30 ms of a gigabit.
+    /// Requested size of the kernel's buffers in bytes. The default holds 30 ms of a gigabit.
     package var bufferSize = 4 << 20
-    /// UDP_GRO: the kernel may hand over several datagrams of one sender as one message; receive into a coalesced `ReceiveBatch`.
+    /// UDP_GRO: the kernel may return several datagrams of one sender as one message; receive into a coalesced `ReceiveBatch`.
     package var receiveOffload = true
     /// UDP_SEGMENT for runs of datagrams.
     package var sendOffload = true
     package var ipv6 = true
-    /// Answers leave from the address to which the question came. Without it the kernel chooses their address.
+    /// Answers leave from the address to which the request came. Otherwise the kernel chooses their address.
     package var answersFromSameAddress = true
     package init() {}
   }
 
   package let descriptor: Int32
-  /// The bound port: the one asked for, or the one that the kernel chose for 0.
+  /// The bound port: the requested one, or the one that the kernel chose for 0.
   package let port: UInt16
   package let hasIPv6: Bool
   package internal(set) var counters = UDPCounters()
@@ -42,10 +42,10 @@ package final class UDPSocket {
     hasIPv6 = ipv6
     self.port = UInt16(truncatingIfNeeded: clinux_udp_port(descriptor))
     clinux_udp_size_buffers(descriptor, Int32(clamping: options.bufferSize))
-    // A kernel before 5.0 does not know it, and each message is one datagram then.
+    // A kernel before 5.0 does not support it. Each message is then one datagram.
     if options.receiveOffload { _ = clinux_udp_enable_gro(descriptor) }
     if options.answersFromSameAddress { _ = clinux_udp_enable_local_addresses(descriptor, ipv6) }
-    // Without it datagrams have no age.
+    // Otherwise datagrams have no age.
     _ = clinux_udp_enable_arrival_times(descriptor)
     gate = SegmentationGate(isKnown: options.sendOffload && clinux_udp_knows_gso(descriptor))
     window = SendWindow(ipv6: ipv6)

@@ -1,7 +1,8 @@
-/// The decoder that a stream of a payload format needs: its codec, and the format parameters that change decoding, by their meaning. A parameter
-/// that is absent has its codec's default.
+/// The decoder that a stream of a payload format needs: its codec, and the meaning of the format parameters that change decoding. An absent
+/// parameter has its codec's default.
 ///
-/// Levels are left out. They bound the size of pictures, which receivers bound by their wishes; endpoints decode beyond the level that they offer.
+/// Levels are ignored. They bound the size of pictures, which receivers bound by their wishes, and endpoints decode beyond the level that they
+/// offer.
 package struct CodecProfile: Sendable, Hashable {
   private var codec: String
   private var clockRate: UInt32
@@ -35,12 +36,13 @@ package struct CodecProfile: Sendable, Hashable {
     return profile.decodes(stream.profile)
   }
 
-  /// 0 for what most decoders decode, more for what fewer do: a sender of several formats uses the first one that is answered.
+  /// 0 for what most decoders decode, more for what fewer decode: a sender of several formats uses the first one that is
+  /// answered.
   package var rarity: Int {
     switch profile {
     case .only: 0
     case .numbered(let number, _): number
-    // Mode 0 cannot fragment a NAL unit over packets, so it is the last resort.
+    // Mode 0 cannot fragment a NAL unit over several packets, so it is the last resort.
     case .h264(let profile, let mode): profile.rarity * 2 + (mode == 1 ? 0 : 1)
     case .h265(let profile, let tier): profile * 2 + tier
     }
@@ -56,7 +58,8 @@ package struct CodecProfile: Sendable, Hashable {
       switch (self, stream) {
       case (.only, .only): true
       case (.numbered(let own, let superset), .numbered(let other, _)): superset ? own >= other : own == other
-      // A receiver of mode 1 takes the single NAL unit packets of mode 0, too (RFC 6184 section 5.4). Mode 2 interleaves and stands for itself.
+      // A receiver of mode 1 also accepts the single NAL unit packets of mode 0 (RFC 6184 section 5.4). Mode 2 interleaves and is compatible
+      // only with itself.
       case (.h264(let own, let ownMode), .h264(let other, let otherMode)):
         own.decodes(other) && (ownMode == otherMode || ownMode == 1 && otherMode == 0)
       case (.h265(let own, let ownTier), .h265(let other, let otherTier)): own == other && ownTier >= otherTier
@@ -66,12 +69,13 @@ package struct CodecProfile: Sendable, Hashable {
   }
 }
 
-/// The profile that the first four digits of H.264's `profile-level-id` mean (RFC 6184 section 8.1, table 5): several bit patterns stand for one profile.
+/// The profile meant by the first four digits of H.264's `profile-level-id` (RFC 6184 section 8.1, table 5): several bit patterns mean the same profile.
 private enum H264Profile: Hashable {
-  /// Baseline and Constrained Baseline. Endpoints of WebRTC use no tool of Baseline that the constrained one lacks (RFC 7742 section 6.2 asks for that one).
+  /// Baseline and Constrained Baseline. WebRTC endpoints use no tool of Baseline that the constrained profile lacks (RFC 7742 section 6.2 requires the
+  /// constrained one).
   case baseline
   case extended, main, constrainedHigh, high, high10, high422, high444
-  /// Intra profiles and whatever came later, by `profile_idc` and `profile-iop`.
+  /// Intra profiles and later ones, by `profile_idc` and `profile-iop`.
   case other(UInt8, UInt8)
 
   /// - Parameter profileLevelID: six hex digits; nil or malformed: Baseline (RFC 6184 section 8.1).
@@ -108,7 +112,7 @@ private enum H264Profile: Hashable {
     }
   }
 
-  /// The order in which each profile contains the former; nil outside of it.
+  /// The order in which each profile contains the previous one; nil outside of that order.
   private var rank: Int? {
     switch self {
     case .baseline: 0
@@ -124,11 +128,11 @@ private enum H264Profile: Hashable {
   var rarity: Int { rank ?? 6 }
 }
 
-/// The text behind a=fmtp:PT, "name=value;name=value".
+/// The text after a=fmtp:PT, "name=value;name=value".
 private struct FormatParameters {
   let text: String
 
-  /// A number; the default when it is absent or malformed.
+  /// A number; the default if it is absent or malformed.
   func number(_ name: String, default fallback: Int) -> Int {
     self[name].flatMap { UInt16($0) }.map(Int.init) ?? fallback
   }

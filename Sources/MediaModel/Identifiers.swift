@@ -5,7 +5,7 @@ package protocol ProtocolIdentifier: Hashable, Comparable, Sendable, Codable, Co
 }
 
 extension ProtocolIdentifier {
-  /// nil when `text` breaks the protocol's rule for ids.
+  /// nil if `text` violates the protocol's rule for ids.
   package init?(_ text: String) {
     guard (1...128).contains(text.utf8.count), text.utf8.allSatisfy(isIdentifierByte) else { return nil }
     self.init(unchecked: text)
@@ -30,7 +30,7 @@ extension ProtocolIdentifier {
 
   package init?<Key: CodingKey>(codingKey: Key) { self.init(codingKey.stringValue) }
 
-  /// Ids sort as bytes: the protocol's lists do (section 5, "List").
+  /// Ids sort as bytes, as the protocol's lists do (section 5, "List").
   package static func < (a: Self, b: Self) -> Bool { a.text.utf8.lexicographicallyPrecedes(b.text.utf8) }
 }
 
@@ -51,25 +51,25 @@ private func isIdentifierByte(_ byte: UInt8) -> Bool {
   }
 }
 
-/// A user of the app. Personal: it has no description, so that no log can hold it.
+/// A user of the app. Personal: it has no description, so that no log can contain it.
 package struct UserID: ProtocolIdentifier {
-  /// The beginning of the ids of guests, and of no other user's (protocol section 2).
+  /// The prefix of guests' ids, and of no other user's (protocol section 2).
   package static let guestPrefix = "guest~"
 
   package let text: String
   package init(unchecked text: String) { self.text = text }
 
-  /// Came into one call by a link, without an account.
+  /// Joined one call by a link, without an account.
   package var isGuest: Bool { text.hasPrefix(Self.guestPrefix) }
 }
 
-/// One device of a user; unique within the user only. Personal, as `UserID`.
+/// One device of a user; unique only within the user. Personal, like `UserID`.
 package struct DeviceID: ProtocolIdentifier {
   package let text: String
   package init(unchecked text: String) { self.text = text }
 }
 
-/// A device with its user: what an envelope is addressed to.
+/// A device with its user: the addressee of an envelope.
 package struct Device: Hashable, Comparable, Sendable, Codable {
   package var user: UserID
   package var device: DeviceID
@@ -92,7 +92,7 @@ package struct CallID: ProtocolIdentifier, CustomStringConvertible {
   package var description: String { String(text.prefix(6)) }
 }
 
-/// A device's place in a call: a number from 1, never used twice in a call.
+/// A device's place in a call: a number from 1 on, never reused in a call.
 package typealias ParticipantNumber = UInt32
 
 /// A track: `participant.n`, n from 1 to 255.
@@ -131,7 +131,7 @@ package struct TrackID: Hashable, Comparable, Sendable, BitwiseCopyable, Codable
   package static func < (a: TrackID, b: TrackID) -> Bool { (a.participant, a.index) < (b.participant, b.index) }
 }
 
-/// One participant's transport on the media plane; made by the control plane, never used twice.
+/// One participant's transport on the media plane; created by the control plane, never reused.
 package struct PeerID: Hashable, Sendable, BitwiseCopyable {
   package var rawValue: UInt64
   package init(rawValue: UInt64) { self.rawValue = rawValue }

@@ -21,18 +21,18 @@ package struct PayloadFormat: Sendable, Hashable {
   package let clockRate: UInt32
   /// nil for video.
   package var channels: UInt8?
-  /// The text behind a=fmtp:PT, or "".
+  /// The text after a=fmtp:PT, or "".
   package let parameters: String
   /// The decoder that its streams need, and that its receivers have.
   package let profile: CodecProfile
   package var rtxPayloadType: UInt8?
   package var nack: Bool
   package var pli: Bool
-  /// Its sender takes FIR (RFC 5104 section 4.3.1), "ccm fir".
+  /// Its sender accepts FIR (RFC 5104 section 4.3.1), "ccm fir".
   package var fir: Bool
-  /// Its sender takes reports on all packets of the transport ("transport-cc").
+  /// Its sender accepts reports on all packets of the transport ("transport-cc").
   package var transportFeedback: Bool
-  /// Its sender takes a rate that the receiver has estimated ("goog-remb").
+  /// Its sender accepts a rate estimated by the receiver ("goog-remb").
   package var remb: Bool
 
   package init(
@@ -59,7 +59,7 @@ package struct PayloadFormat: Sendable, Hashable {
   package func carries(_ other: PayloadFormat) -> Bool { other.profile.decodes(profile) }
 }
 
-/// Ids (RFC 8285, 1 to 255; 0 = not negotiated) of the header extensions that the SFU reads or passes on, the same for all m-lines of a bundle.
+/// Ids (RFC 8285, 1 to 255; 0 = not negotiated) of the header extensions that the SFU reads or forwards, the same for all m-lines of a bundle.
 package struct HeaderExtensionIDs: Sendable, Hashable {
   package var mid: UInt8 = 0
   package var rid: UInt8 = 0
@@ -70,12 +70,12 @@ package struct HeaderExtensionIDs: Sendable, Hashable {
   package var dependencyDescriptor: UInt8 = 0
   /// The number of each packet of a transport (draft-holmer-rmcat-transport-wide-cc-extensions-01 section 2).
   package var transportSequence: UInt8 = 0
-  /// The time at which a packet left ("abs-send-time"): 24 bits, in seconds with 18 bits of fraction.
+  /// When a packet left ("abs-send-time"): 24 bits, in seconds with 18 bits of fraction.
   package var sendTime: UInt8 = 0
   package init() {}
 }
 
-/// The reports of a receiver from which the sender finds the rate of the path.
+/// The reports of a receiver from which the sender determines the rate of the path.
 package enum RateFeedback: Sendable, Hashable {
   case none
   /// The arrival of each packet, by its transport-wide number ("transport-cc").

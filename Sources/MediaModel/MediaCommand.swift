@@ -5,10 +5,10 @@ package struct UpTrackDescription: Sendable, Hashable {
   package var mid: String
   package var muted: Bool
   package var formats: [PayloadFormat]
-  /// Announced primary SSRCs; empty when the stream is found by its MID extension.
+  /// Announced primary SSRCs; empty if the stream is identified by its MID extension.
   package var ssrcs: [UInt32]
   package var rtx: [UInt32: UInt32]
-  /// The restriction ids of its simulcast layers (RFC 8853), the lowest first; empty for a track of one stream.
+  /// The restriction ids of its simulcast layers (RFC 8853), lowest first; empty for a track with one stream.
   package var rids: [String]
 
   package init(
@@ -26,7 +26,8 @@ package struct UpTrackDescription: Sendable, Hashable {
   }
 }
 
-/// A recvonly m-line: a place that the SFU fills with one track at a time, under one SSRC for its life (protocol section 6).
+/// A recvonly m-line: a place that the SFU fills with one track at a time, under one SSRC for its whole life (protocol
+/// section 6).
 package struct SlotDescription: Sendable, Hashable {
   package var mid: String
   package var kind: MediaKind
@@ -48,17 +49,17 @@ package struct SlotDescription: Sendable, Hashable {
   }
 }
 
-/// All that the SFU knows of one participant's connection; a later one for the same peer replaces it.
+/// Everything that the SFU knows about one participant's connection; a later one for the same peer replaces it.
 package struct PeerConfiguration: Sendable, Hashable {
   package var peer: PeerID
   package var call: CallID
   package var participant: ParticipantNumber
   /// Its device has keys and so is on the key lists: its frames are SFrames whose KIDs must name its own tracks (protocol section 6).
   package var isOnKeyList: Bool
-  /// It came by a link. Where places are short, members who speak come first.
+  /// It joined by a link. If places are scarce, members who speak come first.
   package var isGuest: Bool
-  /// The user in the call, whose participants are several when it leaves and joins again: the same number for each. It changes when a
-  /// member's data is deleted.
+  /// Identifies the user in the call across its participants, of which there are several if it leaves and joins again. It changes
+  /// when a member's data is deleted.
   package var member: Int
   package var local: ICECredentials
   package var remote: ICECredentials
@@ -90,7 +91,7 @@ package struct PeerConfiguration: Sendable, Hashable {
 }
 
 extension PeerConfiguration {
-  /// The most telling of the peer's reports; nil for none.
+  /// The most informative of the peer's reports; nil for none.
   package var feedback: RateFeedback? {
     [.packets, .rate].first { feedback in slots.contains { $0.feedback == feedback } }
   }
@@ -102,19 +103,21 @@ package enum MediaCommand: Sendable {
   case configure(PeerConfiguration, request: UInt64)
   case remove(PeerID)
   case mute(PeerID, TrackID, Bool)
-  /// The server itself ended this track of the peer (a screen that another replaced): it is received and forwarded no more, until a configuration names it again.
+  /// The server itself ended this track of the peer (a screen that another replaced): it is no longer received or forwarded, until a configuration names it
+  /// again.
   case removeTrack(PeerID, TrackID)
-  /// While held nothing is forwarded to or from the peer: its slots are empty, and its tracks are in nobody's. Its path stays. Ignored
-  /// before the peer is configured; later configurations leave it as it is.
+  /// While held, nothing is forwarded to or from the peer: its slots are empty, and its tracks are in nobody's slots. Its path stays.
+  /// Ignored before the peer is configured; later configurations do not change it.
   case hold(PeerID, Bool)
-  /// The peer's wishes; they replace its earlier ones. Ignored and kept as `hold`.
+  /// The peer's wishes, which replace its earlier ones. Ignored or kept like `hold`.
   case receive(PeerID, Wishes)
-  /// Add a peer that is on another worker, which relays its tracks to this one, or change it. Its tracks and extensions count, its slots and credentials do not.
+  /// Add or change a peer that is on another worker, which relays its tracks to this one. Its tracks and extensions count, its slots and credentials do not.
   case mirror(PeerConfiguration, worker: Int)
-  /// The workers that have peers of the call, in the order in which they came. The first of them tells who speaks. Ignored by a worker without a peer of the call.
+  /// The workers that have peers of the call, in the order in which they came. The first of them reports who speaks. Ignored by a worker without a peer of the
+  /// call.
   case share(CallID, workers: [Int])
 
-  /// The peer that it is about; nil for one about a call.
+  /// The peer that the event is about; nil if it is about a call.
   package var peer: PeerID? {
     switch self {
     case .share: nil
@@ -126,12 +129,12 @@ package enum MediaCommand: Sendable {
   }
 }
 
-/// A receiver's wishes (protocol section 6, `receive`). Tracks that are not named are wanted in full, with priority 0.
+/// A receiver's wishes (protocol section 6, `receive`). Tracks that are not named are wished in full, with priority 0.
 package struct Wishes: Sendable, Hashable {
   package struct Video: Sendable, Hashable {
-    /// In pixels: the lowest layer that is at least as high is enough. nil for the highest.
+    /// In pixels: the lowest layer that is at least as high suffices. nil for the highest.
     package var maxHeight: Int?
-    /// Higher ones first, behind screens.
+    /// Higher ones come first, after screens.
     package var priority: Int
     /// It takes no slot.
     package var isPaused: Bool
@@ -141,10 +144,10 @@ package struct Wishes: Sendable, Hashable {
       self.isPaused = isPaused
     }
   }
-  /// Videos at most.
+  /// The most videos.
   package var lastN: Int
   package var videos: [TrackID: Video]
-  /// Their sound takes no slot.
+  /// Participants whose sound takes no slot.
   package var muted: Set<ParticipantNumber>
   package init(lastN: Int = 25, videos: [TrackID: Video] = [:], muted: Set<ParticipantNumber> = []) {
     self.lastN = lastN
@@ -158,7 +161,7 @@ package struct SlotAssignment: Sendable, Hashable {
   package var mid: String
   package var track: TrackID
   package var source: TrackSource
-  /// nil for audio, and for a video of which all comes that the receiver wishes.
+  /// nil for audio, and for a video that the receiver gets as wished.
   package var picture: LimitedPicture?
   package init(mid: String, track: TrackID, source: TrackSource, picture: LimitedPicture? = nil) {
     self.mid = mid
@@ -168,7 +171,7 @@ package struct SlotAssignment: Sendable, Hashable {
   }
 }
 
-/// The part that a receiver gets of a video for which its path, or the server, has too little room.
+/// How much a receiver gets of a video for which its path, or the server, has too little room.
 package enum LimitedPicture: String, Sendable, Hashable, Codable {
   /// With a lower resolution or frame rate than it wishes.
   case lower
@@ -180,7 +183,7 @@ package enum LimitedPicture: String, Sendable, Hashable, Codable {
 package struct SlotMap: Sendable, Hashable {
   package var revision: UInt64
   package var slots: [SlotAssignment]
-  /// Tracks that no slot of this peer can carry, for want of their codec.
+  /// Tracks that no slot of this peer can carry, because it lacks their codec.
   package var unsupported: [TrackID]
   package init(revision: UInt64, slots: [SlotAssignment], unsupported: [TrackID]) {
     self.revision = revision
@@ -203,20 +206,20 @@ package struct WantedLayer: Sendable, Hashable, Codable {
 package enum MediaEvent: Sendable {
   /// `.configure` has been carried out.
   case configured(PeerID, request: UInt64, SlotMap)
-  /// The slots changed by themselves (a track came or went, or another spoke).
+  /// The slots changed by themselves (a track was added or removed, or somebody else spoke).
   case slots(PeerID, SlotMap)
   /// ICE and DTLS are up: media can flow.
   case connected(PeerID)
   /// Nothing authentic was heard for `silence`, or the peer closed DTLS (`silence` is then zero).
   case disconnected(PeerID, silence: Duration)
-  /// The peer wants this many slots in all, more than it has.
+  /// The peer needs this many slots in total, which is more than it has.
   case need(PeerID, audio: Int, video: Int)
-  /// The dominant speaker, then the loudest first; at most every 300 ms a call, and only on change.
+  /// The dominant speaker, then the loudest first; at most every 300 ms per call, and only on change.
   case speakers(CallID, [ParticipantNumber])
-  /// The layers of the peer's track that its receivers want, the lowest first; on change only.
+  /// The layers of the peer's track that its receivers want, lowest first; only on change.
   case wanted(PeerID, TrackID, [WantedLayer])
   /// The peer's quality level, 0 to 4, and the rate sent to it in bit/s: on a change of the level, at most every 2 s.
   case quality(PeerID, level: Int, bitrate: Int)
-  /// Peers send more than they may: at most every 10 s a worker. It concerns the operator.
+  /// Peers exceed their limits: at most every 10 s per worker. For the operator.
   case tooMuch
 }

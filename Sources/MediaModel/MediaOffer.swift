@@ -1,4 +1,5 @@
-/// The parts of an SDP offer that the server needs. Made by `SDP`, read by `Calls`; it holds no text of the offer but mids and codec parameters.
+/// The parts of an SDP offer that the server needs. Created by `SDP`, read by `Calls`; it contains no text of the offer except mids and codec
+/// parameters.
 package struct MediaOffer: Sendable, Hashable {
   package enum Direction: String, Sendable, Hashable { case sendrecv, sendonly, recvonly, inactive }
 
@@ -19,9 +20,10 @@ package struct MediaOffer: Sendable, Hashable {
     package var rtx: [UInt32: UInt32]
     /// The layers of a=simulcast:send that an a=rid describes, in its order, which is from the lowest to the highest; at most 3.
     package var rids: [String]
-    /// Ids of the header extensions that this m-line offers for the way its media can flow; the others are 0.
+    /// Ids of the header extensions that this m-line offers for the direction in which its media can flow; the others
+    /// are 0.
     package var extensions: HeaderExtensionIDs
-    /// Those of them that are offered for one way only (a=extmap:6/recvonly).
+    /// Those of them that are offered for one direction only (a=extmap:6/recvonly).
     package var oneWayExtensions: Set<UInt8>
     /// a=rtcp-rsize: RTCP need not be compound (RFC 5506).
     package var takesReducedSizeRTCP: Bool
@@ -54,7 +56,7 @@ package struct MediaOffer: Sendable, Hashable {
   package var allowsMixedExtensions: Bool
   /// In the order of the offer's m-lines.
   package var sections: [Section]
-  /// The mids of a=group:BUNDLE that are not rejected. The first one's m-line is whose transport all use.
+  /// The mids of a=group:BUNDLE that are not rejected. All use the transport of the first one's m-line.
   package var bundle: [String]
 
   /// Without `bundle` the group is in the order of the m-lines.

@@ -5,7 +5,7 @@ package struct SocketAddress: Hashable, Sendable {
   package var low: UInt64
   package var port: UInt16
   /// This host's side: 0 for UDP from the address that the kernel chooses, up to `0x7fff` the worker's number of a TCP connection, from `0x8000` on UDP from
-  /// the local address with that number of the socket. The two ends make the path (a candidate pair, RFC 8445), so both count in comparisons.
+  /// the local address with that number of the socket. The two ends make the path (a candidate pair, RFC 8445), so comparisons include both.
   private var localEnd: UInt16 = 0
   /// The interface of a link-local IPv6 address, else 0.
   package var scope: UInt32
@@ -27,7 +27,7 @@ package struct SocketAddress: Hashable, Sendable {
     set { localEnd = newValue }
   }
 
-  /// The socket's number of the local address to which UDP datagrams from this address came, 1 to `0x8000`; 0 when it is not known.
+  /// The socket's number of the local address to which UDP datagrams from this address came, 1 to `0x8000`; 0 if unknown.
   package var localAddress: UInt16 {
     get { localEnd < 0x8000 ? 0 : localEnd - 0x7fff }
     set { localEnd = newValue == 0 ? 0 : newValue + 0x7fff }
@@ -39,7 +39,8 @@ package struct SocketAddress: Hashable, Sendable {
   package var isLoopback: Bool { isIPv4 ? ipv4 >> 24 == 127 : high == 0 && low == 1 }
   package var isLinkLocal: Bool { isIPv4 ? ipv4 >> 16 == 0xa9fe : high >> 54 == 0x3fa }
 
-  /// The address as it stands in an ICE candidate, without the port. A deliberate call, not a description: protocol section 12.
+  /// The address as written in an ICE candidate, without the port. It must be called explicitly and is not a description:
+  /// protocol section 12.
   package var candidateAddress: String {
     if isIPv4 { return (0..<4).map { String(ipv4 >> UInt32(24 - 8 * $0) & 0xff) }.joined(separator: ".") }
     return (0..<8).map { i in
@@ -53,9 +54,9 @@ extension SocketAddress: CustomStringConvertible { package var description: Stri
 /// A run of datagrams of equal length (the last may be shorter), contiguous in memory, to one address: one message with UDP_SEGMENT.
 package struct DatagramRun {
   package var base: UnsafeMutableRawPointer
-  /// Bytes in all.
+  /// Total bytes.
   package var length: Int
-  /// Bytes of each datagram but the last.
+  /// Bytes of each datagram except the last.
   package var segment: Int
   package var destination: SocketAddress
 

@@ -1,10 +1,10 @@
 import Forwarding
 import LinuxIO
 
-/// Carries out the steps of one worker's handshakes on a thread of its own, which yields to the worker's. While a worker keeps a processor busy, handshakes get a
-/// tenth of it: that is the kernel's weight for a nice value of 10.
+/// Runs the steps of one worker's handshakes on a separate thread with lower priority than the worker's. While a worker keeps a processor busy, handshakes get a
+/// tenth of it: the kernel's weight for a nice value of 10.
 final class HandshakeThread: HandshakeRunner, Sendable {
-  /// Steps that were carried out, for the worker.
+  /// Steps that were run, for the worker.
   let results: WorkerQueue<HandshakeStep>
   private let steps: WorkerQueue<HandshakeStep>
   private let thread: OSThread
@@ -42,7 +42,7 @@ final class HandshakeThread: HandshakeRunner, Sendable {
 
   func run(_ step: HandshakeStep) { steps.submit(step) }
 
-  /// Ends the thread and waits for it; any thread. Steps that wait are dropped.
+  /// Ends the thread and waits for it; may be called on any thread. Waiting steps are dropped.
   func stop() {
     steps.stop()
     thread.join()

@@ -6,14 +6,14 @@ import Transport
 /// A TCP connection that is a path for datagrams.
 final class MediaConnection {
   let tcp: TCPConnection
-  /// Its far end, with its number: the path as the SFU knows it.
+  /// Its remote end and its number: the path as the SFU knows it.
   let address: SocketAddress
   let input = FramedInput(maximum: SFU.maximumDatagram)
   let output = FramedOutput()
   /// When it was accepted, or last belonged to a participant.
   var provenAt: Instant
   var isProven = false
-  /// It took less than was sent: nothing more is sent until it is writable.
+  /// It accepted less than was sent: nothing more is sent until it is writable.
   var isBlocked = false
 
   init(_ tcp: TCPConnection, number: UInt16, now: Instant) {
@@ -25,7 +25,7 @@ final class MediaConnection {
   }
 }
 
-/// A queue of distinct numbers from 1 on; one is taken out of its middle as fast as from its end.
+/// A queue of distinct numbers from 1 on. Removing one from the middle is as fast as from the end.
 struct NumberQueue {
   /// The neighbors of each number; 0 stands for both ends.
   private var next: [UInt16]

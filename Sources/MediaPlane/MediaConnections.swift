@@ -4,9 +4,9 @@ import Transport
 
 /// The TCP connections of one worker (RFC 6544, passive), for participants whose networks let no UDP out.
 ///
-/// A datagram from a connection is one from its path, so nothing is believed of it before an authentic check; a connection that belongs to no participant
-/// is closed, and is the first to give way when all places are taken. Memory is bounded: for each connection a datagram each way, and the kernel's
-/// buffers. For one thread.
+/// A datagram from a connection is treated like one from any path, so it is not trusted before an authentic check. A connection that belongs to no
+/// participant is closed, and is the first to be evicted when all places are taken. Memory is bounded: for each connection one datagram in each
+/// direction, and the kernel's buffers. For one thread.
 final class MediaConnections {
   struct Limits {
     var connections = 2_048
@@ -19,7 +19,7 @@ final class MediaConnections {
   }
 
   private(set) var counters = TCPCounters()
-  /// When `sweep` wants to be called.
+  /// When `sweep` must be called.
   private(set) var nextSweep: Instant?
   let listener: TCPListener
 
@@ -48,7 +48,7 @@ final class MediaConnections {
     unproven = NumberQueue(greatest: limits.connections)
     free = (1...limits.connections).reversed().map { UInt16($0) }
     received = .allocate(byteCount: Self.readLength, alignment: 64)
-    // A whole run of the outbox, the lengths of its datagrams, and what must leave before.
+    // A whole run of the outbox, the lengths of its datagrams, and what must leave first.
     framed = .allocate(byteCount: 68 << 10, alignment: 64)
   }
 
@@ -64,7 +64,7 @@ final class MediaConnections {
       case .none: return
       case .exhausted:
         counters[.exhausted] &+= 1
-        // The listener stays readable: asking again at once would never end.
+        // The listener stays readable, so asking again immediately would never end.
         epoll.change(listener.descriptor, token: token, readable: false, writable: false)
         nextSweep = nextSweep ?? now.advanced(by: Self.sweepInterval)
         return
@@ -77,7 +77,7 @@ final class MediaConnections {
     guard waiting[tcp.remote.neighborhood, default: 0] < limits.waiting else {
       return counters[.tooManyWaiting] &+= 1
     }
-    // An honest client proves itself with its first datagram, a flood of strangers replaces itself.
+    // An honest client proves itself with its first datagram; a flood of strangers replaces itself.
     if free.isEmpty, let oldest = unproven.first, let connection = table[Int(oldest)] { _ = end(connection, .evicted) }
     guard let number = free.last else { return counters[.full] &+= 1 }
     do { try epoll.add(tcp.descriptor, token: token + UInt64(number)) } catch { return counters[.exhausted] &+= 1 }
@@ -108,9 +108,9 @@ final class MediaConnections {
     connection.isProven = true
   }
 
-  /// Hands what a connection has brought to `each`, datagram by datagram; also goes on with what it did not take.
+  /// Passes what a connection has received to `each`, datagram by datagram; also continues with what it did not take.
   /// - Parameter isPath: whether an address belongs to a participant, after `each`.
-  /// - Returns: the connection's address when it has ended.
+  /// - Returns: the connection's address if it has ended.
   func receive(
     _ number: Int, in epoll: borrowing Epoll, isPath: (SocketAddress) -> Bool,
     each: (UnsafeMutableRawBufferPointer, SocketAddress) -> Void
@@ -129,7 +129,8 @@ final class MediaConnections {
     return nil
   }
 
-  /// Sends those of the runs whose path is a connection. Datagrams that one does not take are dropped and counted: late media is worth less than memory.
+  /// Sends those of the runs whose path is a connection. Datagrams that a connection does not accept are dropped and counted: late media is worth less
+  /// than memory.
   func send(_ runs: UnsafeBufferPointer<DatagramRun>, in epoll: borrowing Epoll) {
     for run in runs where run.destination.connection != 0 {
       guard let connection = table[Int(run.destination.connection)], connection.address == run.destination else {
@@ -148,7 +149,7 @@ final class MediaConnections {
     }
   }
 
-  /// Tries to send the end of the datagram that was begun.
+  /// Tries to send the rest of the datagram that was begun.
   private func finish(_ connection: MediaConnection, in epoll: borrowing Epoll) {
     let unfinished = connection.output.unfinished
     if !unfinished.isEmpty { connection.output.tookUnfinished(connection.tcp.send(unfinished)) }
@@ -189,6 +190,6 @@ final class MediaConnections {
 }
 
 extension SocketAddress {
-  /// Stands for all of the same IPv4 address or IPv6 /64, which one host can have whole.
+  /// Represents all addresses of the same IPv4 address or IPv6 /64, which one host may own completely.
   fileprivate var neighborhood: SocketAddress { SocketAddress(high: high, low: isIPv4 ? low : 0, port: 0) }
 }

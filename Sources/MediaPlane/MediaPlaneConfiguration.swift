@@ -3,28 +3,29 @@ package import LinuxIO
 
 /// How the media plane is laid out.
 package struct MediaPlaneConfiguration: Sendable {
-  /// Threads, one call each at most; one a processor is right for a server that does nothing else.
+  /// Threads, at most one per call; one per processor is right for a server that does nothing else.
   package var workers = availableProcessors().count
-  /// Whether each worker takes TCP connections too, on the number of its UDP port.
+  /// Whether each worker also accepts TCP connections, on the number of its UDP port.
   package var tcp = true
-  /// The first worker's UDP port, the next worker has the next one. 0: each gets a free port of the system's choice.
+  /// The first worker's UDP port; the next worker has the next one. 0: each gets a free port chosen by the system.
   package var firstPort: UInt16 = 0
-  /// Whether each worker gets a processor of its own. Only for machines that do nothing else.
+  /// Whether each worker is pinned to a processor. Only for machines that do nothing else.
   package var isPinned = false
   package var socket = UDPSocket.Options()
   package var forwarding = SFUConfiguration()
-  /// The microphones that are forwarded of a call with more of them.
+  /// How many microphones are forwarded at most in a call that has more.
   package var voices: Int {
     get { forwarding.voices }
     set { forwarding.voices = newValue }
   }
-  /// Bytes that each worker keeps for retransmission at most.
+  /// The most bytes that each worker keeps for retransmission.
   package var historyBudget: Int {
     get { forwarding.historyBudget }
     set { forwarding.historyBudget = newValue }
   }
 
-  /// Sets the most that is taken of a microphone, of a camera or screen, and of a participant: packets a second, and kbit/s.
+  /// Sets the most that is accepted from a microphone, from a camera or screen, and from a participant: packets a second,
+  /// and kbit/s.
   package mutating func setPublishing(
     audio: (packets: Int, kilobits: Int), video: (packets: Int, kilobits: Int),
     participant: (packets: Int, kilobits: Int)

@@ -5,8 +5,8 @@ package import Transport
 
 /// The media plane: worker threads, each with its own port (UDP and TCP) and its own SFU.
 ///
-/// The facade that the control plane talks to, from any thread. A peer lives on one worker; the caller decides on which, and tells the other workers of the
-/// same call (`MediaCommand.mirror`). Commands go in by `submit`, events come out by the closure given at the start.
+/// The facade that the control plane uses, from any thread. A peer lives on one worker. The caller decides which, and informs the other workers of the same
+/// call (`MediaCommand.mirror`). Commands go in through `submit`, events come out through the closure given at the start.
 package final class MediaWorkers: Sendable {
   private let handles: [WorkerHandle]
   /// Whether the workers take TCP connections too.
@@ -15,7 +15,8 @@ package final class MediaWorkers: Sendable {
   /// Opens the ports and starts the workers.
   /// - Parameters:
   ///   - seed: for the SFUs' random choices; from the system's generator in a server.
-  ///   - onEvent: called on the workers' threads, in order for each worker. It must not block: packets wait behind it.
+  ///   - onEvent: called on the workers' threads, in order for each worker. It must not block, because packets wait
+  ///     behind it.
   package init(
     _ configuration: MediaPlaneConfiguration, certificate: DTLSCertificate, seed: UInt64,
     onEvent: @escaping @Sendable (MediaEvent) -> Void
@@ -54,20 +55,23 @@ package final class MediaWorkers: Sendable {
   /// The worker's port, of UDP and of TCP.
   package func port(of worker: Int) -> UInt16 { handles[worker].port }
 
-  /// Every address that the worker can be reached at, for ICE candidates: reachable ones first, then loopback, then link-local.
+  /// Every address at which the worker can be reached, for ICE candidates: reachable ones first, then loopback, then
+  /// link-local.
   package func addresses(of worker: Int) -> [SocketAddress] {
     hostAddresses(ipv6: handles[worker].hasIPv6).map {
       SocketAddress(high: $0.high, low: $0.low, port: handles[worker].port, scope: $0.scope)
     }
   }
 
-  /// Hands a command to a worker; any thread. Commands of one thread are carried out in order. After `stop` they are dropped.
+  /// Passes a command to a worker; may be called on any thread. Commands of one thread are carried out in order. After `stop`
+  /// they are dropped.
   package func submit(_ command: MediaCommand, worker: Int) { handles[worker].queue.submit(command) }
 
   /// One for each worker, at most 100 ms old.
   package func statistics() -> [WorkerStatistics] { handles.map(\.board.statistics) }
 
-  /// Carries out what was submitted, sends what lies ready, ends the threads and closes the ports. Waits for it; not to be called from `onEvent`.
+  /// Carries out what was submitted, sends what is ready, ends the threads and closes the ports. Waits for that; must not be called from
+  /// `onEvent`.
   package func stop() {
     for handle in handles { handle.queue.stop() }
     for handle in handles { handle.stop() }

@@ -1,13 +1,13 @@
 import MediaModel
 
-/// Decides whether the worker sleeps a moment before it looks at its socket again.
+/// Decides whether the worker sleeps for a moment before it checks its socket again.
 ///
-/// At one packet a wake-up the waking costs more than the forwarding. When packets come faster than one in 125 µs the worker therefore takes naps and finds
-/// several at a time: about half the CPU for each packet at 10,000 and 30,000 a second, less gain where much audio breaks the runs. Audio waits for the
-/// nap, too.
+/// With one packet per wake-up, waking costs more than forwarding. If packets arrive faster than one in 125 µs, the worker therefore takes naps and finds
+/// several at a time: about half the CPU for each packet at 10,000 and 30,000 a second, less gain if much audio breaks the runs. Audio waits for the nap,
+/// too.
 struct NapRule {
   static let length = Duration.microseconds(250)
-  /// A nap that finds fewer datagrams than this does not pay.
+  /// A nap that finds fewer datagrams than this is not worthwhile.
   private static let worthwhile: UInt64 = 2
 
   private var lastArrival: Instant?
@@ -23,6 +23,6 @@ struct NapRule {
     lastArrival = now
   }
 
-  /// Nothing is due until packets have come again.
+  /// Nothing is due until packets have arrived again.
   mutating func taken() { isDue = false }
 }

@@ -3,11 +3,11 @@ import MediaModel
 
 /// The CPU time of one worker's passes, as histograms. A pass is time in which no packet is forwarded.
 package struct PassDurations: Sendable {
-  /// Upper bounds in microseconds; the last count is of those above all.
+  /// Upper bounds in microseconds; the last count covers everything above.
   package static let bounds: InlineArray<8, UInt64> = [50, 100, 250, 500, 1_000, 2_000, 5_000, 10_000]
 
   package struct Histogram: Sendable {
-    /// For each bound the passes up to it that are over the one before.
+    /// For each bound the number of passes up to it and above the previous one.
     package private(set) var counts = InlineArray<9, UInt64>(repeating: 0)
     package private(set) var nanoseconds: UInt64 = 0
 

@@ -2,7 +2,7 @@ import Forwarding
 import LinuxIO
 import Synchronization
 
-/// The rings between all workers, and what wakes each of them.
+/// The rings between all workers, and the means to wake each of them.
 final class RelayExchange: Sendable {
   /// Tells a worker that other workers have published something.
   final class Bell: Sendable {
@@ -14,7 +14,8 @@ final class RelayExchange: Sendable {
 
     func ring() { if !isRung.exchange(true, ordering: .acquiringAndReleasing) { event.signal() } }
 
-    /// To be called before the rings are read. Both sides exchange the flag, so one of them sees what the other did before.
+    /// Must be called before the rings are read. Both sides exchange the flag, so one of them sees what the other did
+    /// before.
     func hear() {
       event.drain()
       _ = isRung.exchange(false, ordering: .acquiringAndReleasing)
@@ -22,7 +23,7 @@ final class RelayExchange: Sendable {
   }
 
   let bells: [Bell]
-  /// The first index is the worker that writes, the second one that reads.
+  /// The first index is the writing worker, the second the reading one.
   let rings: [[RelayRing]]
 
   init(workers: Int) throws(SystemError) {
@@ -33,7 +34,7 @@ final class RelayExchange: Sendable {
   }
 }
 
-/// One worker's end of the rings. For its thread.
+/// One worker's end of the rings. Used only on its thread.
 final class RelayPort: Relay {
   private let bells: [RelayExchange.Bell]
   private let bell: RelayExchange.Bell
@@ -66,14 +67,15 @@ final class RelayPort: Relay {
     for (other, ring) in outgoing.enumerated() where ring.publish() { bells[other].ring() }
   }
 
-  /// Ends the readiness of `descriptor`; `receive` follows until it returns 0.
+  /// Resets the readiness of `descriptor`; call `receive` next until it returns 0.
   func hear() { bell.hear() }
 
   /// Makes `descriptor` readable again, for messages that were not received yet.
   func remind() { bell.ring() }
 
-  /// Hands what has come to `each`, with the number of the worker that sent it, at most `limit` messages of each worker.
-  /// - Returns: how many.
+  /// Passes what has arrived to `each`, with the number of the worker that sent it, at most `limit` messages of each
+  /// worker.
+  /// - Returns: the number of messages.
   func receive(_ limit: Int, each: (RelayMessage, UnsafeMutableRawBufferPointer, Int) -> Void) -> Int {
     var count = 0
     for (other, ring) in incoming.enumerated() { count += ring.read(limit) { each($0, $1, other) } }

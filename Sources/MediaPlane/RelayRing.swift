@@ -1,34 +1,34 @@
 import Forwarding
 import Synchronization
 
-/// The messages from one worker to another: a ring of bytes that one thread writes and the other one reads, without a lock.
+/// The messages from one worker to another: a ring of bytes that one thread writes and the other reads, without a lock.
 ///
 /// An entry is its length with padding, the packet's length, the message and the packet. The writer publishes several entries at once. The memory is allocated
-/// with the first one, for most pairs of workers share no call.
+/// with the first entry, because most pairs of workers share no call.
 final class RelayRing: @unchecked Sendable {
   /// In bytes: 40 ms of 200 Mbit/s.
   static let capacity = 1 << 20
   private static let alignment = 16
   private static let messageOffset = 16
   private static let packetOffset = messageOffset + (MemoryLayout<RelayMessage>.size + 15) / 16 * 16
-  /// Stands for a length: the next entry is at the ring's beginning.
+  /// In place of a length: the next entry is at the beginning of the ring.
   private static let wrap: UInt32 = 0
 
-  /// Bytes that were ever published, and that were ever read.
+  /// The total number of bytes published, and of bytes read.
   private let published = Atomic<Int>(0)
   private let consumed = Atomic<Int>(0)
-  /// The writer sets it once, before it publishes the first entry: the reader reads it at any time after that.
+  /// The writer sets it once, before it publishes the first entry; the reader reads it at any time after that.
   private var memory: UnsafeMutableRawPointer?
-  /// The writer's: bytes ever written, and `consumed` as it was last seen.
+  /// Used by the writer: total bytes written, and the last value of `consumed` that it saw.
   private var written = 0
   private var knownConsumed = 0
-  /// The reader's.
+  /// Used by the reader.
   private var taken = 0
 
   deinit { memory?.deallocate() }
 
-  /// The writer: adds an entry, which the reader sees after `publish`.
-  /// - Returns: false when there is no room.
+  /// For the writer: adds an entry, which the reader sees after `publish`.
+  /// - Returns: false if there is no room.
   func write(_ message: RelayMessage, _ packet: UnsafeRawBufferPointer) -> Bool {
     let length = (Self.packetOffset + packet.count + Self.alignment - 1) / Self.alignment * Self.alignment
     let offset = written & (Self.capacity - 1)
@@ -61,15 +61,15 @@ final class RelayRing: @unchecked Sendable {
     return written + length - knownConsumed <= Self.capacity
   }
 
-  /// The writer: lets the reader see what was written. Returns whether there was anything.
+  /// For the writer: makes everything written visible to the reader. Returns whether there was anything.
   func publish() -> Bool {
     guard published.load(ordering: .relaxed) != written else { return false }
     published.store(written, ordering: .releasing)
     return true
   }
 
-  /// The reader: hands at most `limit` entries to `each`, the oldest first. The packet's bytes are its own until it returns.
-  /// - Returns: how many.
+  /// For the reader: passes at most `limit` entries to `each`, oldest first. The packet's bytes are valid until it returns.
+  /// - Returns: the number of entries.
   func read(_ limit: Int, each: (RelayMessage, UnsafeMutableRawBufferPointer) -> Void) -> Int {
     let end = published.load(ordering: .acquiring)
     guard taken < end, let ring = memory else { return 0 }

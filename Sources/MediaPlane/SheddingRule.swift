@@ -2,33 +2,34 @@ import MediaModel
 
 /// Decides which share of the video a worker forwards when it cannot keep up.
 ///
-/// Packets then wait in the kernel's buffer, and all of them grow old together, audio with video: the buffer holds seconds of them. Their age at the
-/// worker is therefore what says that there is too much. It does not say when there is time again: at a high load a healthy worker finds packets that are 20 ms old.
-/// The time that the thread waits for something to do says that, and how much more video it has time for. A step that was too much nevertheless makes the next one
-/// wait longer.
+/// Packets then wait in the kernel's buffer, and all of them age together, audio and video: the buffer holds seconds of them. So their age at the worker shows that
+/// there is too much. It does not show when there is time again: at a high load a healthy worker finds packets that are 20 ms old. The time that the thread waits
+/// for work shows that, and how much more video it has time for. If a step was nevertheless too large, the next one waits longer.
 struct SheddingRule {
-  /// The part of the video that receivers wish, 0...1.
+  /// The share of the video that receivers wish, 0...1.
   private(set) var share = 1.0
 
-  /// Between two judgements.
+  /// Interval between two judgements.
   private static let window = Duration.milliseconds(50)
-  /// The worker is late with packets of this age if it is busy itself. A thread that other programs displace is late, too, but sheds nothing until the age
-  /// is `longestAge`: its own work is not the cause.
+  /// The worker is late if packets reach this age while it is busy itself. A thread that other programs displace is late, too, but sheds nothing until the
+  /// age is `longestAge`, because its own work is not the cause.
   private static let lateAge = Duration.milliseconds(40)
   private static let longestAge = Duration.milliseconds(250)
-  /// CPU time of the thread by which it is busy itself, in percent of the window.
+  /// The CPU time from which on the thread counts as busy itself, in percent of the window.
   private static let busy: UInt64 = 80
-  /// Late windows before video is shed: a burst ends sooner. A window in which the age falls does not count: what a disturbed moment has left behind is being worked off.
+  /// The number of late windows before video is shed; a burst ends sooner. A window in which the age falls does not count, because the backlog of a disturbance is
+  /// being worked off.
   private static let patience = 3
-  /// After a change the slots pause, or key frames come: the load is measured afterwards, over so many windows in a row that are not late.
+  /// After a change the slots pause, or key frames arrive. The load is measured after this time, over `measuredWindows`
+  /// consecutive windows that are not late.
   private static let settling = Duration.milliseconds(200)
   private static let measuredWindows = 3
-  /// The share of its time that the worker is to work, and the one below which there is time for more.
+  /// The share of its time that the worker should work, and the share below which there is time for more.
   private static let targetLoad = 0.85
   private static let roomyLoad = 0.8
-  /// The least step: where little video is left, the load says little about it.
+  /// The smallest step: if little video is left, the load says little about it.
   private static let step = 0.05
-  /// A step was too much if packets grow old within this time. Otherwise the overload is new.
+  /// A step was too large if packets grow old within this time. Otherwise the overload is new.
   private static let probation = Duration.seconds(5)
   private static let longestWait = Duration.seconds(32)
 
@@ -38,25 +39,25 @@ struct SheddingRule {
   private var windowCPU: UInt64 = 0
   private var windowIdle: UInt64 = 0
   private var lateWindows = 0
-  /// Windows since the last change that were measured, and the time in them, and the part of it in which the thread waited.
+  /// Windows measured since the last change, their total time, and how much of it the thread waited.
   private var calm = (windows: 0, length: 0.0, idle: 0.0)
   /// When the share last changed, and whether it rose.
   private var changedAt = Instant(nanoseconds: 0)
   private var hasRisen = false
-  /// Before the next rise.
+  /// Time before the next rise.
   private var wait = settling
 
-  /// A batch has come.
-  /// - Parameter age: of its first datagram.
+  /// A batch has arrived.
+  /// - Parameter age: the age of its first datagram.
   mutating func received(after age: Duration) { oldest = max(oldest, age) }
 
-  /// Whether the window is over, so that `judge` has something to say.
+  /// Whether the window is over, so that `judge` must be called.
   func isDue(now: Instant) -> Bool { windowStart.map { $0.duration(to: now) >= Self.window } ?? true }
 
   /// Judges the window that ends now.
   /// - Parameters:
   ///   - cpuTime: of the thread since its start, in nanoseconds.
-  ///   - idleTime: in which the thread waited for something to do, since its start.
+  ///   - idleTime: how long the thread has waited for work since its start.
   /// - Returns: whether the share changed.
   mutating func judge(cpuTime: UInt64, idleTime: UInt64, now: Instant) -> Bool {
     defer {
@@ -99,7 +100,7 @@ struct SheddingRule {
     hasRisen = false
     changedAt = now
     calm = (0, 0, 0)
-    // The older they are, the more has to go at once.
+    // The older they are, the more must be shed at once.
     share = share < 0.05 ? 0 : share * (oldest > Self.lateAge * 2 ? 0.5 : 0.75)
     return true
   }
@@ -109,7 +110,7 @@ struct SheddingRule {
     let load = max(1 - calm.idle / calm.length, 0.01)
     calm = (0, 0, 0)
     guard load < Self.roomyLoad, changedAt.duration(to: now) >= wait else { return false }
-    // The load falls and rises with the video at most.
+    // The load changes at most in proportion to the video.
     share = min(1, max(share + Self.step, share * Self.targetLoad / load))
     hasRisen = true
     changedAt = now

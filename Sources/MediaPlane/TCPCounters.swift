@@ -2,11 +2,11 @@
 package struct TCPCounters: Sendable {
   /// Why a connection was not accepted.
   package enum Rejection: Int, CaseIterable, Sendable {
-    /// Participants have all the places of the worker.
+    /// Participants occupy all places of the worker.
     case full
-    /// Too many from this address have not proven yet that they belong to a participant.
+    /// Too many connections from this address have not yet proven that they belong to a participant.
     case tooManyWaiting
-    /// The system is out of files or memory; pending connections are accepted when it has some again.
+    /// The system is out of files or memory. Pending connections are accepted once it has some again.
     case exhausted
   }
 
@@ -14,23 +14,23 @@ package struct TCPCounters: Sendable {
   package enum Ending: Int, CaseIterable, Sendable {
     /// The other side closed it, or it broke.
     case gone
-    /// It belongs to no participant, not yet or no more.
+    /// It belongs to no participant, not yet or no longer.
     case unproven
-    /// A length beyond what a datagram may have.
+    /// A length greater than a datagram may have.
     case tooLong
-    /// It had proven nothing yet when all places were taken and another connection came.
+    /// It had proven nothing yet when all places were taken and another connection arrived.
     case evicted
   }
 
   /// Why a datagram was not sent.
   package enum Loss: Int, CaseIterable, Sendable {
-    /// The connection does not take what is sent to it.
+    /// The connection does not accept what is sent to it.
     case slowReader
     /// The connection has ended.
     case ended
   }
 
-  /// Connections now.
+  /// Current number of connections.
   package var open = 0
   package var accepted: UInt64 = 0
   private var rejections: InlineArray<3, UInt64> = .init(repeating: 0)

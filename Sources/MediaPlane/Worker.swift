@@ -5,16 +5,16 @@ import Transport
 
 /// One thread's loop: it waits for its socket, its TCP connections, its commands and its SFU's timers, and drives the SFU.
 ///
-/// Not Sendable: made by `MediaWorkers` and sent to its thread, which alone uses it from then on. In the steady state it allocates nothing and takes no
-/// lock: the command queue's lock only when a command has come, the statistics' only every 100 ms and only when free.
+/// Not Sendable: created by `MediaWorkers` and sent to its thread, which is the only one to use it from then on. In the steady state it allocates
+/// nothing and takes no lock: the command queue's lock only when a command has arrived, the statistics' lock only every 100 ms and only if it is free.
 final class Worker {
   private let socket: UDPSocket
-  /// nil: UDP alone.
+  /// nil: only UDP.
   private let connections: MediaConnections?
   private let sfu: SFU
   /// nil: there are no other workers.
   private let relay: RelayPort?
-  /// Steps of handshakes that were carried out elsewhere; nil: the SFU carries them out itself.
+  /// Handshake steps that were run elsewhere; nil: the SFU runs them itself.
   private let handshakes: WorkerQueue<HandshakeStep>?
   private let queue: WorkerQueue<MediaCommand>
   private let board: StatisticsBoard
@@ -26,26 +26,26 @@ final class Worker {
   private var rule: FlushRule
   private var naps = NapRule()
   private var shedding = SheddingRule()
-  /// Commands that were taken from the queue, and how many of them are carried out.
+  /// Commands taken from the queue, and how many of them have been carried out.
   private var commands: [MediaCommand] = []
   private var carriedOut = 0
   private var finishedSteps: [HandshakeStep] = []
-  /// The queue has nothing behind `commands`.
+  /// The queue is closed after `commands`.
   private var isQueueClosed = false
   private(set) var statistics: WorkerStatistics
-  /// Statistics to be published then; nil when nothing happened since the last time.
+  /// When statistics must be published; nil if nothing happened since the last time.
   private var publishAt: Instant?
-  /// Nanoseconds in which the thread waited for something to do.
+  /// Nanoseconds in which the thread waited for work.
   private var idleTime: UInt64 = 0
   private var isStopping = false
 
-  /// Datagrams between two looks at clock, timers and outbox. GRO can make one receive hold thousands.
+  /// Datagrams between two checks of clock, timers and outbox. With GRO one receive can return thousands.
   private static let slice = 64
-  /// Slices before commands get their turn although the socket still delivers.
+  /// Slices before commands get their turn even though the socket still delivers.
   private static let slicesPerTurn = 32
-  /// Commands between two looks at the sockets, and the CPU time after which no other is begun. A join of a large call takes tens of microseconds, and
-  /// the slots that the commands fill take a few hundred. Each command may write to one receiver, for which the quarter of the outbox that is left when it is
-  /// nearly full has room.
+  /// Commands between two checks of the sockets, and the CPU time after which no other is begun. A join of a large call takes tens of microseconds, and the
+  /// slots that the commands fill take a few hundred. Each command may write to one receiver. The quarter of the outbox that is left when it is nearly full
+  /// has room for that.
   private static let commandsPerTurn = 32
   private static let commandNanoseconds: UInt64 = 500_000
   private static let publishInterval = Duration.milliseconds(100)
@@ -55,7 +55,7 @@ final class Worker {
     static let commands: UInt64 = 1
     static let relay: UInt64 = 2
     static let handshakes: UInt64 = 3
-    /// The connections' are above it.
+    /// The tokens of connections are above it.
     static let listener: UInt64 = 4
   }
 
@@ -89,7 +89,7 @@ final class Worker {
     while !isStopping { turn() }
   }
 
-  /// One wake-up: waits, then does all that is due.
+  /// One wake-up: waits, then does everything that is due.
   func turn() {
     let begin = MonotonicClock.now()
     let ready = wait(now: begin)
@@ -113,7 +113,7 @@ final class Worker {
       arrived(datagrams, now: now)
       scheduleStatistics(now: now)
     }
-    // After a flood it may be that nothing comes over UDP.
+    // After a flood possibly nothing arrives over UDP.
     if shedding.share < 1 { shedVideo(now: now) }
     carryOutCommands(now: now)
     settle(now: now)
@@ -121,7 +121,7 @@ final class Worker {
     publishIfDue(now: now)
   }
 
-  /// Sleeps until something is ready or due; the tokens of what is ready.
+  /// Sleeps until something is ready or due. Returns the tokens of what is ready.
   private func wait(now: Instant) -> UnsafeBufferPointer<UInt64> {
     rule.waits(now: now)
     let limit = waitingTime(now: now)
@@ -132,7 +132,7 @@ final class Worker {
     return epoll.wait(nanoseconds: 0)
   }
 
-  /// Nanoseconds to the first of the SFU's timer, the outbox's and the statistics' deadline; nil when there is none.
+  /// Nanoseconds to the earliest deadline of the SFU's timer, the outbox and the statistics; nil if there is none.
   private func waitingTime(now: Instant) -> UInt64? {
     guard carriedOut == commands.count else { return 0 }
     var first = sfu.nextTimeout
@@ -143,7 +143,7 @@ final class Worker {
     return first > now ? first.nanoseconds - now.nanoseconds : 0
   }
 
-  /// Takes the waiting commands once the earlier ones are carried out.
+  /// Takes the waiting commands once the earlier ones have been carried out.
   private func takeCommands() {
     guard carriedOut == commands.count else { return }
     commands.removeAll(keepingCapacity: true)
@@ -151,7 +151,7 @@ final class Worker {
     isQueueClosed = queue.take(into: &commands)
   }
 
-  /// Takes the results of handshakes that `HandshakeThread` has carried out.
+  /// Takes the results of handshake steps that `HandshakeThread` has run.
   private func takeSteps(now: Instant) {
     _ = handshakes?.take(into: &finishedSteps)
     for step in finishedSteps {
@@ -206,13 +206,13 @@ final class Worker {
         slices += 1
       }
     } while batch.isFull && slices < Self.slicesPerTurn
-    // More is there already.
+    // More has already arrived.
     if batch.isFull { naps.taken() }
     scheduleStatistics(now: now)
     return now
   }
 
-  /// Takes what other workers have sent until there is no more, or others must have their turn. Returns the time of the last slice.
+  /// Takes what other workers have sent until nothing is left, or others must have their turn. Returns the time of the last slice.
   private func takeRelayed(now start: Instant) -> Instant {
     guard let relay else { return start }
     var now = start
@@ -232,7 +232,7 @@ final class Worker {
     return now
   }
 
-  /// - Parameter age: in the kernel's buffer, in nanoseconds; a stream of TCP does not tell it.
+  /// - Parameter age: time in the kernel's buffer, in nanoseconds; unknown for a TCP stream.
   private func handle(
     _ datagram: UnsafeMutableRawBufferPointer, from source: SocketAddress, age: UInt64 = 0, now: Instant
   ) {
@@ -253,7 +253,7 @@ final class Worker {
     sfu.setVideoShare(shedding.share, now: now)
   }
 
-  /// Takes what a TCP connection has brought; returns how many datagrams that were.
+  /// Takes what a TCP connection has received; returns the number of datagrams.
   private func readConnection(_ number: Int, now: Instant) -> Int {
     var datagrams = 0
     let ended = connections?.receive(number, in: epoll, isPath: { sfu.isPath($0) }) { datagram, source in
@@ -264,7 +264,8 @@ final class Worker {
     return datagrams
   }
 
-  /// Tells the rules of naps and flushes of a batch. A flood that is dropped is no reason to let the packets of others wait.
+  /// Informs the rules of naps and flushes about a batch. A flood that is dropped is no reason to let the packets of others
+  /// wait.
   private func arrived(_ datagrams: Int, flooded: UInt64 = 0, now: Instant) {
     let kept = datagrams - Int(clamping: flooded)
     rule.handled(kept: kept, of: datagrams)
@@ -279,7 +280,7 @@ final class Worker {
     scheduleStatistics(now: now)
   }
 
-  /// Follows each batch: timers, then the outbox by its rule, then events.
+  /// Called after each batch: timers, then the outbox by its rule, then events.
   private func settle(now: Instant) {
     // Other workers need not wait until this one has sent.
     relay?.publish()

@@ -40,7 +40,7 @@ struct WorkerHandle: Sendable {
     } catch { throw .system(error) }
   }
 
-  /// A port that is free for UDP may be in use for TCP; another is tried then.
+  /// A port that is free for UDP may be in use for TCP. Another one is tried then.
   private static let tries = 32
 
   private static func open(

@@ -1,7 +1,7 @@
 import LinuxIO
 import Synchronization
 
-/// The way into a thread from others: elements in order, and the wish to stop.
+/// Passes elements in order to a thread from other threads, and the request to stop.
 final class WorkerQueue<Element: Sendable>: Sendable {
   private struct Waiting {
     var elements: [Element] = []
@@ -16,7 +16,7 @@ final class WorkerQueue<Element: Sendable>: Sendable {
   /// Readable while there is something to take.
   var descriptor: Int32 { wake.descriptor }
 
-  /// Any thread. Elements after `stop` are dropped.
+  /// Any thread. Elements submitted after `stop` are dropped.
   func submit(_ element: Element) {
     let isFirst = waiting.withLock { waiting in
       guard !waiting.isStopping else { return false }
@@ -26,13 +26,14 @@ final class WorkerQueue<Element: Sendable>: Sendable {
     if isFirst { wake.signal() }
   }
 
-  /// Any thread: the reader learns it with the elements that were submitted before.
+  /// Any thread. The reader learns it after the elements that were submitted before.
   func stop() {
     waiting.withLock { $0.isStopping = true }
     wake.signal()
   }
 
-  /// The reader: exchanges the waiting elements for the empty `taken`, so that both arrays keep their memory. Returns whether to stop after them.
+  /// For the reader: exchanges the waiting elements for the empty `taken`, so that both arrays keep their memory. Returns whether to stop after
+  /// them.
   func take(into taken: inout [Element]) -> Bool {
     wake.drain()
     return waiting.withLock { waiting in

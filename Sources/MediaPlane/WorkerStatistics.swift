@@ -11,7 +11,7 @@ package struct WorkerStatistics: Sendable {
   package var tcp = TCPCounters()
   /// Datagrams that the kernel dropped because the worker was too slow; wraps at 2^32.
   package var receiveDrops: UInt32 = 0
-  /// The part of the video that receivers wish, 0...1; below 1 while the worker cannot keep up.
+  /// The share of the video that receivers wish, 0...1; below 1 while the worker cannot keep up.
   package var videoShare = 1.0
   /// How often the worker woke, sent its outbox, and sent it because the hold was over.
   package var turns: UInt64 = 0
@@ -28,7 +28,7 @@ final class StatisticsBoard: Sendable {
 
   var statistics: WorkerStatistics { latest.withLock { $0 } }
 
-  /// Returns whether it could: not while somebody reads.
+  /// Returns whether it succeeded: not while somebody reads.
   func publish(_ statistics: WorkerStatistics) -> Bool {
     latest.withLockIfAvailable { $0 = statistics } != nil
   }

@@ -11,7 +11,7 @@ package struct FrameKeyID: Sendable, Hashable {
     epochLow = UInt8(truncatingIfNeeded: epoch)
   }
 
-  /// nil when the number names no participant.
+  /// nil if the number does not name a participant.
   package init?(rawValue: UInt64) {
     guard let participant = UInt32(exactly: rawValue >> 16), participant > 0 else { return nil }
     self.participant = participant

@@ -1,5 +1,5 @@
 // Numbers in network byte order, at any alignment. A read or write beyond the end traps in every build, so a parser that forgets a check
-// ends the process instead of reading what lies behind.
+// ends the process instead of reading the memory behind.
 
 extension RawSpan {
   @inlinable package subscript(offset: Int) -> UInt8 { unsafeLoad(fromByteOffset: offset, as: UInt8.self) }
@@ -38,7 +38,7 @@ extension UnsafeMutableRawBufferPointer {
 }
 
 extension UnsafeRawBufferPointer {
-  /// The bytes in `range`, for a view that outlives the call and so can be no span.
+  /// The bytes in `range`, for a view that outlives the call and so cannot be a span.
   @inlinable package func part(_ range: Range<Int>) -> UnsafeRawBufferPointer {
     precondition(range.lowerBound >= 0 && range.upperBound <= count)
     return UnsafeRawBufferPointer(rebasing: self[range])
@@ -54,7 +54,7 @@ extension UnsafeMutableRawBufferPointer {
 }
 
 extension FixedWidthInteger {
-  /// The number that `bytes` are in network byte order; of more bytes than it has, the last count.
+  /// The number whose network byte order is `bytes`; if there are more bytes than it has, the last ones count.
   @inlinable package init(networkOrder bytes: some Sequence<UInt8>) {
     self = bytes.reduce(0) { $0 << 8 | Self(truncatingIfNeeded: $1) }
   }

@@ -15,7 +15,7 @@ package struct ReplayWindow: Sendable {
 
   /// One more than the highest number; 0 before the first.
   @usableFromInline var end: UInt64
-  /// A ring: number n is bit n mod 1,024. No `InlineArray`, which apps on macOS 15 and iOS 18 lack.
+  /// A ring: number n is bit n mod 1,024. Not an `InlineArray`, which is not available to apps on macOS 15 and iOS 18.
   @usableFromInline var words: Words = (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
 
   @usableFromInline typealias Words = (
@@ -28,10 +28,10 @@ package struct ReplayWindow: Sendable {
   /// A window whose highest number is `first`, which is not recorded yet.
   @inlinable package init(startingAt first: UInt64) { end = first &+ 1 }
 
-  /// The highest number that was recorded, or that the window starts at; nil before the first.
+  /// The highest recorded number, or the number at which the window starts; nil before the first.
   @inlinable package var highest: UInt64? { end == 0 ? nil : end &- 1 }
 
-  /// Mutating only because Swift reads a tuple's words in place then, and copies all of them otherwise.
+  /// Mutating only because Swift then reads a tuple's words in place, and otherwise copies all of them.
   @inlinable package mutating func arrival(of number: UInt64) -> Arrival {
     guard number < end else { return .new }
     guard end &- number <= Self.size else { return .late }
@@ -51,7 +51,7 @@ package struct ReplayWindow: Sendable {
         }
       }
       end = number &+ 1
-      // The bit may be that of a number a window ago; it is set either way.
+      // The bit may belong to a number one window ago; it is set either way.
     }
     withWord(of: number) { $0 |= Self.bit(number) }
   }

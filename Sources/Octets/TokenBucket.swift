@@ -1,9 +1,10 @@
-/// A token bucket: so many tokens a second on average, so many at once. Time is in nanoseconds of any clock that never runs backwards.
+/// A token bucket: a number of tokens a second on average, and a number at once. Time is in nanoseconds of any clock that never runs
+/// backwards.
 package struct TokenBucket: Hashable, Sendable {
   /// The longest debt of `owe`.
   private static let longestDebt: UInt64 = 10_000_000_000
 
-  /// Nanoseconds in which one token comes.
+  /// The nanoseconds after which one token is added.
   private let interval: UInt64
   private let depth: UInt64
   /// When the bucket will be full again.
@@ -14,7 +15,7 @@ package struct TokenBucket: Hashable, Sendable {
     depth = interval * UInt64(min(max(1, burst), 1 << 30))
   }
 
-  /// Takes `count` tokens, or nothing.
+  /// Takes `count` tokens, or none.
   /// - Returns: nil, or the nanoseconds until the bucket has `count`. A count above the burst is treated as the burst: a full bucket pays for any count.
   package mutating func take(_ count: Int = 1, now: UInt64) -> UInt64? {
     let full = max(fullAt, now) &+ min(cost(of: count), depth)
@@ -23,7 +24,7 @@ package struct TokenBucket: Hashable, Sendable {
     return nil
   }
 
-  /// Takes `count` tokens, on credit if they are not there.
+  /// Takes `count` tokens, on credit if there are too few.
   /// - Returns: nil, or the nanoseconds until the debt is paid.
   package mutating func owe(_ count: Int = 1, now: UInt64) -> UInt64? {
     fullAt = min(max(fullAt, now) &+ cost(of: count), now &+ depth &+ Self.longestDebt)

@@ -1,9 +1,8 @@
-/// Bytes that are hashed or signed, put together as protocol section 5 writes them: numbers are big-endian, `lp(x)` is x behind its length
-/// in 2 bytes.
+/// Bytes that are hashed or signed, assembled as in protocol section 5: numbers are big-endian, `lp(x)` is x after its length in 2 bytes.
 package struct Transcript: Sendable {
   package private(set) var bytes: [UInt8]
 
-  /// - Parameter label: stands first, without its length; empty for a part of another transcript.
+  /// - Parameter label: comes first, without its length; empty for a part of another transcript.
   package init(_ label: String = "") { bytes = Array(label.utf8) }
 
   package mutating func reserveCapacity(_ count: Int) { bytes.reserveCapacity(count) }
@@ -72,7 +71,7 @@ extension Transcript {
     append(joinKeyHash ?? [UInt8](repeating: 0, count: 32))
   }
 
-  /// The hash of it chains an epoch's list to the one before: label ‖ lp(call) ‖ u32(epoch) ‖ previous list's hash ‖ hash of the roster.
+  /// Its hash chains an epoch's list to the previous one: label ‖ lp(call) ‖ u32(epoch) ‖ previous list's hash ‖ hash of the roster.
   package static func list(call: String, epoch: UInt32, previous: [UInt8], rosterHash: [UInt8]) -> Transcript {
     var transcript = Transcript("conclave-list-v2")
     transcript.appendPrefixed(call)
@@ -101,7 +100,7 @@ extension Transcript {
     return transcript
   }
 
-  /// A user comes by a link, whose private key signs: label ‖ lp(call) ‖ the link's public key ‖ fingerprint ‖ lp(user).
+  /// A user joins by a link, whose private key signs: label ‖ lp(call) ‖ the link's public key ‖ fingerprint ‖ lp(user).
   /// - Parameter fingerprint: the joining device's, 32 bytes.
   package static func linkJoin(call: String, link: [UInt8], fingerprint: [UInt8], user: String) -> Transcript {
     var transcript = Transcript("conclave-link-join-v1")

@@ -6,7 +6,7 @@ import JSON
 import MediaModel
 
 extension Database {
-  /// With a prepared statement that is kept.
+  /// With a cached prepared statement.
   func run(_ sql: String, _ arguments: StatementArguments) throws {
     try cachedStatement(sql: sql).execute(arguments: arguments)
   }
@@ -69,7 +69,8 @@ extension Database {
     case .history(let fact): try apply(fact)
     case .report(let report): try add(report)
     case .forgotten(let user):
-      // A guest is forgotten with its call. Its id stands for nobody, and what it did there is to be looked at.
+      // A guest is forgotten with its call. Its id identifies nobody, and what it did there must remain available for
+      // review.
       try forget(user, reports: !user.isGuest)
       try run("DELETE FROM forgotten WHERE user = ?", [user.text])
     case .running(let at): try run("UPDATE server SET ranUntil = ?", [at.milliseconds])
@@ -89,7 +90,7 @@ extension Database {
 
   private func apply(_ end: StoredEnd) throws {
     try run("DELETE FROM call WHERE id = ?", [end.call.text])
-    // The users have rows of their own, so that one can be forgotten.
+    // The users have separate rows, so that one can be forgotten.
     var record = end
     record.users = []
     try run(
@@ -107,7 +108,7 @@ extension Database {
     }
   }
 
-  /// A fact may come twice, when the disk has failed in between.
+  /// A fact may be applied twice, if the disk failed in between.
   private func apply(_ fact: HistoryFact) throws {
     switch fact {
     case .call(let id, let media, let startedAt):

@@ -1,6 +1,6 @@
 import GRDB
 
-/// The tables, by the migrations that make them. A migration that was released never changes.
+/// The tables, as created by migrations. A released migration never changes.
 enum Schema {
   static var migrator: DatabaseMigrator {
     var migrator = DatabaseMigrator()
@@ -13,7 +13,7 @@ enum Schema {
     return migrator
   }
 
-  /// `record` is JSON: what no query looks at.
+  /// `record` is JSON: the part that no query reads.
   private static let first = """
     CREATE TABLE server (boots INTEGER NOT NULL);
     INSERT INTO server VALUES (0);
@@ -74,7 +74,8 @@ enum Schema {
     CREATE TABLE presence (user TEXT PRIMARY KEY, record BLOB NOT NULL) WITHOUT ROWID;
     """
 
-  /// Key agreement version 2: the chain of lists, confirmations, vouches. Calls that ran under version 1 can't go on.
+  /// Key agreement version 2: the chain of lists, confirmations, vouches. Calls that ran under version 1 cannot
+  /// continue.
   private static let third = """
     CREATE TABLE link (
       call TEXT NOT NULL REFERENCES call ON DELETE CASCADE, epoch INTEGER NOT NULL, roster BLOB NOT NULL,
@@ -102,7 +103,8 @@ enum Schema {
     CREATE INDEX reportByUser ON report (user);
     """
 
-  /// The words by which people came into a call. A call that runs goes on without: clients take its people for let in by the app's service.
+  /// The words by which people joined a call. A running call continues without them: clients then treat its people as let in by the app's
+  /// service.
   private static let fifth = """
     CREATE TABLE word (
       call TEXT NOT NULL REFERENCES call ON DELETE CASCADE, subject TEXT NOT NULL, record BLOB NOT NULL,
@@ -112,6 +114,6 @@ enum Schema {
       PRIMARY KEY (call, fingerprint));
     """
 
-  /// When the server ran last.
+  /// When the server last ran.
   private static let sixth = "ALTER TABLE server ADD COLUMN ranUntil INTEGER;"
 }

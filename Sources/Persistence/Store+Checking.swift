@@ -4,12 +4,12 @@ package import MediaModel
 
 /// `conclave check-config`.
 extension Store {
-  /// Looks for all that keeps a server from starting on the file, without changing it: it is damaged, a newer version made it, or what it holds cannot be read.
-  /// A file that is missing is no fault. No server may use it meanwhile.
+  /// Finds everything that prevents a server from starting with the file, without changing it: it is damaged, a newer version created it, or its contents
+  /// cannot be read. A missing file is not a fault. No server may use it meanwhile.
   /// - Throws: `StoreError`, as opening and loading do.
   package static func check(path: String, now: Timestamp) throws(StoreError) {
     guard FileManager.default.fileExists(atPath: path) else { return }
-    // SQLite makes both beside a file in WAL mode, also for reading.
+    // SQLite creates both beside a file in WAL mode, even for reading.
     let made = ["-wal", "-shm"].map { path + $0 }.filter { !FileManager.default.fileExists(atPath: $0) }
     defer { for file in made { try? FileManager.default.removeItem(atPath: file) } }
     do {
@@ -22,7 +22,7 @@ extension Store {
           throw DatabaseError(resultCode: .SQLITE_CORRUPT)
         }
         guard try !Schema.migrator.hasBeenSuperseded(db) else { throw StoreError.newer(path) }
-        // Otherwise a start makes tables first.
+        // Otherwise a start creates tables first.
         if try Schema.migrator.hasCompletedMigrations(db) { _ = try db.stored(now: now) }
       }
     } catch {

@@ -6,12 +6,13 @@ import Synchronization
 extension Store {
   struct Clearing {
     var isUnderWay = false
-    /// The log has old pages with data of a deleted user: it has to be emptied, not only copied.
+    /// The log has old pages with data of a deleted user: it must be emptied, not only copied.
     var isWanted = false
   }
 
-  /// To be called each second or so. Returns at once: the disk works beside the calls. A failed checkpoint is repeated the next time.
-  /// - Parameter failed: called on the checkpointer's queue for a failure of the disk. Readers in the way are none.
+  /// Call it each second or so. Returns immediately: the disk works concurrently with the calls. A failed checkpoint is repeated the
+  /// next time.
+  /// - Parameter failed: called on the checkpointer's queue for a failure of the disk. Blocking readers are not failures.
   package func checkpoint(failed: @escaping @Sendable (StoreError) -> Void = { _ in }) {
     let wanted: Bool? = clearing.withLock { clearing in
       guard !clearing.isUnderWay else { return nil }

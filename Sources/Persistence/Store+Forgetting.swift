@@ -5,19 +5,22 @@ import Synchronization
 
 /// `conclave forget`.
 extension Store {
-  /// All that is stored of the user goes. A server that runs, or starts, is told by `takeForgotten`, and does the rest.
+  /// Deletes everything stored about the user. A server that runs, or starts, is told by `takeForgotten`, and does the
+  /// rest.
   package func forget(_ user: UserID) throws(StoreError) {
     try transaction { db in
       try db.forget(user, reports: true)
       try db.run("INSERT OR IGNORE INTO forgotten VALUES (?)", [user.text])
     }
     do {
-      // `secure_delete` overwrites a row, but not the copies that stay in a page's unused part when others move: all pages are made anew.
+      // `secure_delete` overwrites a row, but not the copies that stay in a page's unused part when others move: all pages are written
+      // again.
       try writer.writeWithoutTransaction { try $0.execute(sql: "VACUUM") }
     } catch {
       throw StoreError(error, path: path)
     }
-    // The log beside the file holds old pages until then. With a reader in the way, the server's next checkpoint empties it.
+    // Until then the log beside the file contains old pages. If a reader is in the way, the server's next checkpoint empties
+    // it.
     do {
       _ = try writer.writeWithoutTransaction { try $0.checkpoint(.truncate) }
     } catch {
@@ -26,7 +29,7 @@ extension Store {
     }
   }
 
-  /// Users that another process had forgotten since the last look, for the server that owns the file; `.forgotten` settles each.
+  /// Users that another process has deleted since the last check, for the server that owns the file; `.forgotten` settles each.
   package func takeForgotten() throws(StoreError) -> [UserID] {
     do {
       return try writer.read { db in
@@ -45,8 +48,8 @@ extension Store {
 }
 
 extension Database {
-  /// A running call's membership is its server's to end.
-  /// - Parameter reports: those by and about the user go, too.
+  /// Only the server may end the membership in a running call.
+  /// - Parameter reports: whether reports by and about the user are deleted, too.
   func forget(_ user: UserID, reports: Bool) throws {
     let name = user.text
     if reports { try run("DELETE FROM report WHERE author = ? OR user = ?", [name, name]) }
@@ -67,7 +70,7 @@ extension Database {
     }
   }
 
-  /// That the calls were stays, for the others.
+  /// The records that the calls existed stay, for the others.
   private func forgetEnds(of user: UserID) throws {
     let sql = "SELECT call, record FROM ended WHERE call IN (SELECT call FROM endedUser WHERE user = ?)"
     for row in try Row.fetchAll(self, sql: sql, arguments: [user.text]) {

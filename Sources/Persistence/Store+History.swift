@@ -4,7 +4,7 @@ package import MediaModel
 
 /// Protocol section 8.
 extension Store {
-  /// `history/list`: the newest first. A call whose outcome is open is not history yet.
+  /// `history/list`: newest first. A call whose outcome is open is not history yet.
   package func list(
     of user: UserID, before: Timestamp, limit: Int, rejoinable: Set<CallID>, now: Timestamp
   ) throws(StoreError) -> HistoryList {
@@ -33,7 +33,7 @@ extension Store {
     }
   }
 
-  /// `history/delete`: from this user's list alone. Totals stay.
+  /// `history/delete`: only from this user's list. Totals stay.
   package func delete(of user: UserID, calls: [CallID]?) throws(StoreError) {
     guard let calls else { return try deleteAll(of: user) }
     try transaction { db in
@@ -43,7 +43,7 @@ extension Store {
     }
   }
 
-  /// Step by step: calls that write meanwhile wait for one step only.
+  /// Step by step: calls that write meanwhile wait only for one step.
   private func deleteAll(of user: UserID) throws(StoreError) {
     let step = 500
     while try transaction({ db in
@@ -56,7 +56,7 @@ extension Store {
     }) {}
   }
 
-  /// `history/totals`: the time that both were in the same call. A call counts however short that was, also within one millisecond.
+  /// `history/totals`: the time that both were in the same call. A call counts however short that was, even within one millisecond.
   package func totals(of user: UserID, with other: UserID, now: Timestamp) throws(StoreError) -> Totals {
     guard user != other else { return Totals(calls: 0, seconds: 0) }
     return try reading { db in
@@ -72,7 +72,7 @@ extension Store {
           """, arguments: [now.milliseconds, user.text, other.text])
       func sum(_ index: Int) throws -> Int {
         let (kept, live) = (try kept?.decode(Int?.self, atIndex: index), try live?.decode(Int?.self, atIndex: index))
-        // A damaged file may hold any number.
+        // A damaged file may contain any number.
         return ((kept ?? nil) ?? 0).addingReportingOverflow((live ?? nil) ?? 0).partialValue
       }
       return Totals(calls: try sum(0), seconds: try sum(1) / 1_000)

@@ -8,7 +8,7 @@ package import MediaModel
 extension Store {
   /// How long ended calls are remembered (protocol section 6, `report`).
   static let endedTime = Duration.seconds(86_400)
-  /// The most ended calls that are loaded, the newest first.
+  /// The most ended calls that are loaded, newest first.
   fileprivate static let maximumEnded = 4_096
 
   /// The state that the last run left; counts this start. Calls that ended too long ago are left out.
@@ -141,7 +141,7 @@ extension Database {
   }
 }
 
-/// Columns are decoded, not subscripted: a value of another type than its column's, as in a damaged file, is an error then and not a trap.
+/// Columns are decoded, not subscripted: a value of another type than its column's, as in a damaged file, is then an error and not a trap.
 func record<Value: Decodable>(_ type: Value.Type, _ row: Row) throws -> Value {
   let data = try row.decode(Data.self, forColumn: "record")
   return try JSONCoding.decode(type, from: Array(data))

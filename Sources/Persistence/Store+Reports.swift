@@ -5,15 +5,16 @@ package import MediaModel
 
 /// Abuse reports, which the operator reads.
 extension Store {
-  /// Reports by one user that are kept; beyond it the user's oldest goes.
+  /// How many reports by one user are kept; above it the user's oldest is deleted.
   package static let maximumReportsOfAuthor = 100
-  /// Reports that are kept in all. Beyond it the oldest of the user with the most goes, so that nobody drives out the others'.
+  /// How many reports are kept in total. Above it the oldest of the user with the most is deleted, so that nobody displaces
+  /// the others'.
   package static let maximumReports = 10_000
 
-  /// The newest first.
+  /// Newest first.
   /// - Parameters:
-  ///   - since: older ones are left out.
-  ///   - limit: so many at most.
+  ///   - since: older ones are omitted.
+  ///   - limit: the most to return.
   package func reports(since: Timestamp, limit: Int) throws(StoreError) -> (reports: [StoredReport], total: Int) {
     try reading { db in
       let sql = "SELECT * FROM report WHERE at >= ? ORDER BY at DESC, rowid DESC LIMIT ?"
@@ -23,7 +24,7 @@ extension Store {
     }
   }
 
-  /// nil when there is none of this id.
+  /// nil if there is none with this id.
   package func report(_ id: ReportID) throws(StoreError) -> StoredReport? {
     try reading { db in
       try Row.fetchOne(db, sql: "SELECT * FROM report WHERE id = ?", arguments: [id.text]).flatMap(storedReport)
@@ -63,7 +64,7 @@ extension Database {
   }
 }
 
-/// nil for a row with an id that is none.
+/// nil if an id in the row is invalid.
 private func storedReport(_ row: Row) throws -> StoredReport? {
   func text(_ column: String) throws -> String { try row.decode(String.self, forColumn: column) }
   guard let id = ReportID(try text("id")), let call = CallID(try text("call")), let by = UserID(try text("author")),

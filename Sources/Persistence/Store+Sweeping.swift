@@ -3,11 +3,12 @@ package import MediaModel
 
 /// Retention (`historyDays`).
 extension Store {
-  /// Rows that one step may write, roughly: so long the next transaction has to wait.
+  /// The approximate number of rows that one step may write, which is how long the next transaction has to wait.
   private static let stepRows = 500
   private static let stepEnded = 20
 
-  /// One step of deleting expired history; time spent together goes into the totals. Returns whether there is more to do.
+  /// One step of deleting expired history; time spent together is added to the totals. Returns whether there is more to
+  /// do.
   package func sweep(now: Timestamp, historyDays: Int) throws(StoreError) -> Bool {
     let forgetEndedBefore = (now - Store.endedTime).milliseconds
     let forgetBefore = (now - .seconds(86_400 * historyDays)).milliseconds
@@ -27,7 +28,7 @@ extension Store {
 }
 
 extension Database {
-  /// The oldest ended call whose history is to be deleted. A call that goes on is kept, however long ago it began.
+  /// The oldest ended call whose history must be deleted. A running call is kept, however long ago it began.
   fileprivate func callToForget(before time: Int64) throws -> String? {
     try String.fetchOne(
       self,
@@ -37,7 +38,8 @@ extension Database {
         """, arguments: [time, time])
   }
 
-  /// User by user: a user whose stays are in the totals has none any more, so that nothing counts twice. Returns how many rows were written.
+  /// Works user by user. A user's stays are deleted in the step that adds them to the totals, so nothing is counted twice. Returns how many
+  /// rows were written.
   fileprivate func fold(_ call: String, rows limit: Int) throws -> Int {
     var rows = 0
     while rows < limit {

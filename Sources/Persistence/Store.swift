@@ -6,21 +6,21 @@ import Synchronization
 
 /// Calls, devices, envelopes and history in one SQLite file (rule 11 of protocol section 4, and section 8).
 ///
-/// `write` and `load` are for the one server that owns the file; `forget` is for other processes, too.
+/// `write` and `load` are for the one server that owns the file; `forget` is also for other processes.
 package final class Store: Sendable {
   package let path: String
 
   let writer: DatabaseQueue
-  /// Long answers of history hold up no transaction.
+  /// Long answers of history block no transaction.
   let reader: DatabaseQueue
   /// Waits for the disk (fsync), so that no call has to.
   let checkpointer: DatabaseQueue
   let clearing = Mutex(Clearing())
-  /// SQLite's count of others' changes, as seen last.
+  /// SQLite's count of changes by others, as last seen.
   let version = Mutex<Int?>(nil)
 
-  /// Opens the file, or makes it with mode 600, and brings its tables up to date.
-  /// - Parameter patience: how many seconds another process's transaction is waited for: short where clients wait with it.
+  /// Opens the file, or creates it with mode 600, and brings its tables up to date.
+  /// - Parameter patience: how many seconds to wait for another process's transaction: short if clients wait meanwhile.
   package init(path: String, patience: Double = 0.25) throws(StoreError) {
     self.path = path
     let configuration = Self.configuration(patience: patience)
@@ -40,7 +40,7 @@ package final class Store: Sendable {
     }
   }
 
-  /// With its mode from the first moment: the files that SQLite puts beside it get the same.
+  /// With its mode from the first moment: the files that SQLite creates beside it get the same mode.
   private static func make(_ path: String) throws(StoreError) {
     guard !FileManager.default.fileExists(atPath: path) else { return }
     let attributes: [FileAttributeKey: Any] = [.posixPermissions: 0o600]
@@ -54,9 +54,9 @@ package final class Store: Sendable {
     configuration.journalMode = .wal
     configuration.busyMode = .timeout(patience)
     configuration.prepareDatabase { db in
-      // A commit is safe from the server's death at once, from the machine's with the next checkpoint.
+      // A commit survives the server's death immediately, and the machine's death after the next checkpoint.
       try db.execute(sql: "PRAGMA synchronous = NORMAL")
-      // Only `checkpoint` does it, never a commit on the way.
+      // Only `checkpoint` does it, never a commit.
       try db.execute(sql: "PRAGMA wal_autocheckpoint = 0")
       // Deleted rows are overwritten in the file, too.
       try db.execute(sql: "PRAGMA secure_delete = ON")
@@ -65,7 +65,8 @@ package final class Store: Sendable {
   }
 
   /// Writes all changes or none, on the database's thread, after all earlier ones. Returns at once.
-  /// - Parameter done: gets why it could not be written, or nil; on that thread, also when it may wait for the disk longer than the caller.
+  /// - Parameter done: called on that thread with nil, or with the reason why the changes could not be written. The disk may take longer
+  ///   than the caller is willing to wait.
   package func write(_ changes: [StoreChange], done: @escaping @Sendable (StoreError?) -> Void) {
     writer.asyncWrite({ db in for change in changes { try db.apply(change) } }) { [self] _, result in
       switch result {

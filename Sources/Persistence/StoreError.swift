@@ -19,7 +19,7 @@ package struct StoreError: Error, Equatable, CustomStringConvertible {
     }
     switch error.resultCode {
     case .SQLITE_NOTADB, .SQLITE_CORRUPT, .SQLITE_MISMATCH: self.init(.broken, Self.broken(path))
-    // The file for shared memory can't grow.
+    // The file for shared memory cannot grow.
     case .SQLITE_IOERR where error.extendedResultCode == .SQLITE_IOERR_SHMSIZE: self.init(.full, Self.full(path))
     case .SQLITE_FULL: self.init(.full, Self.full(path))
     case .SQLITE_READONLY, .SQLITE_PERM:
@@ -32,7 +32,7 @@ package struct StoreError: Error, Equatable, CustomStringConvertible {
       self.init(
         .failed,
         "\(path): the disk failed (SQLite \(error.extendedResultCode.rawValue)); look at the kernel's log (dmesg)")
-    // Never the message or the arguments: they may hold what was to be written.
+    // Never the message or the arguments: they may contain what was to be written.
     default: self.init(.failed, "\(path): SQLite error \(error.extendedResultCode.rawValue); report it")
     }
   }

@@ -1,6 +1,6 @@
 import Octets
 
-/// Reads bits from the highest of each byte down, and notes when there are none left. It holds offsets only; each call is given the bytes.
+/// Reads bits, the highest of each byte first, and notes when none are left. It stores only offsets; each call is given the bytes.
 struct BitReader {
   private var position: Int
   private let end: Int
@@ -12,7 +12,7 @@ struct BitReader {
     end = bits
   }
 
-  /// The next `count` bits, at most 32. 0 behind the end.
+  /// The next `count` bits, at most 32. 0 beyond the end.
   mutating func bits(_ count: Int, _ bytes: RawSpan) -> UInt32 {
     guard count <= end - position else {
       isBroken = true
@@ -34,7 +34,7 @@ struct BitReader {
 
   mutating func flag(_ bytes: RawSpan) -> Bool { bits(1, bytes) != 0 }
 
-  /// A number below `count` in as few bits as it needs: `ns(n)` of the AV1 specification, section 4.10.7.
+  /// A number below `count` in as few bits as necessary: `ns(n)` of the AV1 specification, section 4.10.7.
   mutating func number(below count: UInt32, _ bytes: RawSpan) -> UInt32 {
     let width = 32 - count.leadingZeroBitCount
     let short = 1 << UInt32(width) - count

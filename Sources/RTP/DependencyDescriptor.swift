@@ -6,7 +6,7 @@ package struct DependencyDescriptor: Sendable {
   package enum Fault: Error {
     /// It ends too early, or breaks a limit.
     case malformed
-    /// Its template is not in the structure, which has not come yet or was replaced.
+    /// Its template is not in the structure, which has not arrived yet or was replaced.
     case unknownTemplate
   }
 
@@ -17,7 +17,7 @@ package struct DependencyDescriptor: Sendable {
   package private(set) var frameNumber: UInt16
   /// It brought a new structure.
   package private(set) var hasStructure = false
-  /// The decode targets that are produced from this frame on, a bit each; nil when the descriptor does not say.
+  /// The decode targets that are produced from this frame on, one bit each; nil if the descriptor does not say.
   package private(set) var activeTargets: UInt32?
   package private(set) var frame: FrameDependencies
 
@@ -26,7 +26,7 @@ package struct DependencyDescriptor: Sendable {
 
   /// Reads the data of a header extension element.
   ///
-  /// - Parameter structure: the stream's. A structure in the descriptor takes its place; it keeps its value when this throws.
+  /// - Parameter structure: the stream's. A structure in the descriptor replaces it; it keeps its value if this throws.
   package init(parsing element: RawSpan, by structure: inout DependencyStructure) throws(Fault) {
     guard element.byteCount >= Self.mandatoryLength else { throw .malformed }
     startsFrame = element[0] & 0x80 != 0
@@ -57,7 +57,7 @@ package struct DependencyDescriptor: Sendable {
     structure = new
   }
 
-  /// Nothing that the frame refers to came before it in its stream.
+  /// Nothing that precedes it in its stream is referenced by the frame.
   package var isKeyFrame: Bool { hasStructure && frame.referenceCount == 0 }
 
   private mutating func readFrame(
@@ -78,7 +78,7 @@ package struct DependencyDescriptor: Sendable {
 }
 
 extension DependencyDescriptor {
-  /// Adds to the numbers of a descriptor, in place. References stay as they are, for they are differences.
+  /// Adds to the numbers of a descriptor, in place. References stay unchanged, because they are differences.
   ///
   /// - Parameters:
   ///   - frameNumber: added to the frame's number, modulo 65,536.
@@ -91,7 +91,7 @@ extension DependencyDescriptor {
     element[0] = element[0] & 0xc0 | (element[0] &+ templates) & 0x3f
     element.store(UnsafeRawBufferPointer(element).bytes.uint16(at: 1) &+ frameNumber, at: 1)
     guard element.count >= 5, element[3] & 0x80 != 0 else { return }
-    // The 6 bits behind the five flags.
+    // The 6 bits after the five flags.
     let first = (element[3] << 3 | element[4] >> 5) &+ templates
     element[3] = element[3] & 0xf8 | first >> 3 & 0x07
     element[4] = element[4] & 0x1f | first << 5

@@ -1,12 +1,13 @@
-/// The templates that the frames of a coded video sequence refer to (RTP payload format for AV1, appendix A.8: `template_dependency_structure`).
+/// The templates to which the frames of a coded video sequence refer (RTP payload format for AV1, appendix A.8:
+/// `template_dependency_structure`).
 ///
-/// Invariant: `templates` up to `templateCount` are read, and the masks of each have bits for `targetCount` targets only.
+/// Invariant: `templates` up to `templateCount` are read, and the masks of each have bits only for `targetCount` targets.
 package struct DependencyStructure: Sendable {
   package static let maximumTemplates = 64
 
-  /// The id of the first template; those of the others follow it, modulo 64.
+  /// The id of the first template; the others follow it, modulo 64.
   package private(set) var firstTemplateID: UInt8 = 0
-  /// 0 before any structure came.
+  /// 0 before the first structure.
   package private(set) var templateCount = 0
   package private(set) var targetCount = 0
   package private(set) var chainCount = 0
@@ -15,13 +16,13 @@ package struct DependencyStructure: Sendable {
   private var spatialLayers = InlineArray<32, UInt8>(repeating: 0)
   private var temporalLayers = InlineArray<32, UInt8>(repeating: 0)
   private var nested = InlineArray<32, UInt32>(repeating: 0)
-  /// In pixels; 0 where the structure gives none.
+  /// In pixels; 0 if the structure gives none.
   private var heights = InlineArray<4, Int32>(repeating: 0)
 
-  /// No template: of a stream that has sent no structure yet.
+  /// Without templates: for a stream that has sent no structure yet.
   package init() {}
 
-  /// The template of a frame; nil when the structure has none with this id.
+  /// The template of a frame; nil if the structure has none with this id.
   package func template(_ id: UInt8) -> FrameDependencies? {
     let index = Int((id &- firstTemplateID) & 63)
     return index < templateCount ? templates[index] : nil
@@ -31,13 +32,14 @@ package struct DependencyStructure: Sendable {
   package func spatialLayer(of target: Int) -> Int { Int(spatialLayers[target]) }
   package func temporalLayer(of target: Int) -> Int { Int(temporalLayers[target]) }
 
-  /// Whether every template in `target` is also in `other`. Then a receiver of `other` has all that `target` needs.
+  /// Whether every template in `target` is also in `other`. A receiver of `other` then has everything that `target`
+  /// needs.
   package func isNested(_ target: Int, in other: Int) -> Bool { nested[other] >> UInt32(target) & 1 != 0 }
 
-  /// The height of the pictures of a spatial layer, in pixels; nil when the structure does not say.
+  /// The height of the pictures of a spatial layer, in pixels; nil if the structure does not say.
   package func height(of spatialLayer: Int) -> Int? { heights[spatialLayer] == 0 ? nil : Int(heights[spatialLayer]) }
 
-  /// Reads a structure, in the order of its bits. nil when it is not complete or breaks a limit.
+  /// Reads a structure, in the order of its bits. nil if it is incomplete or exceeds a limit.
   init?(_ reader: inout BitReader, _ bytes: RawSpan) {
     firstTemplateID = UInt8(reader.bits(6, bytes))
     targetCount = Int(reader.bits(5, bytes)) + 1
@@ -83,7 +85,7 @@ package struct DependencyStructure: Sendable {
     return true
   }
 
-  /// References say all that chains do, except about frames that got lost; nothing here looks at them.
+  /// References contain everything that chains do, except about lost frames; nothing here uses chains.
   private mutating func skipChains(_ reader: inout BitReader, _ bytes: RawSpan) {
     chainCount = Int(reader.number(below: UInt32(targetCount) + 1, bytes))  // in range: 32 targets
     guard chainCount > 0 else { return }

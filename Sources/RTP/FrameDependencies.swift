@@ -1,13 +1,13 @@
 /// A frame's place among the layers of its stream, the decode targets that contain it, and the frames that it refers to.
 package struct FrameDependencies: Sendable {
-  /// References at most; Chrome takes 5.
+  /// The most references; Chrome uses 5.
   package static let maximumReferences = 8
 
   package internal(set) var spatialLayer: UInt8 = 0
   package internal(set) var temporalLayer: UInt8 = 0
-  /// The decode targets that contain the frame, a bit each: that of target 0 is the lowest.
+  /// The decode targets that contain the frame, one bit each; target 0 is the lowest.
   package private(set) var present: UInt32 = 0
-  /// The decode targets to which a receiver can switch at this frame, if it has all frames that this one refers to.
+  /// The decode targets to which a receiver can switch at this frame, if it has all frames to which this one refers.
   package private(set) var switching: UInt32 = 0
   /// The decode targets in which no other frame refers to this one.
   package private(set) var discardable: UInt32 = 0
@@ -16,7 +16,7 @@ package struct FrameDependencies: Sendable {
 
   package init() {}
 
-  /// How many frame numbers before this frame the one at `index` is: 1 to 4,096.
+  /// How many frame numbers the one at `index` precedes this frame: 1 to 4,096.
   package func reference(_ index: Int) -> UInt16 { differences[index] }
 
   /// Reads an indication for each of `targets` decode targets (A.8.3, 2 bits: not present, discardable, switch, required).
@@ -34,7 +34,7 @@ package struct FrameDependencies: Sendable {
 
   mutating func removeReferences() { referenceCount = 0 }
 
-  /// False when there are too many.
+  /// False if there are too many.
   mutating func appendReference(_ difference: UInt16) -> Bool {
     guard referenceCount < Self.maximumReferences else { return false }
     differences[referenceCount] = difference

@@ -1,6 +1,6 @@
 import Octets
 
-/// Puts header extensions behind the fixed header and the CSRCs of a packet that is being made (RFC 8285).
+/// Writes header extensions after the fixed header and the CSRCs of a packet that is being assembled (RFC 8285).
 package struct HeaderExtensionWriter {
   private let packet: UnsafeMutableRawBufferPointer
   private let start: Int
@@ -9,7 +9,7 @@ package struct HeaderExtensionWriter {
 
   /// - Parameters:
   ///   - packet: begins with `start` bytes of a header, and has room for the extensions.
-  ///   - start: where the extension's own header is to stand.
+  ///   - start: where the extension's own header goes.
   package init(
     _ packet: UnsafeMutableRawBufferPointer, at start: Int = RTPHeader.fixedLength, hasTwoByteHeaders: Bool = false
   ) {
@@ -19,7 +19,7 @@ package struct HeaderExtensionWriter {
     length = start + 4
   }
 
-  /// Adds one element. False, and nothing is written, when it does not fit: the one-byte form has ids 1 to 14 and 1 to 16 bytes.
+  /// Adds one element. Writes nothing and returns false if it does not fit: the one-byte form has ids 1 to 14 and 1 to 16 bytes.
   @discardableResult
   package mutating func append(_ id: UInt8, _ data: Span<UInt8>) -> Bool {
     guard begin(id, data.count) else { return false }
@@ -36,7 +36,7 @@ package struct HeaderExtensionWriter {
     return true
   }
 
-  /// - Parameter number: of which the lower 24 bits are written.
+  /// - Parameter number: its lower 24 bits are written.
   @discardableResult
   package mutating func append(_ id: UInt8, low24Bits number: UInt32) -> Bool {
     guard begin(id, 3) else { return false }
@@ -56,10 +56,10 @@ package struct HeaderExtensionWriter {
     return true
   }
 
-  /// Adds the elements of another packet that `map` passes on, each with its new id. Nothing from the first broken element on is passed on,
-  /// so that a receiver reads none of a peer's own ids. The packet must have the form of this one.
+  /// Adds the elements of another packet that `map` passes on, each with its new id. Nothing is passed on from the first broken element on,
+  /// so that a receiver reads none of a peer's own ids. The packet must have the same form as this one.
   /// - Parameter noted: an id of the other packet.
-  /// - Returns: where the data of the element with this id stands now; nil when there is none.
+  /// - Returns: where the data of the element with this id is now; nil if there is none.
   package mutating func append(
     _ elements: HeaderExtensions, of source: UnsafeRawBufferPointer, by map: borrowing HeaderExtensionMap,
     noting noted: UInt8
@@ -79,7 +79,7 @@ package struct HeaderExtensionWriter {
     return found
   }
 
-  /// Writes an element's own header. False when it does not fit.
+  /// Writes an element's own header. False if it does not fit.
   private mutating func begin(_ id: UInt8, _ count: Int) -> Bool {
     // Up to three bytes of padding follow the last element.
     guard length + 2 + count + 3 <= packet.count else { return false }

@@ -2,7 +2,7 @@ import Octets
 
 /// The elements of an RTP header extension in the one-byte (0xBEDE) or two-byte (0x100x) form of RFC 8285.
 ///
-/// It holds offsets only; each call is given the packet that the header was read from.
+/// It stores only offsets; each call is given the packet from which the header was read.
 package struct HeaderExtensions: Equatable, Sendable {
   /// One element's data; offsets count from the packet's start.
   package struct Element: Equatable, Sendable {
@@ -17,7 +17,7 @@ package struct HeaderExtensions: Equatable, Sendable {
   let offset: Int
   private let end: Int
 
-  /// nil when the packet has no extension, or one of another profile.
+  /// nil if the packet has no extension, or one of another profile.
   package init?(_ header: RTPHeader) {
     switch header.extensionProfile {
     case 0xbede: hasTwoByteHeaders = false
@@ -28,7 +28,7 @@ package struct HeaderExtensions: Equatable, Sendable {
     end = header.extensionOffset + header.extensionLength
   }
 
-  /// The first element with this id; nil when there is none before the end or the first broken element.
+  /// The first element with this id; nil if there is none before the end or the first broken element.
   package func element(_ id: UInt8, in packet: RawSpan) -> Element? {
     var position = offset
     while let element = next(from: &position, in: packet) {
@@ -37,7 +37,7 @@ package struct HeaderExtensions: Equatable, Sendable {
     return nil
   }
 
-  /// The element at or behind `position`, which then stands behind it.
+  /// The element at or after `position`, which is then moved past it.
   func next(from position: inout Int, in packet: RawSpan) -> Element? {
     while position < end, packet[position] == 0 { position += 1 }
     guard position < end else { return nil }
@@ -62,7 +62,7 @@ package struct HeaderExtensions: Equatable, Sendable {
   }
 }
 
-/// Which id an extension of one peer has at another one; 0 for an extension that is not passed on.
+/// The id that an extension of one peer has at another; 0 for an extension that is not passed on.
 package struct HeaderExtensionMap: Sendable {
   private var ids = InlineArray<256, UInt8>(repeating: 0)
 

@@ -16,7 +16,7 @@ package struct NTPTimestamp: Hashable, Sendable {
     (rawValue >> 32) * 1_000_000_000 + (((rawValue & 0xffff_ffff) * 1_000_000_000) >> 32)
   }
 
-  /// The middle 32 bits, in 1/65,536 s: what report blocks carry as LSR.
+  /// The middle 32 bits, in 1/65,536 s, as in the LSR of report blocks.
   package var compact: UInt32 { UInt32(truncatingIfNeeded: rawValue >> 16) }
 
   /// Nanoseconds of a duration in 1/65,536 s (DLSR).

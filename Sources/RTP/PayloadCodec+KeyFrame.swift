@@ -1,7 +1,7 @@
 import Octets
 
 extension PayloadCodec {
-  /// Whether the bytes in clear tell a key frame's first packet from others.
+  /// Whether the clear bytes distinguish a key frame's first packet from others.
   package var hasVisibleKeyFrames: Bool {
     switch self {
     case .vp8, .vp9, .h264, .av1: true
@@ -9,8 +9,8 @@ extension PayloadCodec {
     }
   }
 
-  /// Whether the packet begins a key frame. False where that cannot be read.
-  /// - Parameter vp8: the descriptor of a VP8 payload, nil where it can't be read.
+  /// Whether the packet begins a key frame. False if that cannot be read.
+  /// - Parameter vp8: the descriptor of a VP8 payload, nil if it cannot be read.
   package func startsKeyFrame(_ payload: RawSpan, vp8: VP8Descriptor?) -> Bool {
     guard payload.byteCount > 0 else { return false }
     switch self {
@@ -36,7 +36,7 @@ extension PayloadCodec {
     return offset < payload.byteCount && payload[offset] >> 1 & 7 == 0
   }
 
-  /// RFC 6184: an SPS, or an IDR slice's beginning, alone, first in a STAP-A or first in fragments.
+  /// RFC 6184: an SPS, or the beginning of an IDR slice, by itself, first in a STAP-A or first in fragments.
   private static func startsH264KeyFrame(_ payload: RawSpan) -> Bool {
     func isKey(_ type: UInt8) -> Bool { type == 5 || type == 7 }
     switch payload[0] & 31 {

@@ -1,7 +1,7 @@
 import Octets
 
-/// Reads the first bytes of a payload, by codec: where a frame begins, and where the bytes are that its sender encrypted end to end
-/// (protocol section 5, "Clear bytes").
+/// Reads the first bytes of a payload, by codec: where a frame begins, and which bytes its sender encrypted end to end (protocol
+/// section 5, "Clear bytes").
 package enum PayloadCodec: Sendable {
   case opus, vp8, vp9, h264, av1, other
 
@@ -19,13 +19,13 @@ package enum PayloadCodec: Sendable {
   package enum FrameStart: Equatable, Sendable {
     /// The packet does not begin a frame.
     case none
-    /// It begins one, whose encrypted bytes are these of the payload; those behind them are in later packets.
+    /// It begins a frame. These bytes of the payload are encrypted; the rest is in later packets.
     case encrypted(Range<Int>)
-    /// It seems to begin one, but is too short or of another form.
+    /// It seems to begin a frame, but is too short or has another form.
     case unreadable
   }
 
-  /// - Parameter vp8: the descriptor of a VP8 payload, nil where it can't be read.
+  /// - Parameter vp8: the descriptor of a VP8 payload, nil if it cannot be read.
   package func frameStart(in payload: RawSpan, vp8: VP8Descriptor?) -> FrameStart {
     // A probe.
     guard payload.byteCount > 0 else { return .none }
@@ -39,10 +39,11 @@ package enum PayloadCodec: Sendable {
     }
   }
 
-  /// Whether the place of the encrypted bytes is certain: then no receiver can open a frame that has no header there.
+  /// Whether the place of the encrypted bytes is certain. No receiver can then open a frame without a header there.
   package var isAlwaysReadable: Bool { self == .opus || self == .vp8 }
 
-  /// 10 bytes of a key frame stay clear and 3 of another; the lowest bit of the first says which (RFC 7741 section 4.3).
+  /// 10 bytes of a key frame stay clear and 3 of any other; the lowest bit of the first byte distinguishes them (RFC
+  /// 7741 section 4.3).
   private static func vp8(_ payload: RawSpan, _ descriptor: VP8Descriptor) -> FrameStart {
     guard descriptor.startsFrame else { return .none }
     guard descriptor.length < payload.byteCount else { return .unreadable }
@@ -60,11 +61,11 @@ extension PayloadCodec {
     let flags = payload[0]
     guard flags & 0x08 != 0 else { return .none }
     var bytes = ByteReader(at: 1, end: payload.byteCount)
-    // Picture id, of 15 bits behind an M bit.
+    // Picture id, with 15 bits if preceded by an M bit.
     if flags & 0x80 != 0, bytes.next(payload) & 0x80 != 0 { bytes.skip(1) }
     // Layer indices, and TL0PICIDX in non-flexible mode.
     if flags & 0x20 != 0 { bytes.skip(flags & 0x10 == 0 ? 2 : 1) }
-    // Up to three reference indices, each with a bit that says that another follows.
+    // Up to three reference indices, each with a bit that says whether another follows.
     if flags & 0x50 == 0x50, bytes.next(payload) & 1 != 0, bytes.next(payload) & 1 != 0 { bytes.skip(1) }
     if flags & 0x02 != 0 { skipScalability(&bytes, payload) }
     return bytes.isBroken ? .unreadable : start(at: bytes.offset, payload.byteCount)
@@ -88,7 +89,7 @@ extension PayloadCodec {
       guard payload.byteCount >= 2 else { return .unreadable }
       guard payload[1] & 0x80 != 0, [1, 5].contains(payload[1] & 31) else { return .none }
       return start(at: 5, payload.byteCount)
-    // STAP-A: NALs behind their lengths.
+    // STAP-A: NALs after their lengths.
     case 24:
       var bytes = ByteReader(at: 1, end: payload.byteCount)
       while bytes.offset < payload.byteCount {
@@ -103,9 +104,9 @@ extension PayloadCodec {
     }
   }
 
-  /// RTP payload format for AV1, section 4: the first OBU of type 6 (frame), behind its header.
+  /// RTP payload format for AV1, section 4: the first OBU of type 6 (frame), after its header.
   private static func av1(_ payload: RawSpan) -> FrameStart {
-    // Z: the first element continues an OBU of the packet before.
+    // Z: the first element continues an OBU of the previous packet.
     guard payload[0] & 0x80 == 0 else { return .none }
     let count = Int(payload[0] >> 4 & 3)
     var bytes = ByteReader(at: 1, end: payload.byteCount)
@@ -126,7 +127,7 @@ extension PayloadCodec {
   }
 }
 
-/// Reads on, and notes when there is nothing left. It holds offsets only; each call is given the bytes.
+/// Reads bytes, and notes when none are left. It stores only offsets; each call is given the bytes.
 private struct ByteReader {
   private let end: Int
   private(set) var offset: Int
@@ -138,7 +139,7 @@ private struct ByteReader {
     self.end = end
   }
 
-  /// 0 behind the end.
+  /// 0 beyond the end.
   mutating func next(_ bytes: RawSpan) -> UInt8 {
     guard offset < end else {
       isBroken = true

@@ -2,11 +2,11 @@ import Octets
 
 /// The packets of one RTCP datagram, in order: a compound (RFC 3550 section 6.1) or a reduced-size one (RFC 5506). A view; allocates nothing.
 ///
-/// It ends at the first packet that is broken, and then says so in `isBroken`; what came before it stands.
+/// It ends at the first broken packet, and then sets `isBroken`; the packets before it remain valid.
 package struct RTCPCompound: Sequence, IteratorProtocol {
   private let bytes: UnsafeRawBufferPointer
   private var position = 0
-  /// A packet contradicted its lengths or was not version 2.
+  /// A packet's lengths contradict each other, or it is not of version 2.
   package private(set) var isBroken = false
 
   /// `bytes` without SRTCP's protection. It must outlive the packets read from it.
@@ -28,7 +28,8 @@ package struct RTCPCompound: Sequence, IteratorProtocol {
     guard end <= datagram.byteCount else { return nil }
     var bodyEnd = end
     if datagram[position] & 0x20 != 0 {
-      // RFC 3550 section 6.4.1 wants a multiple of 4 and the last packet alone; libwebrtc pads each transport-wide report by 1 to 3 bytes.
+      // RFC 3550 section 6.4.1 requires a multiple of 4 and padding only in the last packet; libwebrtc pads each transport-wide report by
+      // 1 to 3 bytes.
       let padding = Int(datagram[end - 1])
       guard padding > 0, padding <= end - position - 4 else { return nil }
       bodyEnd -= padding
@@ -69,7 +70,7 @@ package struct RTCPCompound: Sequence, IteratorProtocol {
       guard body.count >= 16, body.count % 8 == 0 else { return nil }
       return .fullIntraRequest(FullIntraRequest(sender: fields.uint32(at: 0), body.part(8..<body.count)))
     case (RTCPType.payloadFeedback, 15):
-      // Application layer feedback (RFC 4585 section 6.4), of which "REMB" is one kind.
+      // Application layer feedback (RFC 4585 section 6.4). "REMB" is one kind of it.
       guard body.count >= 16, fields.uint32(at: 8) == 0x5245_4d42 else { break }
       guard body.count >= 16 + 4 * Int(fields[12]) else { return nil }
       let mantissa = fields.uint32(at: 12) & 0x3ffff

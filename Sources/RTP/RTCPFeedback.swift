@@ -1,20 +1,21 @@
 import Octets
 
-/// Generic NACK (RFC 4585 section 6.2.1): the sequence numbers that `sender` misses of `media`.
+/// Generic NACK (RFC 4585 section 6.2.1): the sequence numbers of `media` that `sender` misses.
 package struct NACK {
   package var sender: UInt32
   package var media: UInt32
   package var missing: MissingSequenceNumbers
 }
 
-/// Walks the pid/blp pairs of a NACK: each is a number and a mask of the 16 behind it. A view.
+/// Walks the pid/blp pairs of a NACK: each is a number and a mask of the 16 that follow it. A view.
 ///
-/// A datagram of 1,500 bytes can name over 6,000 numbers, repeated ones too: who answers bounds the work.
+/// A datagram of 1,500 bytes can name over 6,000 numbers, including repeated ones: the code that answers bounds the
+/// work.
 package struct MissingSequenceNumbers: Sequence, IteratorProtocol {
   private let bytes: UnsafeRawBufferPointer
   private var position = 0
   private var pid: UInt16 = 0
-  /// The pair's numbers that are not read yet: bit 0 is pid itself, bit n is pid + n.
+  /// The pair's numbers that were not read yet: bit 0 is pid itself, bit n is pid + n.
   private var mask: UInt32 = 0
 
   /// `bytes` is a whole number of pairs.
@@ -34,7 +35,7 @@ package struct MissingSequenceNumbers: Sequence, IteratorProtocol {
   }
 }
 
-/// FIR (RFC 5104 section 4.3.1): SSRCs that shall send a key frame. A repeated `sequence` is the same request again.
+/// FIR (RFC 5104 section 4.3.1): SSRCs that must send a key frame. A repeated `sequence` is the same request again.
 package struct FullIntraRequest: Sequence, IteratorProtocol {
   package struct Entry: Equatable, Sendable {
     package var ssrc: UInt32

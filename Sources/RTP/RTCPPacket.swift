@@ -1,6 +1,6 @@
 import Octets
 
-/// One packet of an RTCP compound. Its parts are views of the compound's memory, valid as long as that is.
+/// One packet of an RTCP compound. Its parts are views of the compound's memory, and valid as long as that is.
 package enum RTCPPacket {
   case senderReport(SenderReport)
   case receiverReport(ssrc: UInt32, ReportBlocks)
@@ -14,7 +14,7 @@ package enum RTCPPacket {
   case transportFeedback(TransportFeedback)
   /// The rate that the receiver estimates for the path, in bit/s (REMB, draft-alvestrand-rmcat-remb-03 section 2.2).
   case receiverRate(Int)
-  /// A type that the SFU has no use for: SDES, APP, XR, …
+  /// A type that the SFU does not use: SDES, APP, XR, …
   case other(type: UInt8, format: UInt8)
 }
 
@@ -39,7 +39,7 @@ package struct SenderReport {
   package var reports: ReportBlocks
 }
 
-/// SSRCs that are over (RFC 3550 section 6.6). At most 31.
+/// SSRCs that have ended (RFC 3550 section 6.6). At most 31.
 package struct Goodbye: Sequence, IteratorProtocol {
   private let bytes: UnsafeRawBufferPointer
   private var position = 0

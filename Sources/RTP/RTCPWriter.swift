@@ -1,6 +1,7 @@
 import Octets
 
-/// Appends RTCP packets to a caller's buffer. Each method writes one whole packet, or nothing and returns false when it does not fit.
+/// Appends RTCP packets to a caller's buffer. Each method writes one whole packet, or writes nothing and returns false if it does not
+/// fit.
 package struct RTCPWriter {
   private let buffer: UnsafeMutableRawBufferPointer
   /// Bytes written so far.
@@ -109,7 +110,8 @@ package struct RTCPWriter {
     return true
   }
 
-  /// Writes a packet's first word; `bytes`, a multiple of 4, follow it. Returns where; nil when it does not fit or `count` is over 5 bits.
+  /// Writes a packet's first word; `bytes`, a multiple of 4, follow it. Returns the position; nil if it does not fit or `count` has more
+  /// than 5 bits.
   private mutating func begin(_ type: UInt8, _ count: Int, bytes: Int) -> Int? {
     guard count <= 31, length + 4 + bytes <= buffer.count else { return nil }
     buffer[length] = 0x80 | UInt8(count)

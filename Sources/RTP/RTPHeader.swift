@@ -1,8 +1,9 @@
 import Octets
 
-/// The header of an RTP packet (RFC 3550 section 5.1) as numbers and offsets into the packet it was read from.
+/// The header of an RTP packet (RFC 3550 section 5.1) as numbers and offsets into the packet from which it was read.
 ///
-/// It is read from a packet whose SRTP protection has been removed, for the padding's length is part of what SRTP encrypts.
+/// It is read from a packet whose SRTP protection has been removed, because the padding's length is part of what SRTP
+/// encrypts.
 package struct RTPHeader: Equatable, Sendable {
   package var marker: Bool
   package var payloadType: UInt8
@@ -13,11 +14,11 @@ package struct RTPHeader: Equatable, Sendable {
   package var headerLength: Int
   /// Bytes between header and padding.
   package var payloadLength: Int
-  /// Bytes of padding at the packet's end, its count included; 0 without padding.
+  /// Bytes of padding at the packet's end, including the count; 0 without padding.
   package var paddingLength: Int
-  /// "Defined by profile" of the header extension (RFC 3550 section 5.3.1); 0 when there is none.
+  /// "Defined by profile" of the header extension (RFC 3550 section 5.3.1); 0 if there is none.
   package var extensionProfile: UInt16
-  /// Where the extension's elements begin: behind profile and length.
+  /// Where the extension's elements begin: after profile and length.
   package var extensionOffset: Int
   /// Bytes of the extension's elements.
   package var extensionLength: Int
@@ -25,7 +26,7 @@ package struct RTPHeader: Equatable, Sendable {
   /// Bytes of a header without CSRCs and extension.
   package static let fixedLength = 12
 
-  /// nil when `packet` is no RTP version 2 packet or its lengths contradict each other.
+  /// nil if `packet` is not an RTP version 2 packet or its lengths contradict each other.
   package init?(parsing packet: RawSpan) {
     guard packet.byteCount >= Self.fixedLength, packet[0] >> 6 == 2 else { return nil }
     var offset = Self.fixedLength + 4 * Int(packet[0] & 0x0f)
@@ -54,7 +55,7 @@ package struct RTPHeader: Equatable, Sendable {
     ssrc = packet.uint32(at: 8)
   }
 
-  /// Where the payload stands in the packet, without padding.
+  /// Where the payload is in the packet, without padding.
   package var payloadRange: Range<Int> { headerLength..<headerLength + payloadLength }
 }
 
@@ -72,7 +73,7 @@ extension RTPHeader {
     packet.store(ssrc, at: 8)
   }
 
-  /// Writes a down-track's values into the header at the start of `packet`; marker, CSRCs and extension stay.
+  /// Writes a down-track's values into the header at the start of `packet`; marker, CSRCs and extension stay unchanged.
   package static func rewrite(
     payloadType: UInt8, sequenceNumber: UInt16, timestamp: UInt32, ssrc: UInt32,
     in packet: UnsafeMutableRawBufferPointer
@@ -85,7 +86,7 @@ extension RTPHeader {
 
   package static func setMarker(in packet: UnsafeMutableRawBufferPointer) { packet[1] |= 0x80 }
 
-  /// Sets or clears the padding bit; the padding itself, with its count in the last byte, is the caller's.
+  /// Sets or clears the padding bit. The caller writes the padding itself, with its count in the last byte.
   package static func setPadding(_ isPadded: Bool, in packet: UnsafeMutableRawBufferPointer) {
     packet[0] = isPadded ? packet[0] | 0x20 : packet[0] & ~0x20
   }

@@ -11,7 +11,7 @@ package struct ReportBlock: Equatable, Sendable {
   package var highestSequence: UInt32
   /// In units of the stream's clock.
   package var jitter: UInt32
-  /// `NTPTimestamp.compact` of the last sender report; 0 when there was none.
+  /// `NTPTimestamp.compact` of the last sender report; 0 if there was none.
   package var lastSenderReport: UInt32
   /// Since then, in 1/65,536 s.
   package var delaySinceLastSenderReport: UInt32
@@ -32,7 +32,7 @@ package struct ReportBlock: Equatable, Sendable {
   }
 
   /// Nanoseconds between sending the report's SR and its arrival here at `now`, less the peer's delay (RFC 3550 section 6.4.1).
-  /// nil without an SR, or when the peer's numbers make it negative or longer than a minute.
+  /// nil without an SR, or if the peer's numbers make it negative or longer than a minute.
   package func roundTrip(now: NTPTimestamp) -> UInt64? {
     guard lastSenderReport != 0 else { return nil }
     let units = now.compact &- lastSenderReport &- delaySinceLastSenderReport

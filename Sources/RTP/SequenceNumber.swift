@@ -1,12 +1,12 @@
 /// Order and distance of RTP's 16-bit sequence numbers, which wrap (RFC 1982).
 package enum SequenceNumber {
-  /// Steps from `a` to `b`: negative when `b` is older, −32,768 when it stands opposite.
+  /// Steps from `a` to `b`: negative if `b` is older, −32,768 if it is exactly opposite.
   @inlinable package static func distance(from a: UInt16, to b: UInt16) -> Int { Int(Int16(bitPattern: b &- a)) }
 
   @inlinable package static func isNewer(_ a: UInt16, than b: UInt16) -> Bool { distance(from: b, to: a) > 0 }
 }
 
-/// Turns 16-bit sequence numbers into indexes that never wrap, each taken as the one nearest to the highest seen.
+/// Converts 16-bit sequence numbers to indexes that never wrap. Each is taken as the one nearest to the highest seen.
 package struct SequenceUnwrapper: Sendable {
   /// The highest index so far; nil before the first.
   package private(set) var highest: UInt64?
@@ -20,10 +20,10 @@ package struct SequenceUnwrapper: Sendable {
     return index
   }
 
-  /// Takes an index that another unwrapper has found.
+  /// Notes an index found by another unwrapper.
   package mutating func note(_ index: UInt64) { highest = max(highest ?? 0, index) }
 
-  /// The same as `unwrap`, without moving `highest`: for numbers that a peer only speaks of.
+  /// The same as `unwrap`, without moving `highest`: for numbers that a peer only mentions.
   package func index(of sequenceNumber: UInt16) -> UInt64 {
     guard let highest else { return 65_536 + UInt64(sequenceNumber) }  // in range: 17 bits
     let distance = SequenceNumber.distance(from: UInt16(truncatingIfNeeded: highest), to: sequenceNumber)

@@ -2,30 +2,30 @@ import Octets
 
 /// A report on all packets of a transport (draft-holmer-rmcat-transport-wide-cc-extensions-01 section 3.1): which numbers arrived, and when. A view.
 ///
-/// `init` checks the whole report, so that the walk needs no errors. It allocates nothing.
+/// `init` checks the whole report, so that the iteration needs no errors. It allocates nothing.
 package struct TransportFeedback: Sequence, IteratorProtocol {
-  /// RTCP's FMT of it, with type 205.
+  /// Its FMT in RTCP, with type 205.
   package static let format: UInt8 = 15
-  /// More packets than this are in no report of a browser. A run of 8,191 numbers takes two bytes: the limit bounds the work for a report.
+  /// No browser reports more packets than this at once. A run of 8,191 numbers takes two bytes: the limit bounds the work for a report.
   package static let mostPackets = 4_096
   /// RTCP header, two SSRCs, base, count, reference time, number.
   fileprivate static let headerLength = 20
 
   package struct Status: Equatable, Sendable {
     package var number: UInt16
-    /// µs since the report's reference time; nil when the packet has not arrived.
+    /// µs since the report's reference time; nil if the packet has not arrived.
     package var offset: Int64?
   }
 
   package let sender: UInt32
   /// Any SSRC of the transport.
   package let media: UInt32
-  /// The receiver's clock in units of 64 ms, 24 bits: `FeedbackClock` makes it one that does not wrap.
+  /// The receiver's clock in units of 64 ms, 24 bits. `FeedbackClock` turns it into a clock that does not wrap.
   package let referenceTime: UInt32
   /// Counts the reports, modulo 256.
   package let reportNumber: UInt8
 
-  /// Packets that the report speaks of.
+  /// The number of packets that the report covers.
   package let count: Int
 
   private let bytes: UnsafeRawBufferPointer
@@ -35,7 +35,8 @@ package struct TransportFeedback: Sequence, IteratorProtocol {
   private var delta: Int
   private var offset: Int64 = 0
 
-  /// `packet` is one RTCP packet with its header; it must outlive the view. nil when it is something else or contradicts its lengths.
+  /// `packet` is one RTCP packet with its header; it must outlive the view. nil if it is something else or its lengths contradict
+  /// each other.
   package init?(parsing packet: UnsafeRawBufferPointer) {
     let fields = packet.bytes
     guard packet.count >= Self.headerLength, fields[0] >> 6 == 2, fields[0] & 0x1f == Self.format,
@@ -43,7 +44,7 @@ package struct TransportFeedback: Sequence, IteratorProtocol {
     else { return nil }
     var end = packet.count
     if fields[0] & 0x20 != 0 {
-      // libwebrtc pads by 1 to 3 bytes, where RFC 3550 section 6.4.1 wants a multiple of 4.
+      // libwebrtc pads by 1 to 3 bytes, although RFC 3550 section 6.4.1 requires a multiple of 4.
       let padding = Int(fields[end - 1])
       guard padding > 0, padding <= end - Self.headerLength else { return nil }
       end -= padding
@@ -88,7 +89,7 @@ package struct TransportFeedback: Sequence, IteratorProtocol {
   }
 }
 
-/// Walks the chunks of a report: runs of one symbol, or vectors of one or two bits for each packet.
+/// Iterates over the chunks of a report: runs of one symbol, or vectors of one or two bits for each packet.
 private struct ChunkReader {
   private(set) var position: Int
   private var chunk: UInt16 = 0
@@ -103,7 +104,7 @@ private struct ChunkReader {
       chunk = bytes.uint16(at: position)
       position += 2
       left = chunk & 0x8000 == 0 ? Int(chunk & 0x1fff) : chunk & 0x4000 == 0 ? 14 : 7
-      // A run of nothing would never end.
+      // An empty run would never end.
       guard left > 0 else { return nil }
     }
     left -= 1
@@ -114,11 +115,12 @@ private struct ChunkReader {
 
 /// Reference times of successive reports as one clock. They have 24 bits of 64 ms and wrap after 12 days.
 ///
-/// The receiver writes what it likes, so the clock has a range: it is within `reach` of the time at which it began.
+/// The receiver may write anything, so the clock has a range: it is within `reach` of the time at which it began.
 package struct FeedbackClock: Sendable {
-  /// In units of 64 ms. Reports come every 50 to 250 ms; after 10 s without one, nothing that the clock measured holds.
+  /// In units of 64 ms. Reports arrive every 50 to 250 ms; after 10 s without one, nothing that the clock measured is
+  /// valid any longer.
   package static let longestStep: Int32 = 156
-  /// In units of 64 ms: 17 years. The clock begins at 24 bits of them at most.
+  /// In units of 64 ms: 17 years. The clock begins at no more than 24 bits of them.
   package static let reach: Int64 = 1 << 33
 
   private var last: UInt32?
@@ -126,15 +128,15 @@ package struct FeedbackClock: Sendable {
 
   package init() {}
 
-  /// µs of a clock that does not wrap. nil when the time is further from the last one than `longestStep`, or the clock out of reach: it begins
-  /// anew with the next report, at a time that has nothing to do with those before.
+  /// µs of a clock that does not wrap. nil if the time is further from the last one than `longestStep`, or the clock is out of reach: it
+  /// starts again with the next report, at a time unrelated to the previous ones.
   package mutating func microseconds(_ referenceTime: UInt32) -> Int64? {
     guard let last else {
       self.last = referenceTime
       time = Int64(referenceTime)
       return time &* 64_000
     }
-    // The shorter way round: reports overtake each other.
+    // The shorter way round, because reports overtake each other.
     let step = Int32(bitPattern: (referenceTime &- last) << 8) >> 8
     time &+= Int64(step)
     guard step.magnitude <= Self.longestStep, time.magnitude <= Self.reach else {

@@ -1,16 +1,16 @@
 import Octets
 
 /// Remembers when the packets of a publisher's transport arrived, and writes the reports on them
-/// (draft-holmer-rmcat-transport-wide-cc-extensions-01). It allocates in `init` alone.
+/// (draft-holmer-rmcat-transport-wide-cc-extensions-01). It allocates only in `init`.
 ///
-/// A report begins with the lowest number that has newly arrived, so that late packets are reported, and covers each number up to the highest.
+/// A report begins with the lowest newly arrived number, so that late packets are reported, and covers each number up to the highest.
 package struct TransportFeedbackRecorder: Sendable {
-  /// Numbers that are remembered: 50 ms of 20,000 packets a second. Older ones that arrive are not reported.
+  /// How many numbers are remembered: 50 ms of 20,000 packets a second. Older ones that arrive are not reported.
   package static let capacity = 1_024
   /// Statuses in one report: its chunks and deltas fit into 1,000 bytes.
   private static let mostPackets = 400
 
-  /// A number that arrived. The place of another one that was never heard of holds an older index: a jump of the numbers clears nothing.
+  /// A number that arrived. The slot of a number that never arrived contains an older index, so a jump of the numbers clears nothing.
   private struct Arrival {
     /// The low bits of the number's index. Indexes begin at 65,536.
     var index: UInt32 = 0
@@ -22,7 +22,7 @@ package struct TransportFeedbackRecorder: Sendable {
   private var numbers = SequenceUnwrapper()
   /// The lowest number that no report has covered since it arrived.
   private var lowest: UInt64 = .max
-  /// The next number that no report has spoken of.
+  /// The next number that no report has covered.
   private var fresh: UInt64 = 0
   private var reports: UInt8 = 0
 
@@ -31,9 +31,9 @@ package struct TransportFeedbackRecorder: Sendable {
   /// Whether there is something to report.
   package var isDue: Bool { lowest != .max }
 
-  /// A packet with a transport-wide number has come.
+  /// A packet with a transport-wide number has arrived.
   /// - Parameter now: µs of a clock that never runs backwards.
-  /// - Returns: false when it will not be reported: it is too old, or another copy has come.
+  /// - Returns: false if it will not be reported: it is too old, or another copy has arrived.
   @discardableResult
   package mutating func received(_ number: UInt16, now: Int64) -> Bool {
     let highest = numbers.highest
@@ -55,7 +55,7 @@ package struct TransportFeedbackRecorder: Sendable {
   /// - Parameters:
   ///   - buffer: at least 1,000 bytes.
   ///   - media: any SSRC of the transport.
-  /// - Returns: its length in bytes, with RTCP's header; 0 when there is nothing new. More may be due behind it.
+  /// - Returns: its length in bytes, with RTCP's header; 0 if there is nothing new. More may be due afterwards.
   ///
   /// In range: each packet adds 2^15 to an index of 64 bits, which begins at 65,536.
   package mutating func write(sender: UInt32, media: UInt32, into buffer: UnsafeMutableRawBufferPointer) -> Int {
@@ -63,11 +63,11 @@ package struct TransportFeedbackRecorder: Sendable {
     let oldest = highest + 1 - UInt64(Self.capacity)
     let first = max(min(lowest, fresh), oldest)
     guard let start = firstArrival(in: max(lowest, first)...highest) else {
-      // The numbers jumped so far that nothing is left of those that waited.
+      // The numbers jumped so far that none of the waiting ones are left.
       lowest = .max
       return 0
     }
-    // 64 ms before the first arrival at most, so that its delta fits.
+    // At most 64 ms before the first arrival, so that its delta fits.
     let reference = start.time >> 8
     var previous = reference << 8
     var end = first
@@ -129,7 +129,7 @@ package struct TransportFeedbackRecorder: Sendable {
         length += 2
       }
     }
-    // Zeros up to a whole word (section 3.1): the count says where the deltas end.
+    // Zeros up to a whole word (section 3.1): the count determines where the deltas end.
     while length % 4 != 0 {
       buffer[length] = 0
       length += 1
@@ -138,7 +138,7 @@ package struct TransportFeedbackRecorder: Sendable {
     return length
   }
 
-  /// When the number arrived; nil when it has not.
+  /// When the number arrived; nil if it has not.
   private func arrival(_ index: UInt64) -> UInt32? {
     let arrival = arrivals[place(index)]
     return arrival.index == UInt32(truncatingIfNeeded: index) ? arrival.time : nil

@@ -1,6 +1,6 @@
 import Octets
 
-/// VP8's payload descriptor (RFC 7741 section 4.2) as numbers and offsets into the payload it was read from.
+/// VP8's payload descriptor (RFC 7741 section 4.2) as numbers and offsets into the payload from which it was read.
 package struct VP8Descriptor: Equatable, Sendable {
   /// Bytes before the VP8 payload itself.
   package private(set) var length: Int
@@ -19,7 +19,7 @@ package struct VP8Descriptor: Equatable, Sendable {
   private var tl0Offset = 0
   private var keyIndexOffset = 0
 
-  /// nil when `payload` ends before its descriptor does.
+  /// nil if `payload` ends before its descriptor does.
   package init?(parsing payload: RawSpan) {
     guard payload.byteCount >= 1 else { return nil }
     let first = payload[0]
@@ -58,7 +58,7 @@ package struct VP8Descriptor: Equatable, Sendable {
     startsFrame && length < payload.byteCount && payload[length] & 0x01 == 0
   }
 
-  /// Writes new numbers over those in a payload with this descriptor; fields that it lacks stay absent, and a 7-bit picture id takes the low 7 bits.
+  /// Overwrites the numbers in a payload with this descriptor; fields that it lacks stay absent, and a 7-bit picture id gets the low 7 bits.
   package func rewrite(
     pictureID: UInt16, tl0PictureIndex: UInt8, keyIndex: UInt8, in payload: UnsafeMutableRawBufferPointer
   ) {

@@ -1,6 +1,6 @@
 import MediaModel
 
-/// Puts an answer's lines together.
+/// Assembles an answer's lines.
 struct AnswerWriter {
   private(set) var text = ""
 
@@ -9,8 +9,8 @@ struct AnswerWriter {
     text += "\r\n"
   }
 
-  /// The m= line: with port 0 when it is rejected, else with a real address, or with port 9 where there is none. Never with the 0 of
-  /// a bundle-only offer, which would reject it.
+  /// The m= line: with port 0 if it is rejected, else with a real address, or with port 9 if there is none. Never with the 0 of a
+  /// bundle-only offer, which would reject it.
   mutating func opening(of line: Negotiation.Line, at place: SocketAddress?) {
     let port = line.isRejected ? 0 : place?.port ?? 9
     switch line.offered.kind {
@@ -19,7 +19,7 @@ struct AnswerWriter {
       let format = line.offered.protocolName == "DTLS/SCTP" ? "5000" : "webrtc-datachannel"
       self.line("m=application \(port) \(line.offered.protocolName) \(format)")
     case .media(let kind):
-      // The format of a rejected m-line means nothing, but there must be one.
+      // The format of a rejected m-line has no meaning, but there must be one.
       let known = line.isRejected ? [line.offered.formats.first?.payloadType ?? 0] : line.payloadTypes
       let formats = known.map(String.init).joined(separator: " ")
       self.line("m=\(kind.rawValue) \(port) \(line.offered.protocolName) \(formats)")
@@ -32,7 +32,8 @@ struct AnswerWriter {
     if !line.offered.mid.isEmpty { self.line("a=mid:\(line.offered.mid)") }
   }
 
-  /// In each m-line, as browsers do, though those of the first would be enough. In rejected ones too: aiortc refuses the answer without.
+  /// In each m-line, as browsers do, although those of the first would suffice. In rejected ones, too: otherwise aiortc refuses the
+  /// answer.
   mutating func transport(
     of line: Negotiation.Line, credentials: ICECredentials, fingerprint: CertificateFingerprint
   ) {
@@ -43,7 +44,7 @@ struct AnswerWriter {
     if line.offered.kind != .application { self.line("a=rtcp-mux") }
   }
 
-  /// - Parameter extensions: those that are negotiated in it.
+  /// - Parameter extensions: those negotiated in it.
   mutating func media(
     of line: Negotiation.Line,
     extensions: [(String, any WritableKeyPath<HeaderExtensionIDs, UInt8> & Sendable)]
@@ -64,8 +65,8 @@ struct AnswerWriter {
     if case .send(let ssrcs) = line.role { sources(ssrcs, of: line) }
   }
 
-  /// Host candidates (RFC 8839 section 5.1), the first with the highest priority (RFC 8445 section 5.1.2.1). Those of TCP come after all
-  /// that UDP may have (type preference 90, as browsers), with the direction preference of passive ones (RFC 6544 section 4.2).
+  /// Host candidates (RFC 8839 section 5.1), the first with the highest priority (RFC 8445 section 5.1.2.1). TCP candidates come after
+  /// all UDP candidates (type preference 90, as in browsers), with the direction preference of passive ones (RFC 6544 section 4.2).
   mutating func candidates(_ addresses: [SocketAddress], tcp: Bool) {
     for (index, address) in addresses.enumerated() {
       let priority = 126 << 24 | max(0, 65_535 - index) << 8 | 255
@@ -79,7 +80,7 @@ struct AnswerWriter {
     line("a=end-of-candidates")
   }
 
-  /// An extension that was offered for one way is answered for the other end of it (RFC 8285 section 6).
+  /// An extension that was offered for one direction is answered for the opposite one (RFC 8285 section 6).
   private func extensionID(_ id: UInt8, in line: Negotiation.Line) -> String {
     guard line.offered.oneWayExtensions.contains(id) else { return "\(id)" }
     switch line.role {
@@ -89,8 +90,8 @@ struct AnswerWriter {
     }
   }
 
-  /// - Parameter isLayered: the line receives simulcast. Chromium answers a PLI with a key frame of that layer alone when it is asked to, else with one of
-  ///   each layer (`kCodecParamPerLayerPictureLossIndication` of libwebrtc; its VP8 always has one of each).
+  /// - Parameter isLayered: the line receives simulcast. Chromium answers a PLI with a key frame of only that layer if requested, else with one of each
+  ///   layer (`kCodecParamPerLayerPictureLossIndication` of libwebrtc; its VP8 always has one of each).
   private mutating func format(_ format: PayloadFormat, feedback: RateFeedback, isLayered: Bool) {
     let type = format.payloadType
     let channels = format.channels.map { $0 > 1 ? "/\($0)" : "" } ?? ""
@@ -100,7 +101,7 @@ struct AnswerWriter {
     if !text.isEmpty { line("a=fmtp:\(type) \(text)") }
     if format.nack { line("a=rtcp-fb:\(type) nack") }
     if format.pli { line("a=rtcp-fb:\(type) nack pli") }
-    // FIR is only for senders without PLI, which asks for the same in fewer bytes.
+    // FIR is only for senders without PLI, which requests the same in fewer bytes.
     if format.fir, !format.pli { line("a=rtcp-fb:\(type) ccm fir") }
     switch feedback {
     case .packets where format.transportFeedback: line("a=rtcp-fb:\(type) transport-cc")
@@ -113,7 +114,7 @@ struct AnswerWriter {
     }
   }
 
-  /// A stream of its own for each slot, for what fills two slots need not belong together.
+  /// A separate stream for each slot, because the tracks of two slots need not belong together.
   private mutating func sources(_ ssrcs: Negotiation.SSRCs, of line: Negotiation.Line) {
     let stream = "slot-\(line.offered.mid)"
     self.line("a=msid:\(stream) \(stream)")

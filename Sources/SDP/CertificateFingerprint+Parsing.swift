@@ -1,10 +1,11 @@
 import MediaModel
 
 extension CertificateFingerprint {
-  /// Hashes that are taken, in order of choice, with their lengths in bytes. SHA-1 and MD5 can be forged.
+  /// Accepted hashes, in order of preference, with their lengths in bytes. SHA-1 and MD5 can be forged.
   private static let hashes: [(String, Int)] = [("sha-256", 32), ("sha-384", 48), ("sha-512", 64)]
 
-  /// a=fingerprint (RFC 8122) of the bundle's section, or of the whole description; of several the first in the order of `hashes`.
+  /// a=fingerprint (RFC 8122) of the bundle's section, or of the whole description; if there are several, the first in the order
+  /// of `hashes`.
   init(of section: SessionDescription.Section, in description: SessionDescription) throws(SDPError) {
     var lines = section.attributes.all("fingerprint")
     if lines.isEmpty { lines = description.attributes.all("fingerprint") }

@@ -20,7 +20,8 @@ extension ICECredentials {
 }
 
 extension StringProtocol {
-  /// ice-char, and what older clients used beside it; never ":", which parts the two names in STUN's USERNAME.
+  /// ice-char, and characters that older clients used in addition; never ":", which separates the two names in STUN's
+  /// USERNAME.
   fileprivate var isICEText: Bool {
     utf8.allSatisfy {
       switch $0 {
@@ -36,7 +37,7 @@ extension StringProtocol {
 extension ICECredentials {
   private static let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
 
-  /// 48 bits of fragment, by which a worker finds the peer, and 144 bits of password (RFC 8445 section 5.3 asks for 24 and 128).
+  /// 48 bits of fragment, by which a worker finds the peer, and 144 bits of password (RFC 8445 section 5.3 requires 24 and 128).
   init(using generator: inout some RandomNumberGenerator) {
     self.init(fragment: Self.text(8, using: &generator), password: Self.text(24, using: &generator))
   }

@@ -1,7 +1,7 @@
 package import MediaModel
 
 extension MediaOffer {
-  /// Reads an offer as JSEP makes it (RFC 9429). It must be for one transport: BUNDLE, rtcp-mux, ICE and DTLS-SRTP.
+  /// Reads an offer as created by JSEP (RFC 9429). It must be for one transport: BUNDLE, rtcp-mux, ICE and DTLS-SRTP.
   package init(parsing sdp: String) throws(SDPError) {
     let description = try SessionDescription(parsing: sdp)
     guard let first = description.sections.first else {
@@ -29,7 +29,7 @@ extension MediaOffer {
     try Self.checkTransport(of: tagged, in: description, sections)
   }
 
-  /// The mids of the one BUNDLE group, in its order.
+  /// The mids of the only BUNDLE group, in its order.
   private static func bundle(
     of description: SessionDescription, before first: SessionDescription.Section
   ) throws(SDPError) -> [Substring] {
@@ -59,7 +59,7 @@ extension MediaOffer {
     return sections
   }
 
-  /// The group's mids that have a section which is not rejected, each once.
+  /// The group's mids with a section that is not rejected, each once.
   private static func living(of bundle: [Substring], _ sections: [Section]) -> [String] {
     var left = Set(sections.lazy.filter { !$0.isRejected }.map(\.mid))
     return bundle.lazy.map(String.init).filter { left.remove($0) != nil }
@@ -72,7 +72,7 @@ extension MediaOffer {
     if let setup, setup.value != "actpass", setup.value != "active" {
       throw SDPError(line: setup.line, "the server waits for the DTLS handshake: offer a=setup:actpass")
     }
-    // One in the bundle is enough: rtcp-mux is of the category IDENTICAL (RFC 8859), so the others need not repeat it.
+    // One in the bundle suffices: rtcp-mux is of the category IDENTICAL (RFC 8859), so the others need not repeat it.
     let media = zip(description.sections, sections).filter { !$1.isRejected && $1.kind != .application }
     if let first = media.first, !media.contains(where: { $0.0.attributes.contains("rtcp-mux") }) {
       throw SDPError(line: first.0.line, "it has no a=rtcp-mux: use rtcpMuxPolicy require")
@@ -80,7 +80,7 @@ extension MediaOffer {
   }
 
   /// Gives each extension one id in the bundle, and each id one extension (RFC 8285 section 5): the first m-line's. A later sending m-line that
-  /// maps them otherwise goes without the extension, which the answer then leaves out there.
+  /// maps them differently does without the extension, which the answer then omits there.
   /// - Returns: the union of the sections' offers.
   private static func unite(
     _ sections: inout [Section], of description: SessionDescription
@@ -106,7 +106,8 @@ extension MediaOffer {
     return union
   }
 
-  /// Streams of an m-line without a=ssrc, a=rid and MID are told apart by their payload types (RFC 8843 section 9.2), so those must be its own.
+  /// Streams of an m-line without a=ssrc, a=rid and MID are distinguished by their payload types (RFC 8843 section 9.2), so those must be
+  /// unique to it.
   private static func checkStreams(
     of sections: [Section], in description: SessionDescription
   ) throws(SDPError) {

@@ -1,10 +1,10 @@
 import MediaModel
 
 extension MediaOffer.Section {
-  /// A section may announce so many sources: 3 layers with RTX are 6.
+  /// How many sources a section may announce: 3 layers with RTX are 6.
   private static let maximumSources = 32
   private static let maximumLayers = 3
-  /// As long as a header extension element of the longer form can be (RFC 8285 section 4.3).
+  /// The longest element of the longer form of header extensions (RFC 8285 section 4.3).
   private static let maximumMid = 255
   /// The protocols that an offer may name for media over DTLS-SRTP, and for data (RFC 9429 section 5.1.2). The name says nothing about the
   /// transport; a fingerprint is required in any case.
@@ -71,7 +71,7 @@ extension MediaOffer.Section {
     return nil
   }
 
-  /// a=ssrc (RFC 5576) without those that a=ssrc-group:FID makes the RTX of another.
+  /// a=ssrc (RFC 5576), without the sources that a=ssrc-group:FID declares as RTX of another.
   private static func sources(
     _ attributes: [SessionDescription.Attribute]
   ) throws(SDPError) -> (primary: [UInt32], rtx: [UInt32: UInt32]) {
@@ -97,7 +97,7 @@ extension MediaOffer.Section {
     return (primary, rtx.filter { primary.contains($0.key) })
   }
 
-  /// The streams of a=simulcast:send (RFC 8853 section 5.1), the first of each one's alternatives, that an a=rid:… send describes (RFC 8851).
+  /// The streams of a=simulcast:send (RFC 8853 section 5.1), the first alternative of each, that an a=rid:… send describes (RFC 8851).
   private static func rids(_ attributes: [SessionDescription.Attribute]) -> [String] {
     let described = attributes.all("rid").compactMap { attribute -> Substring? in
       let words = attribute.value.split(separator: " ", maxSplits: 2)
@@ -107,7 +107,7 @@ extension MediaOffer.Section {
     guard let place = words.firstIndex(of: "send"), place + 1 < words.count else { return [] }
     var rids: [String] = []
     for stream in words[place + 1].split(separator: ";") {
-      // "~" is for a stream that begins paused.
+      // "~" marks a stream that begins paused.
       let rid = stream.prefix { $0 != "," }.drop { $0 == "~" }
       if described.contains(rid), !rids.contains(String(rid)) { rids.append(String(rid)) }
     }

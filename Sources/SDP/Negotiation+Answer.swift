@@ -1,7 +1,7 @@
 package import MediaModel
 
 extension Negotiation {
-  /// The answer to the offer that was applied last. All `candidates` stand in it, over UDP and if wanted over TCP too: nothing is trickled.
+  /// The answer to the last applied offer. It contains all `candidates`, over UDP and optionally also over TCP: nothing is trickled.
   package func answer(fingerprint: CertificateFingerprint, candidates: [SocketAddress], tcp: Bool) -> String {
     var writer = AnswerWriter()
     writer.line("v=0")
@@ -18,7 +18,8 @@ extension Negotiation {
       writer.opening(of: line, at: place)
       writer.transport(of: line, credentials: local, fingerprint: fingerprint)
       writer.media(of: line, extensions: line.extensions(mixed: allowsMixedExtensions))
-      // RFC 8843 section 7.3.1 wants them in the first section of the bundle only, but aiortc reads those of the last; all others ignore repeats.
+      // RFC 8843 section 7.3.1 requires them only in the first section of the bundle, but aiortc reads those of the last; all others ignore
+      // repetitions.
       if !line.isRejected { writer.candidates(candidates, tcp: tcp) }
     }
     return writer.text
@@ -33,8 +34,8 @@ extension Negotiation.Line {
   /// The payload types of the formats, each followed by that of its RTX.
   var payloadTypes: [UInt8] { formats.flatMap { [$0.payloadType] + ($0.rtxPayloadType.map { [$0] } ?? []) } }
 
-  /// The reports of this m-line's receiver. A number of ours has to fit into the short form of header extensions. Rates are reported by receivers of video
-  /// alone: the server estimates none for publishers.
+  /// The reports of this m-line's receiver. Our transport-wide number must fit into the short form of header extensions. Rates are reported only by
+  /// receivers of video: the server does not estimate any for publishers.
   var feedback: RateFeedback {
     let id = offered.extensions.transportSequence
     switch role {
@@ -55,7 +56,7 @@ extension Negotiation.Line {
       guard offered.extensions[keyPath: path] != 0 else { return false }
       switch path {
       case \.mid, \.audioLevel, \.videoOrientation, \.playoutDelay: return true
-      // Browsers drop the extension from all of a stream if its longer form may not stand beside the shorter one.
+      // Browsers drop the extension from the whole stream if its longer form may not occur beside the shorter one.
       case \.dependencyDescriptor: return allowsMixedExtensions && offered.kind == .media(.video)
       case \.rid, \.repairedRID: return !offered.rids.isEmpty
       case \.transportSequence: return feedback == .packets

@@ -2,9 +2,9 @@ package import MediaModel
 
 /// The server's side of one peer connection's offers and answers (RFC 9429), from its first offer to its end.
 ///
-/// Overview: `apply` takes an offer and says how the SFU is to be configured; `answer` writes the answer to the latest one.
+/// Overview: `apply` takes an offer and returns the configuration for the SFU; `answer` writes the answer to the latest one.
 ///
-/// Invariants: an m-line that stays keeps its SSRCs for life; the answer has the offer's m-lines in the offer's order; the server's
+/// Invariants: a remaining m-line keeps its SSRCs for life; the answer has the offer's m-lines in the offer's order; the server's
 /// ICE credentials change exactly when the peer's do (an ICE restart, RFC 8839 section 4.4.1.1.1).
 package struct Negotiation: Sendable {
   /// The answer to one m-line.
@@ -16,7 +16,7 @@ package struct Negotiation: Sendable {
     var formats: [PayloadFormat]
     var role: Role
 
-    /// The simulcast layers that the server receives; empty where one stream is sent. Layers are told apart by their ids in MID and RID.
+    /// The simulcast layers that the server receives; empty if one stream is sent. Layers are distinguished by their ids in MID and RID.
     var layers: [String] {
       guard case .receive = role, offered.rids.count > 1, offered.extensions.mid != 0, offered.extensions.rid != 0
       else {
@@ -31,7 +31,7 @@ package struct Negotiation: Sendable {
     var rtx: UInt32
   }
 
-  /// The CNAME of every stream that the server sends, in a=ssrc and in RTCP's SDES: their clocks are one.
+  /// The CNAME of every stream that the server sends, in a=ssrc and in RTCP's SDES: they share one clock.
   package static let cname = "conclave"
 
   private(set) var local: ICECredentials
@@ -44,15 +44,16 @@ package struct Negotiation: Sendable {
   private(set) var bundle: [String] = []
   private var sources: [String: SSRCs] = [:]
 
-  /// `generator` must be a cryptographic one: the ICE password comes from it.
+  /// `generator` must be cryptographic, because the ICE password comes from it.
   package init(using generator: inout some RandomNumberGenerator) {
     local = ICECredentials(using: &generator)
     sessionID = generator.next() >> 2
   }
 
-  /// Takes the next offer of the peer. `tracks` names the sending m-lines, `codecs` the video codecs of the call's policy, best first.
+  /// Applies the next offer of the peer. `tracks` names the sending m-lines, `codecs` the video codecs of the call's policy, best
+  /// first.
   ///
-  /// An m-line without a codec in common is answered as rejected and stands neither in the configuration's tracks nor in its slots.
+  /// An m-line without a common codec is answered as rejected and appears neither in the configuration's tracks nor in its slots.
   package mutating func apply(
     _ offer: MediaOffer, tracks: [NamedTrack], codecs: [String], peer: PeerID, call: CallID,
     participant: ParticipantNumber, isOnKeyList: Bool, using generator: inout some RandomNumberGenerator
@@ -117,7 +118,7 @@ package struct Negotiation: Sendable {
     }
   }
 
-  /// Forgets the sources of m-lines that are over, so that no number of offers makes the table grow.
+  /// Forgets the sources of m-lines that have ended, so that the table does not grow with the number of offers.
   private mutating func keepSources(of offer: MediaOffer) {
     let living = Set(offer.sections.lazy.filter { !$0.isRejected }.map(\.mid))
     sources = sources.filter { living.contains($0.key) }

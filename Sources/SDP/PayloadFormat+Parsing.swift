@@ -1,10 +1,10 @@
 import MediaModel
 
 extension PayloadFormat {
-  /// Formats that carry no medium of their own: repair, silence and key presses.
+  /// Formats without a medium of their own: repair, silence and key presses.
   private static let auxiliary: Set<String> = ["rtx", "red", "ulpfec", "flexfec-03", "cn", "telephone-event"]
 
-  /// The section's media formats in its order of preference. Malformed ones count as not offered and are left out.
+  /// The section's media formats in its order of preference. Malformed ones count as not offered and are ignored.
   static func parse(_ section: SessionDescription.Section) -> [PayloadFormat] {
     let maps = table(section.attributes.all("rtpmap"))
     let parameters = table(section.attributes.all("fmtp"))
@@ -38,7 +38,7 @@ extension PayloadFormat {
     return formats
   }
 
-  /// Values of "PT value" by payload type; the first one counts.
+  /// Values of "PT value" by payload type; the first one wins.
   private static func table(_ attributes: [SessionDescription.Attribute]) -> [UInt8: Substring] {
     var table: [UInt8: Substring] = [:]
     for attribute in attributes {

@@ -1,4 +1,4 @@
-/// An SDP text cut into its m= sections and attributes (RFC 8866), without a judgement of what they mean.
+/// An SDP text split into its m= sections and attributes (RFC 8866), without interpretation.
 package struct SessionDescription: Sendable {
   /// `a=name:value`, or `a=name` with an empty value.
   package struct Attribute: Sendable {
@@ -17,19 +17,19 @@ package struct SessionDescription: Sendable {
     package var attributes: [Attribute] = []
   }
 
-  /// Those above the first m= line.
+  /// The attributes above the first m= line.
   package private(set) var attributes: [Attribute] = []
   package private(set) var sections: [Section] = []
 
-  /// As much as the signaling takes in one request.
+  /// As much as signaling accepts in one request.
   package static let maximumBytes = 256 * 1_024
   package static let maximumLineBytes = 4_096
   /// A browser's video section has about 100 lines.
   package static let maximumLines = 16_384
-  /// 8 audio and 25 video slots, the participant's own tracks, and some that are over.
+  /// 8 audio and 25 video slots, the participant's own tracks, and some that have ended.
   package static let maximumSections = 64
 
-  /// Takes CRLF and LF line ends.
+  /// Accepts CRLF and LF line ends.
   package init(parsing text: String) throws(SDPError) {
     guard text.utf8.count <= Self.maximumBytes else {
       throw SDPError(line: 1, "the description is over \(Self.maximumBytes) bytes: remove codecs or m= lines")
@@ -69,7 +69,7 @@ package struct SessionDescription: Sendable {
       throw SDPError(line: number, "there are over \(Self.maximumSections) m= lines: use transceivers again")
     }
     let fields = value.split(separator: " ")
-    // "port/count" is for layered multicast, which WebRTC has not.
+    // "port/count" is for layered multicast, which WebRTC does not have.
     guard fields.count >= 4, let port = UInt16(fields[1]) else {
       throw SDPError(line: number, "an m= line must be media, port, protocol and at least one format")
     }
@@ -100,7 +100,7 @@ extension [SessionDescription.Attribute] {
 }
 
 extension StringProtocol {
-  /// Whether the text is 1 or more characters of RFC 8866's `token`, so that it can stand anywhere in a description.
+  /// Whether the text is 1 or more characters of RFC 8866's `token`, so that it can occur anywhere in a description.
   var isToken: Bool {
     !isEmpty
       && utf8.allSatisfy {
@@ -109,9 +109,10 @@ extension StringProtocol {
   }
 }
 
-/// A fault of an offer. The text is for the client's developer and says what to do. It never holds text of the offer, which is personal data.
+/// A fault of an offer. The text is for the client's developer and says what to do. It never contains text of the offer, which is personal
+/// data.
 package struct SDPError: Error, Hashable, Sendable {
-  /// From 1.
+  /// Starting at 1.
   package var line: Int
   package var reason: String
 

@@ -41,7 +41,7 @@ struct FrameKey: Sendable {
     into output: UnsafeMutableRawBufferPointer
   ) throws(SFrameError) {
     do {
-      // In one piece: to put a box together costs the library several times what AES does for a packet of audio.
+      // Contiguous: combining a box costs the library several times as much as AES for a packet of audio.
       let start = CipherSuite.nonceByteCount
       let box = try withUnsafeTemporaryAllocation(byteCount: start + sealed.count, alignment: 1) { bytes in
         writeNonce(counter, to: bytes)

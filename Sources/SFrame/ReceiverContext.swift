@@ -12,15 +12,14 @@ package struct ReceiverContext: Sendable {
     key = FrameKey(suite: suite, keyID: keyID, baseKey: baseKey)
   }
 
-  /// Bytes of plaintext in `frame`, or a negative number when it is too short for a header and a tag.
+  /// Bytes of plaintext in `frame`; negative if it is too short for a header and a tag.
   package static func plaintextByteCount(of frame: UnsafeRawBufferPointer, header: SFrameHeader) -> Int {
     frame.count - header.byteCount - CipherSuite.tagByteCount
   }
 
-  /// Decrypts `frame`, a whole SFrame that comes from anyone, and writes the plaintext to the start of `output`; returns its length in bytes.
-  /// On an error nothing is written and the replay window has not moved. A frame that would move the window by more than `limit`, or that is more than `reach`
-  /// behind the newest, counts as replayed.
-  /// `output` must not overlap the inputs.
+  /// Decrypts `frame`, a whole SFrame of untrusted origin, and writes the plaintext to the start of `output`; returns its length in bytes. On an error nothing
+  /// is written and the replay window has not moved. A frame that would move the window by more than `limit`, or that is more than `reach` behind the newest,
+  /// counts as replayed. `output` must not overlap the inputs.
   package mutating func decrypt(
     _ frame: UnsafeRawBufferPointer, metadata: UnsafeRawBufferPointer, movingWindowAtMost limit: UInt64 = .max,
     reachingBackAtMost reach: UInt64 = ReplayWindow.size, into output: UnsafeMutableRawBufferPointer
@@ -42,7 +41,7 @@ package struct ReceiverContext: Sendable {
     return count
   }
 
-  /// False when `counter` was recorded before, is older than the window, or lies more than `limit` above the highest one (0 before the first) or more than
+  /// False if `counter` was recorded before, is older than the window, or is more than `limit` above the highest one (0 before the first) or more than
   /// `reach` below it.
   private mutating func accepts(
     _ counter: UInt64, movingAtMost limit: UInt64, reachingBackAtMost reach: UInt64

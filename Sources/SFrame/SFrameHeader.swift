@@ -28,7 +28,7 @@ package struct SFrameHeader: Sendable, Hashable {
     counter = try Self.field(config & 0xf, in: frame, at: &offset)
   }
 
-  /// Reads the header of a frame behind H.264's emulation prevention: a 3 after two zeros is left out (ITU-T H.264 section 7.4.1).
+  /// Reads the header of a frame with H.264's emulation prevention: a 3 after two zeros is skipped (ITU-T H.264 section 7.4.1).
   package init(parsingEscaped frame: RawSpan) throws(SFrameError) {
     var header = InlineArray<17, UInt8>(repeating: 0)
     var count = 0
@@ -90,9 +90,9 @@ package struct SFrameHeader: Sendable, Hashable {
 
 /// Why a frame was not encrypted or decrypted. All but `noSpace` and `counterExhausted` are a peer's or the network's fault: drop the frame.
 package enum SFrameError: Error, Sendable, Hashable {
-  /// Shorter than its header and tag say.
+  /// Shorter than its header and tag require.
   case truncated
-  /// A header with a leading zero byte, or a value below 8 in the long form (RFC 9605 section 4.3 asks for the shortest).
+  /// A header with a leading zero byte, or a value below 8 in the long form (RFC 9605 section 4.3 requires the shortest).
   case notMinimal
   /// The frame's KID is not the context's.
   case wrongKeyID

@@ -2,12 +2,12 @@ package import Crypto
 
 /// Encrypts frames under one KID, each under the next counter.
 ///
-/// Not copyable: two copies would use the same counters under the same key, which gives AES-GCM's key away. For the same reason one (base key, KID)
-/// must have one context only, ever (RFC 9605 section 9.1).
+/// Not copyable: two copies would use the same counters under the same key, which reveals AES-GCM's authentication key. For the same reason each
+/// (base key, KID) must only ever have one context (RFC 9605 section 9.1).
 package struct SenderContext: ~Copyable, Sendable {
   package let keyID: UInt64
   private let key: FrameKey
-  /// The counter of the next frame; nil when the last has been used.
+  /// The counter of the next frame; nil once the last has been used.
   private var next: UInt64?
 
   package init(suite: CipherSuite, keyID: UInt64, baseKey: SymmetricKey) {
@@ -22,7 +22,8 @@ package struct SenderContext: ~Copyable, Sendable {
   }
 
   /// Encrypts `frame` and writes header, ciphertext and tag to the start of `output`. `metadata` is authenticated with it and not written.
-  /// Returns the bytes written: at most `CipherSuite.maximumOverhead` more than the frame's. `output` must not overlap the inputs.
+  /// Returns the number of bytes written: at most `CipherSuite.maximumOverhead` more than the frame's. `output` must not overlap the
+  /// inputs.
   package mutating func encrypt(
     _ frame: UnsafeRawBufferPointer, metadata: UnsafeRawBufferPointer, into output: UnsafeMutableRawBufferPointer
   ) throws(SFrameError) -> Int {

@@ -1,4 +1,4 @@
-/// The contents of a CONNECT, its version and heart-beat parsed. It holds secrets and has no description.
+/// The contents of a CONNECT, with its version and heart-beat parsed. It contains secrets and has no description.
 package struct ConnectRequest: Sendable {
   /// The version that CONNECTED will name.
   package let version: Version
@@ -35,7 +35,7 @@ package struct Welcome: Sendable {
   package var server: String
   package var user: String
   package var device: String
-  /// When the token ends, on the session's clock; nil is never.
+  /// When the token expires, on the session's clock; nil for never.
   package var expiresAt: UInt64?
 
   package init(session: String, server: String, user: String, device: String, expiresAt: UInt64?) {

@@ -8,10 +8,11 @@ struct Conversation: Sendable {
   var heartBeat: HeartBeatTimers
   private(set) var subscriptions: [Subscription] = []
   private var lastSubscription: UInt64 = 0
-  /// The subject of `.ask`; no frame is handled before the answer.
+  /// The subject of `.ask`. No frame is handled before the answer.
   private var asked: (subscription: Subscription, receipt: String?)?
   private var transactions: [Transaction] = []
-  /// The number of the last MESSAGE: its `message-id`, and its `ack` as well, since each subscription gets a MESSAGE of its own.
+  /// The number of the last MESSAGE. It is both the `message-id` and the `ack`, because each subscription gets a separate
+  /// MESSAGE.
   private var lastMessage: UInt64 = 0
 
   init(
@@ -41,7 +42,7 @@ struct Conversation: Sendable {
 
   // MARK: Frames
 
-  /// Carries out the frame completely or not at all; a receipt is the last action.
+  /// Carries out the frame completely or not at all; the receipt is the last action.
   mutating func handle(_ frame: Frame, _ admission: Session.Admission) throws(Violation) -> [Session.Action] {
     if version.refusesStrayBodies, !frame.command.mayHaveBody, frame.body.readableBytes > 0 {
       throw Violation(.protocolError, "only SEND may have a body")
@@ -79,7 +80,7 @@ struct Conversation: Sendable {
     guard let mode = AckMode(rawValue: frame.headers["ack"] ?? "auto"), version.ackModes.contains(mode) else {
       throw Violation(.protocolError, "unknown ack mode")
     }
-    // Ignoring it would deliver more than was asked for.
+    // Ignoring it would deliver more than was requested.
     guard frame.headers["selector"] == nil else { throw Violation(.protocolError, "selectors are not supported") }
     guard !subscriptions.contains(where: { $0.id == id && (id != nil || $0.destination == destination) }) else {
       throw Violation(.protocolError, "subscription id is in use")
@@ -165,7 +166,8 @@ struct Conversation: Sendable {
 
   // MARK: ACK, NACK
 
-  /// Settles what an ACK or NACK means. In a transaction it must mean a message that waits, too, and again at the COMMIT.
+  /// Determines which message an ACK or NACK means. In a transaction the message must be pending, and pending again at
+  /// the COMMIT.
   private mutating func acknowledge(_ frame: Frame) throws(Violation) -> [Session.Action] {
     guard frame.headers["transaction"] != nil else { return try settle(frame) }
     _ = try acknowledged(by: frame)
@@ -217,12 +219,12 @@ struct Conversation: Sendable {
     transactions.append(Transaction(name: name))
   }
 
-  /// Takes the transaction out, for COMMIT or ABORT.
+  /// Removes the transaction, for COMMIT or ABORT.
   private mutating func end(_ name: String) throws(Violation) -> Transaction {
     transactions.remove(at: try transactionIndex(named: name))
   }
 
-  /// An ACK in it that has become void since makes the whole COMMIT fail: the thrown error drops the actions collected so far.
+  /// If an ACK in it has become void since, the whole COMMIT fails: the thrown error drops the actions collected so far.
   private mutating func commit(_ transaction: Transaction) throws(Violation) -> [Session.Action] {
     var actions: [Session.Action] = []
     for frame in transaction.frames { actions += frame.command == .send ? [.sent(frame)] : try settle(frame) }

@@ -1,6 +1,6 @@
 package import NIOCore
 
-/// Frames that a client sends.
+/// Frames sent by a client.
 extension Frame {
   /// `passcode` is the token.
   package static func connect(
@@ -32,7 +32,7 @@ extension Frame {
 
   package static func unsubscribe(id: String) -> Frame { Frame(.unsubscribe, ["id": id]) }
 
-  /// Answers a MESSAGE as its version wants it: ACK when `accepted`, else NACK.
+  /// Answers a MESSAGE as its version requires: ACK if `accepted`, else NACK.
   package static func acknowledge(_ message: Frame, accepted: Bool = true, version: Version) -> Frame {
     var headers: Headers = [:]
     headers.append(version.acknowledgedBy, message.headers[version >= .v12 ? "ack" : "message-id"])

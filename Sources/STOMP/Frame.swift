@@ -1,6 +1,6 @@
 package import NIOCore
 
-/// One STOMP frame, its headers decoded. The body owns its bytes: a frame that is kept never holds a read buffer.
+/// One STOMP frame with decoded headers. The body owns its bytes: a kept frame never retains a read buffer.
 package struct Frame: Equatable, Sendable {
   package var command: FrameCommand
   package var headers: Headers

@@ -18,7 +18,7 @@ package enum FrameCommand: String, CaseIterable, Sendable {
   case receipt = "RECEIPT"
   case error = "ERROR"
 
-  /// CONNECT and CONNECTED are never escaped, whatever the version, so that 1.0 peers can read them.
+  /// CONNECT and CONNECTED are never escaped, in any version, so that 1.0 peers can read them.
   var isEscaped: Bool {
     switch self {
     case .connect, .stomp, .connected: false

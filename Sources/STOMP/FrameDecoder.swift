@@ -3,22 +3,22 @@ package import NIOCore
 /// Cuts a stream of bytes into frames, for either side.
 ///
 /// ## Contract
-/// `append` what came, then call `next` until it returns nil or throws; after an error the decoder yields nothing more. A peer chooses
-/// where its packets end, so each byte is looked at once however the stream is cut, and limits are checked before a line or body is complete.
-/// The `version` applies to the frame whose headers are read next: set it as soon as CONNECT has been answered.
+/// `append` what arrived, then call `next` until it returns nil or throws; after an error the decoder yields nothing more. A peer chooses
+/// where its packets end, so each byte is examined once however the stream is split, and limits are checked before a line or body is
+/// complete. The `version` applies to the frame whose headers are read next: set it as soon as CONNECT has been answered.
 package struct FrameDecoder: Sendable {
   package var version: Version
   package var limits: FrameLimits
 
   private var buffer = ByteBuffer()
-  /// Readable bytes that were searched already and do not contain the end.
+  /// Readable bytes that were already searched and do not contain the end.
   private var scanned = 0
   private var state: State = .between
 
   private enum State {
     case between
     case head(Head)
-    /// `length` is the announced one; nil reads to the first NUL.
+    /// `length` is the announced length; nil reads up to the first NUL.
     case body(Frame, length: Int?)
     case failed
   }
@@ -38,7 +38,7 @@ package struct FrameDecoder: Sendable {
   /// Bytes held that have not become frames yet.
   package var bufferedBytes: Int { buffer.readableBytes }
 
-  /// Takes all readable bytes.
+  /// Appends all readable bytes.
   package mutating func append(_ bytes: inout ByteBuffer) {
     if case .failed = state { return bytes.moveReaderIndex(to: bytes.writerIndex) }
     if buffer.readableBytes == 0 {
@@ -51,7 +51,7 @@ package struct FrameDecoder: Sendable {
     }
   }
 
-  /// The next whole frame, nil when more bytes are needed.
+  /// The next whole frame; nil if more bytes are needed.
   package mutating func next() throws(FrameError) -> Frame? {
     do {
       while true {
@@ -73,12 +73,12 @@ package struct FrameDecoder: Sendable {
     }
   }
 
-  /// Skips what may stand between frames (EOLs are heart-beats, stray NULs are tolerated) and reads the command line. False when more bytes are needed.
+  /// Skips what may occur between frames (EOLs are heart-beats, stray NULs are tolerated) and reads the command line. False if more bytes are needed.
   private mutating func beginFrame() throws(FrameError) -> Bool {
     if scanned == 0 {
       let first = buffer.readableBytesView.firstIndex { $0 != .lineFeed && $0 != .carriageReturn && $0 != .null }
       buffer.moveReaderIndex(to: first ?? buffer.writerIndex)
-      // A TLS handshake record; the one wrong protocol worth a clear word.
+      // A TLS handshake record: the only wrong protocol that gets a specific error.
       if buffer.getInteger(at: buffer.readerIndex, as: UInt8.self) == 0x16 { throw FrameError(.tls) }
     }
     guard let line = try nextLine(limit: limits.command, error: .commandTooLong, receipt: nil) else {
@@ -92,7 +92,7 @@ package struct FrameDecoder: Sendable {
     return true
   }
 
-  /// Reads header lines up to the empty one. False when more bytes are needed.
+  /// Reads header lines up to the empty one. False if more bytes are needed.
   private mutating func readHeaders(_ unfinished: Head) throws(FrameError) -> Bool {
     var head = unfinished
     while true {
@@ -113,7 +113,7 @@ package struct FrameDecoder: Sendable {
         throw FrameError(error.reason, receipt: receipt)
       }
     }
-    // Only a 1.0 client leaves out accept-version, and only 1.0 pads.
+    // Only a 1.0 client omits accept-version, and only 1.0 pads.
     if head.command == .connect || head.command == .stomp, head.headers["accept-version"] == nil {
       head.headers = head.headers.trimmed
     }
@@ -158,14 +158,14 @@ package struct FrameDecoder: Sendable {
     return frame
   }
 
-  /// The next line without its LF or CR LF, nil when it is not complete.
+  /// The next line without its LF or CR LF; nil if it is incomplete.
   private mutating func nextLine(
     limit: Int, error: FrameError.Reason, receipt: String?
   ) throws(FrameError) -> ByteBufferView? {
     let bytes = buffer.readableBytesView.dropFirst(scanned)
     guard let end = bytes.firstIndex(where: { $0 == .lineFeed || $0 == .null }) else {
       scanned = buffer.readableBytes
-      // One more for a CR that may turn out to belong to the line's end.
+      // One more for a CR that may turn out to be part of the line's end.
       guard scanned <= limit + 1 else { throw FrameError(error, receipt: receipt) }
       return nil
     }

@@ -1,6 +1,6 @@
 package import NIOCore
 
-/// Writes frames as the receiver's version wants them, for either side.
+/// Writes frames as the receiver's version requires, for either side.
 package struct FrameEncoder: Sendable {
   /// The byte that keeps an idle connection alive.
   package static let heartBeat = ByteBuffer(bytes: [.lineFeed])
@@ -9,7 +9,8 @@ package struct FrameEncoder: Sendable {
 
   package init(version: Version) { self.version = version }
 
-  /// The frame's bytes. `content-length` is always the body's own; headers that the version can't express are left out.
+  /// The frame's bytes. `content-length` is always that of the body; headers that the version cannot express are
+  /// omitted.
   package func encode(_ frame: Frame) -> ByteBuffer {
     var buffer = ByteBuffer()
     buffer.reserveCapacity(64 + frame.headers.size + 4 * frame.headers.fields.count + frame.body.readableBytes)

@@ -1,4 +1,4 @@
-/// Why bytes are no frame. The connection can't go on: where the next frame begins is unknown.
+/// Why bytes are not a frame. The connection cannot continue, because the beginning of the next frame is unknown.
 package struct FrameError: Error, Equatable {
   package enum Reason: String, Sendable, CaseIterable {
     case unknownCommand = "unknown command"
@@ -27,7 +27,7 @@ package struct FrameError: Error, Equatable {
     self.receipt = receipt
   }
 
-  /// Whether the bytes may have been a fine frame, but a larger one than is taken.
+  /// Whether the bytes may have been a valid frame that is larger than accepted.
   package var isLimit: Bool {
     switch reason {
     case .commandTooLong, .headerLineTooLong, .tooManyHeaders, .headTooLong, .bodyTooLong: true

@@ -12,7 +12,7 @@ package struct FrameLimits: Sendable, Equatable {
 
   package init() {}
 
-  /// Before CONNECT has been accepted: enough for a token, and no body worth the name.
+  /// Before CONNECT has been accepted: enough for a token, and hardly any body.
   package static var beforeLogin: FrameLimits {
     var limits = FrameLimits()
     limits.head = 64 << 10
@@ -20,7 +20,7 @@ package struct FrameLimits: Sendable, Equatable {
     return limits
   }
 
-  /// For a client, which reads what its own server sends.
+  /// For a client, which reads frames of its own server.
   package static var client: FrameLimits {
     var limits = FrameLimits()
     limits.body = 16 << 20

@@ -1,6 +1,6 @@
 import NIOCore
 
-/// Escapes of header lines, which depend on the version, and on the command since CONNECT and CONNECTED have none.
+/// Escapes of header lines, which depend on the version, and on the command, because CONNECT and CONNECTED have none.
 struct HeaderCoding {
   private let escapes: [(letter: UInt8, octet: UInt8)]
   private let version: Version
@@ -12,7 +12,8 @@ struct HeaderCoding {
     isConnect = !command.isEscaped
   }
 
-  /// Reads one line. The first colon splits: an unescaped one in a value is against the grammar, but everybody takes it.
+  /// Reads one line. The first colon splits: an unescaped one in a value violates the grammar, but is generally
+  /// accepted.
   func decode(_ line: ByteBufferView) throws(FrameError) -> Headers.Field {
     guard let colon = line.firstIndex(of: .colon) else { throw FrameError(.noColon) }
     guard colon > line.startIndex else { throw FrameError(.emptyHeaderName) }
@@ -49,7 +50,8 @@ struct HeaderCoding {
     return text
   }
 
-  /// Appends the line with its LF; nothing when the version can't express the header, since a raw line feed would let its value forge other headers.
+  /// Appends the line with its LF; nothing if the version cannot express the header, because a raw line feed would let its value forge other
+  /// headers.
   func encode(_ field: Headers.Field, into buffer: inout ByteBuffer) {
     guard isExpressible(field.name), isExpressible(field.value), !field.name.isEmpty else { return }
     if escapes.isEmpty, field.name.utf8.contains(.colon) { return }
@@ -69,7 +71,7 @@ struct HeaderCoding {
     } && (escapes.contains { $0.octet == .carriageReturn } || text.utf8.last != .carriageReturn)
   }
 
-  /// In 1.0 and 1.1 a CR inside a header is an octet like others.
+  /// In 1.0 and 1.1 a CR inside a header is an ordinary octet.
   private func isPlain(_ byte: UInt8) -> Bool { byte == .carriageReturn && !version.refusesBareCarriageReturn }
 
   private func write(_ text: String, into buffer: inout ByteBuffer) {

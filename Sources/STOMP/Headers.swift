@@ -1,4 +1,4 @@
-/// The headers of a frame in their order, decoded. When a name is repeated, the first wins and the others are not kept.
+/// The headers of a frame in order, decoded. If a name is repeated, the first wins and the others are not kept.
 package struct Headers: Equatable, Sendable, ExpressibleByDictionaryLiteral {
   package struct Field: Equatable, Sendable {
     package var name: String

@@ -18,7 +18,7 @@ extension StringProtocol {
   }
 }
 
-/// Reads a number of decimal digits and nothing else; nil for anything that is not one, or has more than 18 digits.
+/// Reads a number of decimal digits; nil for anything else, or more than 18 digits.
 func decimal(_ text: some StringProtocol) -> Int? {
   guard !text.isEmpty, text.utf8.count <= 18, text.utf8.allSatisfy({ $0 >= 0x30 && $0 <= 0x39 }) else { return nil }
   return Int(text)

@@ -3,14 +3,14 @@ package import NIOCore
 /// The server's side of one STOMP connection, as a value.
 ///
 /// ## Overview
-/// `handle(frame)` takes a decoded frame, `received` and `wrote` tell of traffic on the wire, `handleTimeout` of the passing of time; the
-/// caller carries the returned actions out in their order. Time is an argument, in nanoseconds of any clock that never runs backwards.
+/// `handle(frame)` takes a decoded frame, `received` and `wrote` report traffic on the wire, `handleTimeout` the passing of time. The
+/// caller carries out the returned actions in order. Time is an argument, in nanoseconds of any clock that never runs backwards.
 ///
 /// ## Invariants
-/// - After `.authenticate` or `.ask` the caller hands in no frame while `isWaiting`; bytes that came meanwhile stay in its decoder.
+/// - After `.authenticate` or `.ask` the caller passes no frame while `isWaiting`; bytes that arrive meanwhile stay in its decoder.
 /// - `version` changes only in `accept`; the caller then copies it into its decoder.
-/// - After `.close` there are no further actions, whatever comes.
-/// - A frame either does all that it asks for and then gets its RECEIPT, or does nothing and gets an ERROR.
+/// - After `.close` there are no further actions, whatever arrives.
+/// - A frame either does everything that it requests and then gets its RECEIPT, or does nothing and gets an ERROR.
 package struct Session: Sendable {
   private let configuration: Configuration
   private var state: State
@@ -22,7 +22,7 @@ package struct Session: Sendable {
     case closed
   }
 
-  /// While `connected`. Not in the state, where each change would move all of it out and in.
+  /// While `connected`. Not in the state, because each change would move all of it out and in.
   private var conversation: Conversation?
 
   package init(configuration: Configuration, now: UInt64) {
@@ -30,14 +30,15 @@ package struct Session: Sendable {
     state = .fresh(connectBy: now + configuration.connectTimeout)
   }
 
-  /// The version to read and write the next frame in. Until one is agreed on it is 1.0, whose ERROR everybody can read: nothing in it is escaped.
+  /// The version for reading and writing the next frame. Until one is agreed on it is 1.0, whose ERROR everybody can read because nothing in it
+  /// is escaped.
   package private(set) var version = Version.v10
 
   package var isAuthenticating: Bool {
     if case .authenticating = state { true } else { false }
   }
 
-  /// Whether an answer is awaited, to `.authenticate` or `.ask`, before the next frame may be handed in.
+  /// Whether an answer to `.authenticate` or `.ask` is awaited before the next frame may be passed.
   package var isWaiting: Bool {
     switch state {
     case .authenticating: true
@@ -60,9 +61,9 @@ package struct Session: Sendable {
 
   // MARK: From the network
 
-  /// A whole frame came.
-  /// - Parameter admission: of the destination of a SEND or SUBSCRIBE; other frames have none. It counts for a SEND when that comes, so that COMMIT
-  ///   can't fail over it.
+  /// A whole frame arrived.
+  /// - Parameter admission: of the destination of a SEND or SUBSCRIBE; other frames have none. For a SEND it is applied when the SEND arrives, so
+  ///   that COMMIT cannot fail because of it.
   package mutating func handle(_ frame: Frame, admission: Admission, now: UInt64) -> [Action] {
     let receipt = frame.headers["receipt"]
     do {
@@ -85,14 +86,14 @@ package struct Session: Sendable {
     }
   }
 
-  /// The bytes were no frame.
+  /// The bytes were not a frame.
   package mutating func handle(_ error: FrameError) -> [Action] {
     guard !isClosed else { return [] }
     let violation = Violation(error.isLimit ? .limit : .protocolError, error.reason.rawValue)
     return end(violation, receipt: error.receipt)
   }
 
-  /// Any octets came, a whole frame or not.
+  /// Octets arrived, whether or not a frame is complete.
   package mutating func received(now: UInt64) {
     conversation?.heartBeat.received(now: now)
   }
@@ -104,7 +105,7 @@ package struct Session: Sendable {
 
   // MARK: Time
 
-  /// When `handleTimeout` is wanted next, nil for never.
+  /// When `handleTimeout` must be called next; nil for never.
   package var nextDeadline: UInt64? {
     switch state {
     case .fresh(let connectBy), .authenticating(_, let connectBy): connectBy
@@ -128,7 +129,7 @@ package struct Session: Sendable {
 
   // MARK: From the application
 
-  /// The client of the last `.authenticate` may come in.
+  /// The client of the last `.authenticate` is accepted.
   package mutating func accept(_ welcome: Welcome, now: UInt64) -> [Action] {
     guard case .authenticating(let request, _) = state else { return [] }
     var conversation = Conversation(
@@ -150,12 +151,12 @@ package struct Session: Sendable {
     ]
   }
 
-  /// The connection ends with an ERROR: the client may not come in, or not stay.
+  /// The connection ends with an ERROR: the client is not accepted, or may not stay.
   package mutating func fail(_ violation: Violation) -> [Action] {
     isClosed ? [] : end(violation, receipt: nil)
   }
 
-  /// The answer to the last `.ask`: the subscription holds, or the connection ends with an ERROR of this text. Without a question it means nothing.
+  /// The answer to the last `.ask`: the subscription is valid, or the connection ends with an ERROR with this text. Ignored without a question.
   package mutating func answer(refusal: String?) -> [Action] {
     do {
       return try conversation?.answer(refusal: refusal) ?? []
@@ -164,7 +165,7 @@ package struct Session: Sendable {
     }
   }
 
-  /// Appends the MESSAGE for the one subscription with this key to `output`; `token` comes back in `.acknowledged`, and `seq` is a header of this subscriber.
+  /// Appends the MESSAGE for the subscription with this key to `output`; `token` comes back in `.acknowledged`, and `seq` is a header of this subscriber.
   package mutating func deliver(
     _ message: inout SharedMessage, to key: UInt64, token: UInt64 = 0, seq: UInt64? = nil, redelivered: Bool = false,
     into output: inout ByteBuffer

@@ -3,7 +3,7 @@ package import NIOCore
 /// A MESSAGE for one subscriber or many. The shared part is encoded once per version; each subscriber's own lines are put in front of it.
 package struct SharedMessage: Sendable {
   package let destination: String
-  /// `destination` and the sender's headers; none that the server sets for each subscriber.
+  /// `destination` and the sender's headers, without those that the server sets for each subscriber.
   package let headers: Headers
   package let body: ByteBuffer
   /// Whether the body, and so the whole frame, is UTF-8. Checked once for all subscribers.

@@ -2,16 +2,16 @@ import NIOCore
 
 /// One subscription of a connection, with the messages that wait for an ACK.
 package struct Subscription: Sendable {
-  /// The client's id; only 1.0 may have none.
+  /// The client's id; absent only in 1.0.
   package let id: String?
   package let destination: String
   package let mode: AckMode
-  /// Its number on the connection, never used twice: the key by which callers store it.
+  /// Its number on the connection, never reused: the key by which callers store it.
   package let key: UInt64
   /// The header line of its MESSAGEs; empty without an id.
   let line: [UInt8]
 
-  /// Numbers of unacknowledged MESSAGEs, rising, each with the caller's own key of the message.
+  /// Numbers of unacknowledged MESSAGEs, rising, each with the caller's key of the message.
   private(set) var pending: [(number: UInt64, token: UInt64)] = []
 
   init(id: String?, destination: String, mode: AckMode, key: UInt64, version: Version) {
@@ -28,7 +28,8 @@ package struct Subscription: Sendable {
 
   mutating func wait(for number: UInt64, token: UInt64) { pending.append((number, token)) }
 
-  /// Takes out what an ACK of `number` counts for: all up to it, or it alone. Empty when it does not wait (any more).
+  /// Removes the messages that an ACK of `number` covers: all up to it, or only it. Empty if it is not pending (any
+  /// longer).
   mutating func settle(_ number: UInt64) -> [UInt64] {
     guard let index = pending.binarySearch(number) else { return [] }
     let range = mode == .client ? 0..<index + 1 : index..<index + 1
@@ -54,10 +55,10 @@ extension [(number: UInt64, token: UInt64)] {
 
 /// How a subscriber acknowledges messages.
 package enum AckMode: String, CaseIterable, Sendable {
-  /// Written is acknowledged.
+  /// Acknowledged when written.
   case auto
-  /// An ACK counts for its message and all earlier ones of the subscription.
+  /// An ACK covers its message and all earlier ones of the subscription.
   case client
-  /// An ACK counts for its message alone.
+  /// An ACK covers only its message.
   case individual = "client-individual"
 }

@@ -1,4 +1,4 @@
-/// A version of STOMP. The differences between versions are a table here, so that the session's rules read the same for all.
+/// A version of STOMP. The differences between versions are a table here, so that the session's rules are the same for all.
 package enum Version: String, CaseIterable, Comparable, Sendable {
   case v10 = "1.0"
   case v11 = "1.1"
@@ -6,7 +6,7 @@ package enum Version: String, CaseIterable, Comparable, Sendable {
 
   package static func < (a: Version, b: Version) -> Bool { a.rawValue < b.rawValue }
 
-  /// Escapes of header names and values: the octet behind a backslash and its meaning. 1.0 has none.
+  /// Escapes of header names and values: the octet after a backslash and its meaning. 1.0 has none.
   var escapes: [(letter: UInt8, octet: UInt8)] {
     switch self {
     case .v10: []
@@ -15,10 +15,10 @@ package enum Version: String, CaseIterable, Comparable, Sendable {
     }
   }
 
-  /// 1.0's own examples pad header values; the later versions forbid to trim.
+  /// 1.0's own examples pad header values; the later versions forbid trimming.
   var trimsHeaders: Bool { self == .v10 }
 
-  /// From 1.2 on a CR may only stand before a LF or be escaped.
+  /// From 1.2 on a CR may only precede a LF or be escaped.
   var refusesBareCarriageReturn: Bool { self >= .v12 }
 
   var requiresSubscriptionID: Bool { self >= .v11 }
@@ -33,12 +33,13 @@ package enum Version: String, CaseIterable, Comparable, Sendable {
   /// The header by which an ACK names its message.
   var acknowledgedBy: String { self >= .v12 ? "id" : "message-id" }
 
-  /// Whether ACK names the subscription beside the message.
+  /// Whether ACK names the subscription in addition to the message.
   var acknowledgesBySubscription: Bool { self == .v11 }
 
   package var ackModes: [AckMode] { self == .v10 ? [.auto, .client] : AckMode.allCases }
 
-  /// The highest version named in an `accept-version` header, blanks around its commas ignored; no header means 1.0, nothing in common nil.
+  /// The highest version named in an `accept-version` header, ignoring blanks around commas; a missing header means 1.0, no common version
+  /// nil.
   package static func highest(acceptedBy header: String?) -> Version? {
     guard let header else { return .v10 }
     return header.split(separator: ",").compactMap { Version(rawValue: String($0.trimmingBlanks)) }.max()

@@ -1,17 +1,17 @@
 /// Why a session ends with an ERROR frame.
 package struct Violation: Error, Equatable, Sendable {
   package enum Kind: Sendable {
-    /// The client broke STOMP's rules, or asked for what can't be had.
+    /// The client violated STOMP's rules, or requested something impossible.
     case protocolError
-    /// It sent more than it may.
+    /// It sent more than allowed.
     case limit
     /// No CONNECT in time.
     case connectTimeout
     case authenticationFailed
     case tokenExpired
-    /// Nothing came for longer than it had promised.
+    /// Nothing arrived for longer than promised.
     case heartBeatMissing
-    /// The server's own wish, such as a newer connection of the device.
+    /// The server's own decision, such as a newer connection of the device.
     case closedByServer
   }
 

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// A configuration that never changes. A connection keeps the one that it began with.
+/// A configuration that never changes. A connection keeps the one with which it began.
 @dynamicMemberLookup
 final class FixedConfiguration: Sendable {
   let values: SignalingServer.Configuration
@@ -14,7 +14,7 @@ final class FixedConfiguration: Sendable {
   subscript<Value>(dynamicMember path: KeyPath<SignalingServer.Configuration, Value>) -> Value { values[keyPath: path] }
 }
 
-/// The configuration that counts now: a reload sets another.
+/// The current configuration: a reload replaces it.
 final class CurrentConfiguration: Sendable {
   private let stored: Mutex<FixedConfiguration>
 

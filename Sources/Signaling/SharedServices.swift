@@ -8,10 +8,10 @@ struct SharedServices: Sendable {
   let authenticator: any Authenticator
   let sink: any SignalingSink
   let pages: @Sendable (HTTPRequest) async -> HTTPResponse
-  /// The wall clock, which tokens' ends are told in.
+  /// The wall clock in which tokens' expiries are expressed.
   let clock: @Sendable () -> Timestamp
   let logger: Logger
-  /// For what strangers can cause.
+  /// For log lines that strangers can cause.
   let log: LimitedLog
   let counters: SignalingCounters
   let broker: SharedBroker
@@ -23,7 +23,7 @@ struct SharedServices: Sendable {
   let sessionIDs = SessionNumbers()
   let stateTexts = StateTexts()
 
-  /// The one that counts now.
+  /// The current configuration.
   var configuration: FixedConfiguration { current.value }
 
   init(
@@ -49,7 +49,7 @@ struct SharedServices: Sendable {
     broker = SharedBroker(loops: Array(group.makeIterator()), counters: counters)
   }
 
-  /// Takes limits, origins and times of another configuration. Open connections keep the limits of one connection.
+  /// Applies limits, origins and times of another configuration. Open connections keep their own limits.
   func use(_ configuration: SignalingServer.Configuration) {
     current.set(configuration)
     admission.setLimits(configuration.admission)

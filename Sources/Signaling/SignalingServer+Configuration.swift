@@ -15,32 +15,32 @@ extension SignalingServer {
       }
     }
 
-    /// The address to listen on; nil is all of them, IPv4 and IPv6.
+    /// The address on which to listen; nil for all of them, IPv4 and IPv6.
     package var host: String?
     /// Addresses of single listeners; nil is `host`.
     package var stompHost: String?
     package var stompTLSHost: String?
     package var httpHost: String?
-    /// Ports; 0 lets the system choose. Without TLS there may be no STOMP port.
+    /// Ports; 0 lets the system choose. The STOMP port without TLS is optional.
     package var stompPort: Int? = 61_613
     package var stompTLSPort = 61_614
     package var httpPort = 8_080
     package var tls: TLS?
-    /// Whether the HTTP port speaks TLS when there is a certificate.
+    /// Whether the HTTP port speaks TLS if there is a certificate.
     package var httpUsesTLS = true
 
     /// The server's name in CONNECTED.
     package var serverName = "conclave"
     package var origins = OriginPolicy.sameHost(also: [])
-    /// The interval that the server offers and wants, in milliseconds.
+    /// The interval that the server offers and requests, in milliseconds.
     package var heartBeatMilliseconds = 10_000
     package var connectTimeout = Duration.seconds(10)
-    /// How long after an ERROR the connection is kept, so that it arrives.
+    /// How long after an ERROR the connection is kept, so that the ERROR arrives.
     package var linger = Duration.seconds(5)
     /// How long an HTTP client may take for a request, or between two.
     package var httpTimeout = Duration.seconds(15)
 
-    /// How often queues are looked through, and the certificate's files for a change.
+    /// How often queues are checked for expired messages, and the certificate's files for a change.
     package var choreInterval = Duration.seconds(5)
 
     package var maximumConnections = 20_000
@@ -82,7 +82,7 @@ extension SignalingServer {
     package var requestBurst = 100
     /// Prefixes of an app's own destinations: `/topic/…`, `/queue/…`, `/exchange/…`. None by default.
     package var destinations: [String] = []
-    /// An app's own messages of one connection; a connection that sends more is read more slowly.
+    /// An app's own messages per connection; a connection that sends more is read more slowly.
     package var messagesPerSecond = 2_000
     package var messageBurst = 4_000
 

@@ -9,29 +9,29 @@ import NIOPosix
 import NIOSSL
 import NIOWebSocket
 
-/// The signaling server: STOMP over TCP and WebSocket, and a few HTTP routes beside it.
+/// The signaling server: STOMP over TCP and WebSocket, and a few HTTP routes.
 ///
 /// ## Overview
-/// Clients' commands go to the sink, the control plane's answers come by `deliver`. Between them stands one `ConnectionHandler` a connection, on an
-/// event loop of the caller's group; a client that does not read holds up nobody else.
+/// Clients' commands go to the sink, the control plane's answers come by `deliver`. Between them is one `ConnectionHandler` per connection, on an
+/// event loop of the caller's group. A client that does not read delays nobody else.
 package final class SignalingServer: Sendable {
   private let services: SharedServices
   private let listeners: [any Channel]
   private let chores: RepeatedTask
   private let certificates: Certificates?
 
-  /// The ports really bound; 0 and nil for listeners that are not configured.
+  /// The ports that are really bound; 0 and nil for listeners that are not configured.
   package let stompPort: Int
   package let stompTLSPort: Int?
   package let httpPort: Int
 
   /// Opens all ports.
   /// - Parameters:
-  ///   - authenticator: knows tokens.
+  ///   - authenticator: verifies tokens.
   ///   - sink: gets the commands of all sessions.
   ///   - clock: the wall clock.
   ///   - pages: answers HTTP requests to any path but the WebSocket's, 404 and 405 included.
-  /// - Throws: `ListenError`; nothing is left open then.
+  /// - Throws: `ListenError`. Nothing is left open then.
   package static func start(
     _ configuration: Configuration, group: any EventLoopGroup, authenticator: any Authenticator,
     sink: any SignalingSink, logger: Logger, clock: @escaping @Sendable () -> Timestamp,
@@ -108,13 +108,13 @@ package final class SignalingServer: Sendable {
     return statistics
   }
 
-  /// Takes the events that followed from what the user's sessions sent, or from their end, from its share. Callable from any thread.
+  /// Charges the user's share for events caused by what the user's sessions sent, or by their end. Callable from any thread.
   package func charge(_ user: UserID, _ events: EventCharge) {
     services.shares.charge(user, events, now: NIODeadline.now().uptimeNanoseconds)
   }
 
-  /// Why a request of the session that has waited for its turn is not to be carried out: its user's earlier ones made the server write too much. nil when it is.
-  /// Callable from any thread.
+  /// Why a request of the session that has waited for its turn must not be carried out: its user's earlier ones made the server write too much. nil if it may
+  /// be. Callable from any thread.
   package func refusal(_ session: SessionID) -> RequestError? {
     let wait = services.connections.entry(session)?.share?.debt(now: NIODeadline.now().uptimeNanoseconds)
     guard let wait else { return nil }
@@ -122,18 +122,18 @@ package final class SignalingServer: Sendable {
     return .tooManyRequests(wait)
   }
 
-  /// Writes replies and events to clients, in this order for each, and closes connections. Callable from any thread; calls that overlap have no order.
+  /// Writes replies and events to clients, in this order for each, and closes connections. Callable from any thread; overlapping calls have no order.
   /// Deliveries to a session that is gone are dropped and counted.
   package func deliver(_ deliveries: [Delivery]) { services.deliver(deliveries) }
 
-  /// Takes limits, origins and the certificate's files from another configuration. Ports and addresses stay, and open connections keep the limits of one connection.
-  /// - Throws: `ListenError` when the certificate cannot be used; then nothing has changed.
+  /// Applies limits, origins and the certificate's files of another configuration. Ports and addresses stay, and open connections keep their own limits.
+  /// - Throws: `ListenError` if the certificate cannot be used. Nothing has changed then.
   package func use(_ configuration: Configuration) throws(ListenError) {
     if let certificates, let files = configuration.tls { try certificates.use(files) }
     services.use(configuration)
   }
 
-  /// Closes the ports, and all sessions with an ERROR of this `message`.
+  /// Closes the ports, and all sessions with an ERROR with this `message`.
   package func stop(message: String = "the server is shutting down") async {
     chores.cancel()
     for listener in listeners { try? await listener.close() }

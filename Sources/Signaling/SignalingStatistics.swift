@@ -9,17 +9,18 @@ package struct SignalingStatistics: Sendable {
   package enum Ending: String, CaseIterable, Sendable {
     case disconnected, gone, protocolError, limit, connectTimeout, authenticationFailed, tokenExpired, heartBeatMissing,
       closedByServer
-    /// More waited for the client than for one connection may.
+    /// More bytes waited for the client than one connection may have.
     case slowReader
-    /// The slowest reader of a user for whose connections too much waited.
+    /// The slowest reader of a user for whose connections too many bytes waited.
     case userBacklogFull
-    /// The slowest reader of all, when too much waited in all.
+    /// The slowest reader of all, when too many bytes waited in total.
     case backlogFull
   }
 
   /// Reasons to drop something.
   package enum Drop: String, CaseIterable, Sendable {
-    /// A connection that found no room, or that had not logged in and made room for another: as many are open as may be.
+    /// A connection that found no room, or that had not logged in and was evicted for another: as many as allowed are
+    /// open.
     case connectionsFull
     /// The same for the connections from one address.
     case addressConnectionsFull
@@ -48,25 +49,25 @@ package struct SignalingStatistics: Sendable {
     /// A request, or a SUBSCRIBE, of a user whose requests made the server write too much.
     case userEventsFull
     case invalidRequest
-    /// A delivery for a connection that is gone.
+    /// A delivery to a connection that is gone.
     case sessionGone
     /// A reply or event for a client that is not subscribed to its queue.
     case notSubscribed
-    /// An app's own message to a topic or user queue that nobody is subscribed to.
+    /// An app's own message to a topic or user queue without subscribers.
     case nobodySubscribed
-    /// The oldest of a queue, over its number or bytes.
+    /// The oldest of a queue that exceeds its number or bytes.
     case queueFull
-    /// For a new queue or message when all queues together have enough.
+    /// A new queue or message while all queues together have reached the limit.
     case queuesFull
-    /// No subscriber took it in time.
+    /// No subscriber accepted it in time.
     case queueExpired
-    /// Given out again and again, and never acknowledged.
+    /// Handed out repeatedly, and never acknowledged.
     case queueRefused
-    /// Bytes that came after the end.
+    /// Bytes that arrived after the end.
     case afterEnd
   }
 
-  /// Open connections, HTTP and not logged in counted too.
+  /// Open connections, including HTTP and those not logged in.
   package var connections = 0
   /// Logged-in connections.
   package var sessions = 0
@@ -76,13 +77,13 @@ package struct SignalingStatistics: Sendable {
   /// Flushes of connections: the writes in which those frames left.
   package var flushes: UInt64 = 0
   package var requests: UInt64 = 0
-  /// An app's own messages: taken, and written to subscribers.
+  /// An app's own messages: accepted, and written to subscribers.
   package var messages: UInt64 = 0
   package var deliveries: UInt64 = 0
   package var httpRequests: UInt64 = 0
-  /// Bytes that wait for clients that read slowly.
+  /// Bytes that wait for slow clients.
   package var backlogBytes = 0
-  /// When the TLS certificate ends; nil without one.
+  /// When the TLS certificate expires; nil without one.
   package var certificateExpiry: Timestamp?
   package var endings: [Ending: UInt64] = [:]
   package var drops: [Drop: UInt64] = [:]
@@ -90,7 +91,7 @@ package struct SignalingStatistics: Sendable {
   package init() {}
 }
 
-/// The statistics of all event loops. Each thread counts in a shard of its own, as long as there are not more threads than shards, so no count waits for
+/// The statistics of all event loops. Each thread counts in a separate shard, as long as there are no more threads than shards, so no count waits for
 /// another loop's.
 final class SignalingCounters: Sendable {
   private final class Shard: Sendable { let statistics = Mutex(SignalingStatistics()) }
@@ -102,7 +103,8 @@ final class SignalingCounters: Sendable {
     shards.reduce(into: SignalingStatistics()) { sum, shard in sum.add(shard.statistics.withLock { $0 }) }
   }
 
-  /// Changes the calling thread's counts. Values are summed over all threads, so that of a single thread may be negative.
+  /// Changes the calling thread's counts. Values are summed over all threads, so the value of a single thread may be
+  /// negative.
   func update(_ change: (inout sending SignalingStatistics) -> Void) {
     // Thread ids are addresses of blocks of whole pages; the golden ratio spreads them (Knuth, TAOCP 6.4).
     let index = Int((UInt64(pthread_self()) >> 12 &* 0x9E37_79B9_7F4A_7C15) >> 58)

@@ -14,7 +14,7 @@ struct Conclave: AsyncParsableCommand {
     ])
 }
 
-/// Where the configuration comes from; the command line wins over the file.
+/// Where the configuration comes from. The command line takes precedence over the file.
 struct ConfigurationOptions: ParsableArguments {
   @Option(
     help:
@@ -25,10 +25,10 @@ struct ConfigurationOptions: ParsableArguments {
   @Option(help: "Folder of what survives a restart (default /var/lib/conclave).")
   var state: String?
 
-  /// The file to read; nil for the defaults alone.
+  /// The file to read; nil for only the defaults.
   var file: String? { config ?? Configuration.installedFile() }
 
-  /// - Parameter isValidated: values that do not go together, or are out of range, are refused here.
+  /// - Parameter isValidated: contradicting values, and values out of range, are refused here.
   func load(isValidated: Bool = true) throws -> Configuration {
     let configuration = try Self.load(file, state: state)
     if isValidated { try configuration.validate() }

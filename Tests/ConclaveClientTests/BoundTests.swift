@@ -314,7 +314,7 @@ struct BoundTests {
     + #""policy":{},"members":[{"user":"alice","state":"joined","participants":[{"participant":5,"device":"phone","#
     + #""joinId":"AAAAAAAAAAAAAAAAAAAAAA==","connected":true,"held":false,"tracks":[]}]}]}"#
 
-  /// With a key of a device that is not known. Its id is always the same, so that the ring is kept anew each time.
+  /// With a key of a device that is not known. Its id is always the same, so that the ring is kept again each time.
   private static func ring(_ number: Int) -> String {
     let device = #""user":"bob","device":"d\#(number)""#
     return

@@ -54,7 +54,7 @@ struct FrameCipherTests {
     #expect(throws: FrameCipherError.notAuthentic) { try world.open(Array(output.prefix(count)), as: "bob") }
   }
 
-  /// Sending the same epoch again must not start the counters anew: the key and nonce would repeat.
+  /// Sending the same epoch again must not restart the counters: the key and nonce would repeat.
   @Test func anEpochSentTwiceGoesOnCounting() throws {
     let world = world()
     _ = try world.seal("x", from: "alice")
@@ -63,7 +63,7 @@ struct FrameCipherTests {
     let cipher = try #require(world.members["alice"]).cipher
     cipher.send(try key(of: world))
     #expect(try header(world.seal("y", from: "alice")).counter == 1)
-    // Under an earlier epoch of the stay counters would begin anew.
+    // Under an earlier epoch of the stay counters would start again.
     cipher.send(try key(of: world, epoch: 1))
     #expect(cipher.sendingEpoch == 2)
     #expect(try header(world.seal("z", from: "alice")).counter == 2)

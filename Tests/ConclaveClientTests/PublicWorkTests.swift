@@ -7,7 +7,7 @@ import Testing
 
 @testable import ConclaveClient
 
-/// The participants of one process share what public bytes say; it must be what each would have read alone.
+/// The participants of one process share what public bytes say; it must be what each would have read by itself.
 struct PublicWorkTests {
   private static func entry(_ number: Int, stay: UInt8 = 1) -> ListEntry {
     ListEntry(

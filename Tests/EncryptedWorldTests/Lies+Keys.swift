@@ -18,7 +18,7 @@ extension Lies {
     70: strangersOnDelivery, 73: oldState,
   ]
 
-  /// A fresh epoch is announced to Bob alone, and this is what Alice would seal to him.
+  /// A fresh epoch is announced only to Bob, and this is what Alice would seal to him.
   private static func announced(
     _ scene: Scene, list: [ListEntry]? = nil
   ) throws -> (epoch: Epoch, envelope: (SymmetricKey, EnvelopeContext, JoinKey?) throws -> Envelope) {
@@ -386,7 +386,7 @@ extension Lies {
     other = JoinCredentials(
       bob.identity, call: CallID(unchecked: world.uuid()), at: bob.clock, using: &world.random)
     #expect(accept(other, after: 0).current == nil)
-    // The same ring again: it rings, and its envelope is used no more.
+    // The same ring again: it rings, and its envelope is no longer used.
     bob.accept(call)
     #expect(world.run(until: { bob.stay != nil }, limit: 1_000) != nil)
     #expect(bob.stay?.keys.current == 1)

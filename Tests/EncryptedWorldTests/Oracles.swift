@@ -49,7 +49,7 @@ final class Oracles {
       return world.audit.fail(.sealsForWhatIsOver, "envelopes of epoch \(body.epoch), whose secret it does not have")
     }
     let key = Signed(joinId: stay.joinId, epoch: body.epoch)
-    // An own one that did not count, and then the one that did: no more.
+    // An own one that did not count, and then the one that did; none besides.
     if let before = signed[key], before != secret, taken.contains(key) || keys.epochs[body.epoch]?.secret == nil {
       world.audit.fail(.sealsAnotherSecret, "two for an epoch")
     }

@@ -166,7 +166,7 @@ def server(tmp_path_factory, artifacts):
 
 @pytest.fixture
 def fresh_server(tmp_path, artifacts, request):
-    """A server for one test alone, which may let it die and start it again."""
+    """A server for only one test, which may let it die and start it again."""
     running = Server(tmp_path)
     yield running
     running.stop()

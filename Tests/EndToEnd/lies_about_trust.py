@@ -233,7 +233,7 @@ class Statements:
         return {"devices": devices, "revokes": self.revokes}
 
     def are(self, vouches=(), revokes=(), hidden=(), **levels):
-        """With these statements the devices have these levels. The list is asked for anew."""
+        """With these statements the devices have these levels. The list is requested again."""
         self.vouches, self.revokes, self.hidden = list(vouches), list(revokes), set(hidden)
         self.tab.click("#devices-dialog button", "Close")
         count = len(self.proxy.seen("reply", "devices/list", self.tab.user))

@@ -148,7 +148,7 @@ def test_people_with_a_device_in_each_browser_pair_revoke_a_stolen_one_and_see_t
     alice.loses(f"#own-device-list [data-device={removed}]")
     alice.click("#devices-dialog button", "Close")
     stolen.sees("#welcome")
-    # The thief has the password: the new device is Alice's for the server alone.
+    # The thief has the password: the new device is Alice's only according to the server.
     stolen.fill("Your name", "Alice")
     stolen.press("Sign in")
     stolen.sees("#lobby")

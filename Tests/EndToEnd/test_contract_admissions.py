@@ -1,4 +1,4 @@
-"""Protocol section 5.13: who let whom in, as a client that knows the text alone. The words are signed with real keys."""
+"""Protocol section 5.13: who let whom in, as a client that knows only the text. The words are signed with real keys."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""Protocol section 4, rule by rule, as a client that knows the text alone."""
+"""Protocol section 4, rule by rule, as a client that knows only the text."""
 
 import json
 import uuid

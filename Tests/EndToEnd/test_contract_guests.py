@@ -1,4 +1,4 @@
-"""Protocol section 4, "Guests", as a client that knows the text alone."""
+"""Protocol section 4, "Guests", as a client that knows only the text."""
 
 import json
 import urllib.error

@@ -76,7 +76,7 @@ def test_epochs_2_the_modes_of_rotation_and_who_gets_what(on, names):
     call, _ = alice.start(bob.user, carol.user)
     bob.event("call.ring")
     bob.enter(call)
-    # A ratchet: a join alone; who has the old secret needs no envelope.
+    # A ratchet: only a join, so devices that have the old secret need no envelope.
     rotate = turn(call, alice, bob)
     assert (rotate["epoch"], rotate["mode"], rotate["leader"]) == (2, "ratchet", 1)
     assert [(e["user"], e["device"]) for e in rotate["deliver"]] == [(bob.user, "phone")]

@@ -22,7 +22,7 @@ from swift_stage import SwiftStage, TapAudit, TapLoop
 # Rows whose function needs no browser.
 SHARED = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 13, 14, 15, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 32, 33, 34, 36, 41, 42, 43, 45, 59, 68, 69, 70, 71, 73}
 CASES = {case.id: case.values for case in ROWS if case.values[0] in SHARED}
-# The client's warnings: to the person where the table says that it warns, else to the app alone.
+# The client's warnings: to the person where the table says that it warns, else only to the app.
 SAID = {
     # Or, when the reply to the offer comes first, that its track has another's number.
     1: "notOnList|foreignTrack",

@@ -45,7 +45,7 @@ def preview(tab):
 
 
 def choose(tab, field, which):
-    """Chooses a device by its name or its place in a list, which the page may be drawing anew; gives its name."""
+    """Chooses a device by its name or its place in a list, which the page may be drawing again; gives its name."""
 
     def chosen():
         try:
@@ -311,7 +311,7 @@ def test_a_device_that_is_unplugged_in_a_call_is_replaced_and_a_new_one_can_be_c
     alice.press("More")
     alice.click("#more-dialog button", "Camera and sound")
     alice.sees("#setup-dialog[open]")
-    # A person who has another list open keeps it: only the speakers' is drawn anew.
+    # A person who has another list open keeps it: only the speakers' is drawn again.
     wait_for(lambda: preview(alice), 10, "the preview shows the call's camera")
     automatic = alice.driver.find_element(By.CSS_SELECTOR, "#setup-camera option")
     alice.driver.execute_script("conclaveMore.push(['audiooutput', 'Car']); navigator.mediaDevices.dispatchEvent(new Event('devicechange'))")

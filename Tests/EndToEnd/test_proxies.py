@@ -94,7 +94,7 @@ def test_swift_clients_call_each_other_through_the_proxy(server, proxy, tmp_path
     """`ConclaveClient`, which checks the proxy's certificate, over WebSockets with TLS."""
     authority = next(path for path in (tmp_path / "fullchain.pem", tmp_path / "data/caddy/pki/authorities/local/root.crt") if path.exists())
     report = tmp_path / "report.json"
-    # The system's authorities are this one, for this process alone; it needs root.
+    # The system's authorities are this one, only for this process; it needs root.
     trusting = ["unshare", "-m", "sh", "-c", 'mount --bind "$0" /etc/ssl/certs/ca-certificates.crt && exec "$@"', authority]
     command = [LOADTEST, "--url", f"wss://localhost:{proxy}/stomp", "--state", server.state, "--participants", "3", "--duration", "3", "--audio-only"]
     done = called([*trusting, *command, "--json", report])

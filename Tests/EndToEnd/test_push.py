@@ -132,7 +132,7 @@ def test_a_device_without_keys_has_no_subscription(service, connect):
 
 @pytest.mark.parametrize("host", ["127.0.0.2", "[::1]", "10.0.0.1", "169.254.169.254"])
 def test_an_endpoint_leads_nowhere_into_the_servers_own_network(service, connect, server, away, host):
-    """`networks` names 127.0.0.1 alone."""
+    """`networks` names only 127.0.0.1."""
     subscription = service.subscription("bob")
     subscription.endpoint = f"https://{host}:{service.server.server_port}/bob"
     away("bob", subscription)

@@ -59,7 +59,7 @@ def test_the_path_never_connected(serve):
     assert (found["cause"], found["level"], found["participant"]) == ("never-connected", "notice", "1")
     end = line(server, call, "ended")
     assert end["participants"] == "2" and int(end["failures"]) >= 1 and end["level"] == "info"
-    # The metrics say that it is not this call alone.
+    # The metrics say that it is not only this call.
     assert server.metric("conclave_media_connected_peers") == 0
     alice.close()
     bob.close()

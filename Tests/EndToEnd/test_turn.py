@@ -105,7 +105,7 @@ def test_media_reaches_the_server_through_coturn_alone(with_turn, transport, tmp
         connection = RTCPeerConnection(RTCConfiguration(iceServers=ice))
         connection.addTransceiver(AudioStreamTrack(), direction="sendonly")
         await connection.setLocalDescription(await connection.createOffer())
-        # aiortc has no relay-only policy: the server is told of the relayed candidate alone, and so is coturn's log.
+        # aiortc has no relay-only policy: the server is told only of the relayed candidate, and so is coturn's log.
         lines = connection.localDescription.sdp.splitlines()
         assert any(" typ relay " in line for line in lines), "no relayed candidate"
         gatherer = connection.getTransceivers()[0].sender.transport.transport.iceGatherer

@@ -8,7 +8,7 @@ import Testing
 struct AttackTests {
   private let stranger = SocketAddress(ipv4: 0x0102_0304, port: 6666)
 
-  /// A ClientHello of DTLS 1.2 that offers TLS_NULL_WITH_NULL_NULL alone.
+  /// A ClientHello of DTLS 1.2 that offers only TLS_NULL_WITH_NULL_NULL.
   private var hello: [UInt8] {
     let body: [UInt8] =
       [0xfe, 0xfd] + [UInt8](repeating: 7, count: 32) + [0, 0, 0, 2, 0, 0, 1, 0]

@@ -15,7 +15,7 @@ struct LargestStepTests {
   private static let directions = ["up", "down", "both", "none"]
 
   /// 24 hours of the worst reports in virtual time: the clock gets 20,000 a second, the limit of a receiver, each with the largest step that is taken. It comes
-  /// to the end of its reach and begins anew, many times over.
+  /// to the end of its reach and starts again, many times over.
   @Test func theClockOfReportsStaysInReachFor24Hours() {
     var clock = FeedbackClock()
     var reference: UInt32 = 0
@@ -29,7 +29,7 @@ struct LargestStepTests {
   }
 
   /// The same reports to the estimator of a receiver's path, with packets that they speak of: as many as the receiver may send in 14 minutes, when the process
-  /// ended before. The clock above shows that the state then begins anew.
+  /// ended before. The clock above shows that the state then starts again.
   @Test(arguments: directions) func aReceiversReportsLeaveTheEstimateInRange(direction: String) throws {
     var now = Instant(nanoseconds: 1_000_000_000)
     var downlink = Downlink(.packets, firstNumber: 0, now: now)

@@ -75,7 +75,7 @@ struct LoadTests {
     }
   }
 
-  /// The share is divided anew when a slot gets another track, and a receiver that comes later has its share, too.
+  /// The share is divided again when a slot gets another track, and a receiver that comes later has its share, too.
   @Test func laterTracksAndReceiversHaveTheirShare() throws {
     let call = SimulatedCall()
     call.join([.camera], audioSlots: 0, videoSlots: 0)

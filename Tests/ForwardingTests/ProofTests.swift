@@ -182,7 +182,7 @@ struct ProofTests {
     call.run(milliseconds: 2_000)
     let new = member.address
     #expect(call.sfu.peers[1].pair?.address == new)
-    // From here on it is at its old address alone, and says nothing of where it wants its media.
+    // From here on it is only at its old address, and says nothing of where it wants its media.
     member.address = old
     member.isChecking = false
     let before = member.serials(of: speaker.tracks[0]).count

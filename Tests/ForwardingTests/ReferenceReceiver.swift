@@ -41,7 +41,7 @@ struct ReferenceReceiver {
     problems += unfinished.map(\.problem)
   }
 
-  /// A key frame begins anew; `lastArrival` is when the last packet before it came.
+  /// A key frame starts over; `lastArrival` is when the last packet before it came.
   private mutating func abandonUnfinished(_ lastArrival: Instant) {
     if let first = unfinished.first, first.at.duration(to: lastArrival) > Self.patience {
       problems += unfinished.map(\.problem)

@@ -68,7 +68,7 @@ struct SpeakerTests {
     call.run(milliseconds: 1000)
     #expect(call.speakers.last == [2, 3], "both speak, and the first stays")
     #expect(call.speakers.count <= 3)
-    // Muted: its levels count no more, and no packet need come to say so.
+    // Muted: its levels no longer count, and no packet need come to say so.
     for i in 1...2 { call.mute(call.peers[i], 0, true) }
     call.run(milliseconds: 4000)
     #expect(call.speakers.last == [])

@@ -25,7 +25,7 @@ final class TestPeer {
   var reports: [ReportBlock] = []
   /// Datagrams that were neither authentic nor expected; what the network doubles is not counted.
   var refused = 0
-  /// Packets of padding alone.
+  /// Packets that contain only padding.
   private(set) var paddings = 0
   var outbound: SRTPSender?
   private var inbound: SRTPReceiver?

@@ -42,7 +42,7 @@ private final class SFUWorld {
     drain()
   }
 
-  /// One sender without keys, whose frames are plain; one whose frames are SFrames; one with a slot of each kind alone.
+  /// One sender without keys, whose frames are plain; one whose frames are SFrames; one with only a slot of each kind.
   private static func peer(_ number: UInt32) -> PeerConfiguration {
     var extensions = HeaderExtensionIDs()
     extensions.mid = 1

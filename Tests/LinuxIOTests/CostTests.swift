@@ -4,7 +4,7 @@ import LinuxIO
 import MediaModel
 import Testing
 
-/// The cost of the packet path: CPU time of this thread alone, and a ratio of two measurements in one test, because machines are noisy.
+/// The cost of the packet path: CPU time of only this thread, and a ratio of two measurements in one test, because machines are noisy.
 @Suite(.serialized) struct CostTests {
   @Test(.enabled(if: allocations_are_counted()))
   func sendingAndReceivingAllocateNothing() throws {

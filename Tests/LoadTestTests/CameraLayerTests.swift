@@ -31,7 +31,7 @@ struct CameraLayerTests {
           #expect(read.frame.temporalLayer == frame.temporalLayer)
           #expect(read.frame.referenceCount == (frame.reference == nil ? 0 : 1))
           if let reference = frame.reference { #expect(read.frame.reference(0) == UInt16(frame.number - reference)) }
-          // T0 is in all targets, T2 in the highest alone.
+          // T0 is in all targets, T2 only in the highest.
           #expect(read.frame.present == [0b111, 0b110, 0b100][Int(frame.temporalLayer)])
         }
         if isFirstFrame { #expect(structure.targetCount == 3 && structure.height(of: 0) == 180 << rank) }

@@ -133,7 +133,7 @@ struct DTLSSessionTests {
     try expectSameKeys(network)
   }
 
-  /// Under the client's address, at each step of the handshake: alone, and behind what the client said last.
+  /// Under the client's address, at each step of the handshake: by itself, and after the client's last datagram.
   @Test func aForgedAlertInClearDoesNotSpoilTheServersHandshake() throws {
     let network = network()
     var number: UInt8 = 0

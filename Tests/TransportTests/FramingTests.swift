@@ -29,7 +29,7 @@ struct FramingTests {
     #expect(read([[0x05], [0xdc, 1]], FramedInput(maximum: Self.maximum)) == [])
   }
 
-  /// A kept input each: an empty piece, a length alone, a length cut in two.
+  /// A kept input each: an empty piece, only a length, a length cut in two.
   static let corpus: [[UInt8]] = [[], [0], [0, 3], [0, 3, 1, 2], [0, 0, 0, 0], [0, 2, 1, 2, 5], [5, 0xdc]]
 
   @Test(arguments: [1, 2, 3, 4] as [UInt64])

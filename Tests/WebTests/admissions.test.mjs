@@ -127,7 +127,7 @@ test('a new device of a known person lets in nobody before its look-up, on a lis
   assert.deepEqual(of('carol'), { how: 'member', by: 'bob' });
 });
 
-test('of a person of whom no device is known, one that is listed signs, and no other', async (t) => {
+test('if no device of a person is known, only a listed one signs', async (t) => {
   const { admissions, told, of, people } = await scene(t, 'alice', 'alice', 'bob', 'carol');
   const tablet = await Person.make('bob', 9, [], { device: 'tablet' });
   t.after(() => tablet.close());

@@ -1,5 +1,5 @@
 // 2,000 orders in which ciphers, look-ups and answers end, with a server's lies in between: whatever the order, an envelope holds the secret that its signer uses, no (key, nonce) comes twice,
-// nobody opens what was not for it, and nothing leaves an epoch or a stay that is over. Rules that are undone are noticed. CONCLAVE_SEED runs one seed alone.
+// nobody opens what was not for it, and nothing leaves an epoch or a stay that is over. Rules that are undone are noticed. CONCLAVE_SEED runs only one seed.
 
 import assert from 'node:assert/strict';
 import { availableParallelism } from 'node:os';

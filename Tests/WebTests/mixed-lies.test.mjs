@@ -1,5 +1,5 @@
 // 1,000 random mixes of lies and of a member's tricks, against the clients of a call: whatever is said, no (key, nonce) comes twice, nobody opens what was not for it, and nothing is
-// shown as another's. A world goes through many mixes, so that one finds the clients in the state that another has left; CONCLAVE_SEED runs one world alone.
+// shown as another's. A world goes through many mixes, so that one finds the clients in the state that another has left; CONCLAVE_SEED runs only one world.
 
 import assert from 'node:assert/strict';
 import { availableParallelism } from 'node:os';

@@ -113,7 +113,7 @@ test('the banner of a second ring is in front: in the call, in the lobby while i
   assert.deepEqual([banner.hidden, observed], [true, []]);
 });
 
-test('what people do in a call pushes out no notice of a new device', (t) => {
+test('notices about people in a call push out no notice of a new device', (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] });
   const list = document.getElementById('notices');
   t.after(() => list.replaceChildren());

@@ -69,7 +69,7 @@ test('a device that nothing can be sealed to is left out of the ring, and the ot
     devicesOf: async () =>
       entries.map(({ person, ...entry }) => ({
         entry,
-        // Carol's wrap key is none, though its algorithm is a known one.
+        // Carol's wrap key is invalid, though its algorithm is a known one.
         keys: person === carol ? carol.identity.keys.map((key) => (key.use === 'wrap' ? { ...key, publicKey: toBase64(new Uint8Array(91)) } : key)) : person.identity.keys,
       })),
   };

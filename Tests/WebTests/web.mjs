@@ -37,7 +37,7 @@ export const load = (name) => import(pathToFileURL(join(folder, 'conclave', name
 /** A module of the page. */
 export const loadPage = (name) => import(pathToFileURL(join(folder, 'page', name)));
 
-/** Turns of the event loop. One turn runs everything that follows from promises alone; work that has turns of its own takes more. */
+/** Turns of the event loop. One turn runs everything that follows only from promises; work that has turns of its own takes more. */
 export async function aside(turns = 50) {
   for (let turn = 0; turn < turns; turn += 1) await new Promise((resolve) => setImmediate(resolve));
 }
@@ -49,7 +49,7 @@ export async function until(condition) {
   assert.ok(condition(), String(condition));
 }
 
-/** Until the test `t` is over, time-outs run by `tick(ms)` alone, and intervals not at all. */
+/** Until the test `t` is over, time-outs run only by `tick(ms)`, and intervals not at all. */
 export function fakeTimers(t) {
   const { setTimeout, clearTimeout, setInterval } = globalThis;
   t.after(() => Object.assign(globalThis, { setTimeout, clearTimeout, setInterval }));

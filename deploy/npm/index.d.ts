@@ -363,7 +363,7 @@ export class Call extends Emitter<CallEvents> {
   leave(): Promise<void>;
   endForAll(): Promise<void>;
 
-  /** To all, or to the participants `to` alone; encrypted. */
+  /** To all, or only to the participants `to`; encrypted. */
   send(message: Message, options?: { to?: Participant[] }): Promise<void>;
   invite(callees: Id[], options?: { metadata?: Bytes }): Promise<Results>;
   cancel(user: Id): Promise<unknown>;

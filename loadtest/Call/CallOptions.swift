@@ -187,7 +187,7 @@ struct CallOptions: ParsableArguments {
     let plan = try plan(server, scenario, preset)
     guard case .conclave(let address) = plan.target else { return try await CallRun(plan, tokens: nil).perform() }
     let source = try server.accounts(plan.total)
-    // The probe speaks STOMP alone; behind a proxy the first join says what is wrong.
+    // The probe speaks only STOMP; behind a proxy the first join says what is wrong.
     if address.webSocketPath == nil {
       let probe = ServerProbe(host: address.host, port: address.port, usesTLS: address.usesTLS)
       try await probe.check(source.accounts[0].connectFrame(host: address.host), within: plan.joinTimeout)

@@ -19,7 +19,7 @@ struct PeerSetup: Sendable {
   /// The tracks that the sending m-lines became, by mid.
   var tracks: [String: TrackKey]
   var videoKbps: Int
-  /// Its path, in both directions; nil for the real one alone.
+  /// Its path, in both directions; nil for only the real one.
   var impairment: Impairment?
   var seed: UInt64
   /// Whether frames that do not open may be those of other clients.
@@ -77,7 +77,7 @@ final class MediaPeer {
     self.output = output
     var options = UDPSocket.Options()
     options.bufferSize = 2 << 20
-    // A participant sends to the server alone.
+    // A participant sends only to the server.
     options.answersFromSameAddress = false
     socket = try UDPSocket(port: 0, options: options)
     guard

@@ -28,7 +28,7 @@ extension SimulatedParticipant {
     try await join(call, link: nil, on: loop, certificate: certificate)
   }
 
-  /// Loses its connection and its media path at once, as in a network that goes away, and comes back as an app does that starts anew.
+  /// Loses its connection and its media path at once, as in a network that goes away, and comes back like an app that is started again.
   func loseAndRejoin(_ call: String, on loop: MediaLoop, certificate: DTLSCertificate) async throws {
     loop.submit(.silence(index))
     let now = MonotonicClock.now()

@@ -46,7 +46,7 @@ final class SimulatedParticipant: Sendable {
       stays = [progress]
     }
 
-    /// The join time of this stay, since its media connection was made anew.
+    /// The join time of this stay, since its media connection was replaced.
     private var firstJoinTime: Duration?
 
     mutating func move(to progress: PeerProgress) {

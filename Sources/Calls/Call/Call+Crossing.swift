@@ -3,14 +3,16 @@ import MediaModel
 
 /// Calls that cross (protocol section 4): two calls of the same people, or two in which two people ring each other.
 extension Call {
-  /// The user is rung, joined or disconnected here, and all other members are among the callees: no callee who could be rung is missing.
+  /// The user is rung, joined or disconnected here, and all other members are among the callees, so no callee who could be rung is
+  /// missing.
   func isMeant(by user: UserID, calling callees: [Callee]) -> Bool {
     guard member(user)?.isListening == true, (2...callees.count + 1).contains(members.count) else { return false }
     let present = callees.count { member($0.user) != nil }
     return present == members.count - 1 && callees.allSatisfy { member($0.user) != nil || !$0.isRingable(.ring) }
   }
 
-  /// Somebody else may be met here. While the call rings, only a caller with a connection can hear that it was answered.
+  /// Somebody else may be reached here. While the call rings, only a caller with a connection can learn that it was
+  /// answered.
   func isInhabited(besides user: UserID) -> Bool {
     if awaitsFirst { return true }
     return members.contains { member in
@@ -19,7 +21,7 @@ extension Call {
     }
   }
 
-  /// Somebody may be on the way by a link.
+  /// Somebody may be about to join by a link.
   func isOpen(now: Timestamp) -> Bool { links.map { $0.validUntil > now } ?? false }
 
   /// The user has started a call of the same people.
@@ -55,17 +57,17 @@ extension Call {
   }
 }
 
-/// The meaning of a request for the user's other calls.
+/// How a request affects the user's other calls.
 enum Crossing {
-  /// A `start` takes the place of these calls.
+  /// A `start` replaces these calls.
   case replaces([CallID])
   /// A ring was answered; these are the user's other calls.
   case answered([CallID])
 }
 
 extension CallControl {
-  /// The calls that a `start` with these callees takes the place of.
-  /// - Throws: `call.crossed` when it means a call in which somebody is.
+  /// The calls that a `start` with these callees replaces.
+  /// - Throws: `call.crossed` if it means a call that somebody is in.
   func callsToReplace(_ message: BriefedRequest) throws(RequestError) -> [CallID] {
     let user = message.caller.device.user
     guard !message.callees.isEmpty else { return [] }

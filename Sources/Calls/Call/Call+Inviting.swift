@@ -4,7 +4,7 @@ import Octets
 
 /// Links: invitations for anyone who holds them (protocol section 4).
 extension Call {
-  /// Checks that the user may invite: a joined member, and under `policy.invite` `initiator` the initiator only (rule 5).
+  /// Checks that the user may invite: a joined member; if `policy.invite` is `initiator`, only the initiator (rule 5).
   func checkMayInvite(_ user: UserID) throws(RequestError) {
     guard member(user)?.isJoined == true else {
       throw RequestError(.callNotJoined, "only who has joined the call may add people")
@@ -14,7 +14,7 @@ extension Call {
     }
   }
 
-  /// The keys of the participant on the device, with which it lets people in.
+  /// The keys of the device's participant, with which it lets people in.
   func keys(ofInviting device: Device) throws(RequestError) -> DeviceEntry {
     try checkMayInvite(device.user)
     guard member(device.user)?.participant(on: device) != nil else {
@@ -26,7 +26,7 @@ extension Call {
     return keyedDevice.keys
   }
 
-  /// Makes a link. `key` is for the call's first, and for the first after a `revoke`.
+  /// Makes a link. `key` is used for the call's first link, and for the first after a `revoke`.
   mutating func makeLink(
     _ request: MakeLink, by device: Device, key: () -> [UInt8], hashing: Hashing, now: Timestamp, out: inout Outputs
   ) throws(RequestError) -> CallLink {
@@ -62,7 +62,7 @@ extension Call {
     return word
   }
 
-  /// Makes all links void.
+  /// Voids all links.
   mutating func revokeLinks(by user: UserID, now: Timestamp, out: inout Outputs) throws(RequestError) {
     try checkMayInvite(user)
     links = nil
@@ -70,13 +70,13 @@ extension Call {
     settle(now: now, out: &out)
   }
 
-  /// Whether a guest comes with other keys than it came with first: its word does not count for them.
+  /// Whether a guest comes with different keys than the first time: its word does not apply to them.
   func isGuestWithOtherKeys(_ caller: Caller) -> Bool {
     guard caller.device.user.isGuest, let keys = caller.keys else { return false }
     return epochs.admissions.word(for: caller.device.user)?.fingerprint != keys.fingerprint
   }
 
-  /// Non-members and cancelled members need a link; all others need none.
+  /// Non-members and cancelled members need a link; nobody else does.
   func needsLink(_ user: UserID) -> Bool {
     guard let member = member(user) else { return true }
     if case .cancelled = member.phase { return true }

@@ -1,7 +1,7 @@
 import Contract
 import MediaModel
 
-/// Coming in: `accept`, `join` and `rejoin` (rules 2, 12 and 13).
+/// Joining: `accept`, `join` and `rejoin` (rules 2, 12 and 13).
 extension Call {
   /// The first participant, from `start`. Returns its number.
   mutating func seatInitiator(_ joiner: Joiner, now: Timestamp, out: inout Outputs) -> ParticipantNumber {
@@ -17,7 +17,7 @@ extension Call {
     return enter(joiner, .accepted, now: now, out: &out)
   }
 
-  /// `join`: without a ring, or beside it. A link also admits users who are not, or no longer, members.
+  /// `join`: without a ring, or in addition to one. A link also admits users who are not, or no longer, members.
   mutating func join(
     _ joiner: Joiner, byLink: Bool, now: Timestamp, out: inout Outputs
   ) throws(RequestError) -> ParticipantNumber {
@@ -33,7 +33,7 @@ extension Call {
     }
   }
 
-  /// `rejoin`: a user who was in the call comes back; always as a new participant (rule 12).
+  /// `rejoin`: a user who was in the call returns, always as a new participant (rule 12).
   mutating func rejoin(_ joiner: Joiner, now: Timestamp, out: inout Outputs) throws(RequestError) -> ParticipantNumber {
     guard let member = member(joiner.device.user) else { throw .notFound }
     guard member.hasBeenIn else {
@@ -60,7 +60,7 @@ extension Call {
         throw RequestError(.callFull, "the call has \(limits.guests) guests, those who left counted")
       }
     }
-    // It was for one alone no longer than this (rule 9).
+    // From now on it is no longer a call for only one callee (rule 9).
     if soleCallee != joiner.device.user { soleCallee = nil }
     var joiner = joiner
     joiner.hasLink = true
@@ -89,7 +89,8 @@ extension Call {
     return participant.number
   }
 
-  /// A user has one participant in a call: its own old one, or a disconnected one, makes room (rules 12 and 13).
+  /// A user has one participant in a call: the user's old participant, or a disconnected one, is replaced (rules 12 and
+  /// 13).
   private mutating func replace(
     _ old: Participant, by joiner: Joiner, in member: Member, now: Timestamp, out: inout Outputs
   ) throws(RequestError) -> ParticipantNumber {
@@ -99,7 +100,7 @@ extension Call {
     }
     if !member.isJoined { try checkRoom() }
     let user = member.user
-    // The old participant is among those who hear of its tracks no more.
+    // The old participant no longer learns about its tracks.
     let tracks = remove(old, out: &out)
     let participant = Participant(number: nextNumber(), joiner: joiner, now: now)
     admit(participant, joiner, now: now, out: &out)
@@ -121,7 +122,8 @@ extension Call {
     if case .ringing = phase, user != initiator { phase = .active(since: now) }
   }
 
-  /// A joinId or join key belongs to one join only: clients refuse a list with a repeat, so a device that copied one could stop the call's keys.
+  /// A joinId or join key belongs to one join only. Clients refuse a list with a repetition, so a device that copied one could stop the call's
+  /// keys.
   func checkIsNew(_ joiner: Joiner) throws(RequestError) {
     guard !numbers.contains(joiner.joinId) else {
       throw RequestError(.requestInvalid, "a new joinId is needed for each stay in a call", field: "joinId")

@@ -1,7 +1,7 @@
 import Contract
 import MediaModel
 
-/// Keys, for participants alone (protocol section 5).
+/// Keys: for participants only (protocol section 5).
 extension Call {
   mutating func handOut(
     _ keys: HandOutKeys, from device: Device, now: Timestamp, out: inout Outputs
@@ -43,12 +43,12 @@ extension Call {
     return try epochs.tags(request, for: device)
   }
 
-  /// A device opened its envelope, or could not.
+  /// A device opened its envelope, or could not open it.
   mutating func acknowledge(_ device: Device, epoch: UInt32, accepted: Bool, now: Timestamp, out: inout Outputs) {
     epochs.acknowledge(device, epoch: epoch, accepted: accepted, now: now, out: &out)
   }
 
-  /// A device has its ring's envelope.
+  /// A device has received its ring's envelope.
   mutating func ringAcknowledged(_ device: Device) { epochs.forgetRingEnvelopes { $0 == device } }
 
   func devicesChanged(_ user: UserID, out: inout Outputs) {

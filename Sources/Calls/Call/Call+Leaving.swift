@@ -3,7 +3,7 @@ import MediaModel
 
 /// Leaving, and its effects on the call (rules 8 to 10).
 extension Call {
-  /// `leave`: this device's participant goes.
+  /// `leave`: this device's participant leaves.
   mutating func leave(_ device: Device, now: Timestamp, out: inout Outputs) throws(RequestError) {
     guard member(device.user)?.participant(on: device) != nil else {
       throw RequestError(.callNotJoined, "this device is not in the call")
@@ -11,13 +11,13 @@ extension Call {
     go(device, .left, now: now, out: &out)
   }
 
-  /// The device is no device any more.
+  /// The device was removed.
   mutating func remove(_ device: Device, now: Timestamp, out: inout Outputs) {
     epochs.forgetRingEnvelopes { $0 == device }
     go(device, .left, now: now, out: &out)
   }
 
-  /// `end`, for the initiator alone (rule 7 knows no other).
+  /// `end`: for the initiator only (rule 7).
   mutating func end(by user: UserID, now: Timestamp, out: inout Outputs) throws(RequestError) {
     guard user == initiator else {
       throw RequestError(.callNotInitiator, "only the initiator may end the call for all: leave it instead")
@@ -30,7 +30,7 @@ extension Call {
     end(reason, by: nil, now: now, out: &out)
   }
 
-  /// The user is forgotten: its part in the call is over.
+  /// The user is forgotten, so its part in the call ends.
   mutating func dismiss(_ user: UserID, now: Timestamp, out: inout Outputs) {
     guard let member = member(user) else { return }
     // During a transfer the first `go` removes only its own participant.
@@ -59,7 +59,8 @@ extension Call {
     }
   }
 
-  /// The device's participant goes, and its member is `left`; while a transfer is under way the user's other one stays.
+  /// The device's participant goes, and its member becomes `left`. While a transfer is under way the user's other
+  /// participant stays.
   mutating func go(_ device: Device, _ cause: MemberCause, now: Timestamp, out: inout Outputs) {
     let user = device.user
     guard let member = member(user), let participant = member.participant(on: device) else { return }
@@ -77,7 +78,7 @@ extension Call {
     settle(now: now, out: &out)
   }
 
-  /// Both signaling and media were gone too long (rule 10): it may `rejoin`, but is off the list of keys.
+  /// Both signaling and media were gone for too long (rule 10): it may `rejoin`, but is off the list of keys.
   private mutating func becomeDisconnected(_ device: Device, now: Timestamp, out: inout Outputs) {
     guard var participant = try? participant(of: device), participant.goneSince != nil else { return }
     let user = device.user
@@ -94,7 +95,7 @@ extension Call {
     settle(now: now, out: &out)
   }
 
-  /// Takes a participant's media away, and its timers. Returns the tracks that ended.
+  /// Removes a participant's media and timers. Returns the tracks that ended.
   mutating func remove(_ participant: Participant, out: inout Outputs) -> [TrackTable.Track] {
     let device = participant.device
     let key = epochs.keyState(of: device)
@@ -111,7 +112,8 @@ extension Call {
 
   // MARK: the end
 
-  /// Ends a call without present members, and sets the timer of a member who is alone (rule 9). To be called at the end of each transition that moves a member.
+  /// Ends a call without present members, and sets the timer of a member who is alone (rule 9). Must be called at the end of each transition that moves a
+  /// member.
   mutating func settle(now: Timestamp, out: inout Outputs) {
     guard !isEnded else { return }
     guard presentCount > 0 || canBegin else { return end(reasonOfDesertion, by: nil, now: now, out: &out) }
@@ -127,7 +129,8 @@ extension Call {
     aloneSince = since
   }
 
-  /// When a call ends whose one member has been alone since then: a link keeps it for an hour, or until the link is over.
+  /// When a call ends whose one member has been alone since the given time: a link keeps it for an hour, or until the
+  /// link expires.
   func desertion(of since: Timestamp) -> Timestamp {
     let usual = since + patience
     guard rules.aloneTime == nil, let links else { return usual }
@@ -136,7 +139,7 @@ extension Call {
 
   private var patience: Duration { rules.aloneTime ?? (soleCallee == nil ? .seconds(120) : .zero) }
 
-  /// A service started the call, no one has joined yet, and the first to join would not end it by being alone.
+  /// A service started the call, nobody has joined yet, and the first to join would not end it by being alone.
   private var canBegin: Bool {
     guard awaitsFirst else { return false }
     let isRefused = members.contains { if case .declined = $0.phase { true } else { false } }
@@ -148,7 +151,7 @@ extension Call {
     return refusal
   }
 
-  /// Why nobody came.
+  /// Why nobody joined.
   var refusal: EndReason {
     // The initiator of a call that a service started was rung, too.
     let callees = members.filter { $0.user != initiator || !$0.hasBeenIn }
@@ -157,23 +160,24 @@ extension Call {
     return any({ if case .missed = $0 { true } else { false } }) ? .noAnswer : .cancelled
   }
 
-  /// A participant is about to go: `seconds` counts to when the last one was there.
+  /// A participant is about to go: `seconds` counts until the last participant was there.
   private mutating func noteThere(_ participant: Participant, now: Timestamp) {
     lastThere = max(lastThere ?? startedAt, lastHeard(participant, now: now))
   }
 
-  /// When signaling or media of the participant was last up. A participant that was up when the server stopped, and has not come back, was up until then.
+  /// When signaling or media of the participant was last up. A participant that was up when the server stopped, and has not returned, was up until that
+  /// time.
   private func lastHeard(_ participant: Participant, now: Timestamp) -> Timestamp {
     guard let since = participant.goneSince else { return now }
     return outage.map { $0.contains(since) ? $0.lowerBound : since } ?? since
   }
 
-  /// How long there was somebody in the call, from the first join of another on.
+  /// How long there was somebody in the call, counted from the first join by somebody other than the initiator.
   private func talkSeconds(now: Timestamp) -> Int {
     guard case .active(let since) = phase else { return 0 }
     let heard = members.flatMap(\.participants).map { lastHeard($0, now: now) }
     let last = (heard + [lastThere].compactMap { $0 }).max() ?? now
-    // The clock may have been set back, and a damaged file may have any time.
+    // The clock may have been set back, and a damaged file may contain any time.
     guard last > since else { return 0 }
     return Int((last.milliseconds - since.milliseconds) / 1_000)
   }

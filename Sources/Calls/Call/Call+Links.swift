@@ -17,7 +17,7 @@ extension Call {
     }
   }
 
-  /// ICE and DTLS are up. A transfer is done with that.
+  /// ICE and DTLS are up. A transfer is complete then.
   mutating func mediaConnected(_ peer: PeerID, of user: UserID, now: Timestamp, out: inout Outputs) {
     guard let participant = participant(with: peer, of: user) else { return }
     out.cancel(.connect(participant.device))
@@ -31,13 +31,13 @@ extension Call {
     setMedia(.up(since: now), of: participant, cause: .connected, out: &out)
   }
 
-  /// Nothing was heard since `lastHeard`.
+  /// Nothing has been heard since `lastHeard`.
   mutating func mediaLost(_ peer: PeerID, of user: UserID, lastHeard: Timestamp, out: inout Outputs) {
     guard let participant = participant(with: peer, of: user), participant.isConnected else { return }
     setMedia(.gone(since: lastHeard), of: participant, cause: .disconnected, out: &out)
   }
 
-  /// The joined participant that is this peer.
+  /// The joined participant with this peer.
   func participant(with peer: PeerID, of user: UserID) -> Participant? {
     guard let member = member(user), member.isJoined else { return nil }
     return member.participants.first { $0.peer == peer }
@@ -54,7 +54,7 @@ extension Call {
     watch(participant.device, out: &out)
   }
 
-  /// Sets or stops the timer of the 15 s.
+  /// Starts or stops the 15 s timer.
   private func watch(_ device: Device, out: inout Outputs) {
     guard let participant = try? participant(of: device) else { return }
     if let since = participant.goneSince {

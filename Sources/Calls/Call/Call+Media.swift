@@ -5,7 +5,7 @@ import MediaModel
 extension Call {
   /// Takes an offer and names its tracks.
   /// - Throws: `call.not-joined`, the SDP's error, `media.sdp-invalid` for another DTLS fingerprint, `request.invalid` for tracks that
-  ///   the offer does not have, `media.unsupported`, `media.too-many-tracks`, `screen.busy`; then nothing has changed.
+  ///   are not in the offer, `media.unsupported`, `media.too-many-tracks`, `screen.busy`. Nothing has changed then.
   mutating func offer(
     _ read: Result<MediaOffer, RequestError>, tracks: [MediaRequest.Track], from device: Device, now: Timestamp,
     out: inout Outputs
@@ -42,7 +42,7 @@ extension Call {
       codecs: rules.codecs)
   }
 
-  /// The named sections that do send; a paused or rejected one is a track that is gone.
+  /// The named sections that actually send; a paused or rejected section is a track that has ended.
   private func wanted(
     _ tracks: [MediaRequest.Track], in offer: MediaOffer
   ) throws(RequestError) -> [TrackTable.Wanted] {
@@ -72,7 +72,7 @@ extension Call {
 
   private func allows(_ codec: String) -> Bool { rules.codecs.contains { $0.lowercased() == codec.lowercased() } }
 
-  /// The screens of others that new ones take the place of, oldest first; throws when the policy's number is reached.
+  /// The screens of others that new ones replace, oldest first; throws if the policy's limit is reached.
   private func screensToReplace(
     for wanted: [TrackTable.Wanted], from participant: Participant
   ) throws(RequestError) -> [TrackTable.Track] {
@@ -94,7 +94,7 @@ extension Call {
     return Array(oldest.prefix(surplus))
   }
 
-  /// Ends another participant's screen, and its sound with its last screen.
+  /// Ends another participant's screen, and the screen audio with that participant's last screen.
   private mutating func end(_ screen: TrackTable.Track, out: inout Outputs) {
     guard let device = participant(screen.id.participant)?.device else { return }
     let ended = withParticipant(of: device) { participant in
@@ -129,7 +129,7 @@ extension Call {
 
   // MARK: what the SFU says
 
-  /// For the device of this peer alone.
+  /// Only for the device of this peer.
   func tellPeer(_ peer: PeerID, of user: UserID, _ body: EventBody, out: inout Outputs) {
     guard let participant = participant(with: peer, of: user) else { return }
     out.event(body, to: .devices([participant.device]))
@@ -166,7 +166,8 @@ extension Call {
   }
 }
 
-/// `hold`: nothing is forwarded to or from a participant, which stays one for keys and events (protocol section 4).
+/// `hold`: nothing is forwarded to or from a participant, which stays a participant for keys and events (protocol
+/// section 4).
 extension Call {
   mutating func hold(_ isHeld: Bool, _ device: Device, out: inout Outputs) throws(RequestError) {
     let participant = try participant(of: device)
@@ -177,7 +178,8 @@ extension Call {
     announce(device.user, .held, out: &out)
   }
 
-  /// The device speaks in another call since that turn. It may have gone from this one meanwhile, or speak here by a later request.
+  /// The device has been speaking in another call since that turn. It may have left this one meanwhile, or speak here because of a
+  /// later request.
   mutating func holdUnlessHeld(_ device: Device, since turn: UInt64, out: inout Outputs) {
     guard let participant = try? participant(of: device), !participant.isHeld, participant.turn < turn else { return }
     try? hold(true, device, out: &out)

@@ -4,7 +4,8 @@ import Octets
 
 /// `message`: what participants tell each other, opaque to the server (protocol section 6).
 extension Call {
-  /// - Throws: `call.not-joined`, `request.too-large`, `rate.limited`, `user.not-found` when nobody it names is in the call.
+  /// - Throws: `call.not-joined`, `request.too-large`, `rate.limited`, `user.not-found` if nobody that it names is in the
+  ///   call.
   mutating func message(
     _ message: SendMessage, from device: Device, now: Timestamp, out: inout Outputs
   ) throws(RequestError) {
@@ -20,7 +21,7 @@ extension Call {
     out.event(.message(CallMessage(from: participant.number, body: message.body)), to: .devices(receivers))
   }
 
-  /// All others, or those named that are still there.
+  /// All others, or the named ones that are still there.
   private func receivers(of message: SendMessage, from sender: Participant) throws(RequestError) -> [Device] {
     guard let to = message.to else { return participantDevices.filter { $0 != sender.device } }
     guard to.count <= limits.participants else {
@@ -40,8 +41,8 @@ struct MessageBudget {
   private var count = TokenBucket(perSecond: 10, burst: 10)
   private var bytes = TokenBucket(perSecond: 64 << 10, burst: 64 << 10)
 
-  /// Takes one message of this size.
-  /// - Throws: `rate.limited`; then nothing was taken.
+  /// Charges one message of this size.
+  /// - Throws: `rate.limited`; nothing is charged then.
   mutating func take(bytes size: Int, now: Timestamp) throws(RequestError) {
     var (count, bytes) = (self.count, self.bytes)
     let wait = max(count.take(now: now.nanoseconds) ?? 0, bytes.take(size, now: now.nanoseconds) ?? 0)

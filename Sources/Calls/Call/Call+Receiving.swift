@@ -1,7 +1,8 @@
 import Contract
 import MediaModel
 
-/// `receive`: the videos that a participant wants, and those whose sound it does not want (protocol section 6).
+/// `receive`: the videos that a participant wishes, and the participants whose sound it does not wish (protocol section
+/// 6).
 extension Call {
   private static let maximumVideos = 64
   private static let maximumWishes = 1_000
@@ -34,7 +35,7 @@ extension Call {
     if participant.isNegotiated { out.add(.media(.receive(participant.peer, wishes))) }
   }
 
-  /// A track may have just gone; one of a participant that never was is a mistake.
+  /// A track may have just ended; a track of a participant that never existed is a mistake.
   private func check(_ request: Receive) throws(RequestError) {
     if let lastN = request.lastN, !(0...limits.lastN).contains(lastN) {
       throw RequestError(.requestInvalid, "lastN is 0 to \(limits.lastN)", field: "lastN")

@@ -9,7 +9,7 @@ extension Call {
   ) throws(RequestError) -> Transition.Answer {
     switch request {
     case .media(let body):
-      // Before the SDP is read, which costs far more.
+      // Checked before the SDP is read, which is far more expensive.
       _ = try participant(of: device)
       return .read(body, of: id)
     case .track(let track, let body): try mute(track, body.muted, from: device, out: &out)

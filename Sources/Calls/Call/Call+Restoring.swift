@@ -1,9 +1,9 @@
 import Contract
 import MediaModel
 
-/// A call after a restart of the server (rule 11): its members as they were, with the media and signaling of all gone since now.
+/// A call after a restart of the server (rule 11): its members as they were, all without media and signaling from now on.
 extension Call {
-  /// Restores the timers of everything under way. Timers that ran out meanwhile are due at once.
+  /// Restores the timers of everything under way. Timers that expired meanwhile are due immediately.
   func resume(now: Timestamp, out: inout Outputs) {
     // The clock may have been set back since.
     out.set(.expiry, at: min(startedAt, now) + rules.lifetime)
@@ -118,8 +118,8 @@ extension StoredParticipant {
   }
 }
 
-/// The clock may have been set back since the last run: what lies ahead counts from now, so that no ring, rotation or time away lasts longer than
-/// from the new start on.
+/// The clock may have been set back since the last run. Times in the future count from now, so that no ring, rotation or absence lasts longer
+/// than from the new start on.
 extension Stored.CallRecord {
   func bounded(by now: Timestamp, _ rules: CallRules) -> Stored.CallRecord {
     var bounded = self

@@ -5,9 +5,9 @@ import MediaModel
 extension Call {
   /// Rings those of `callees` that can be rung (rules 6 and 17).
   /// - Parameters:
-  ///   - words: nil for a service, which lets people in without.
-  ///   - isStart: the members are in the reply and in the rings, so that nobody needs to be told of each.
-  /// - Throws: `call.full` over 100 ringing, or too many members, `request.invalid` for a bad word; then nobody is rung.
+  ///   - words: nil for a service, which lets people in without words.
+  ///   - isStart: the members are in the reply and in the rings, so they need not be announced one by one.
+  /// - Throws: `call.full` over 100 ringing, or too many members, `request.invalid` for a bad word. No callee is rung then.
   mutating func ring(
     _ callees: [Callee], by user: UserID, words: OfferedWords?, metadata: Base64Bytes?, isStart: Bool, now: Timestamp,
     out: inout Outputs
@@ -45,7 +45,7 @@ extension Call {
     return results
   }
 
-  /// Whether a callee who is not rung hears of the call by its history alone. A member's part in it is known already.
+  /// Whether a callee who is not rung learns of the call only from the history. A member already knows its part in it.
   private func isSilenced(_ callee: Callee, _ result: RingResult?) -> Bool {
     (result == .unavailable || result == .busy) && member(callee.user) == nil && silenced[callee.user] == nil
   }
@@ -82,7 +82,7 @@ extension Call {
     settle(now: now, out: &out)
   }
 
-  /// `cancel`, by the one who rang them or the initiator; nil: all that this user may stop.
+  /// `cancel`, by the user who rang them or by the initiator; nil: everyone whose ring this user may stop.
   mutating func cancel(_ callees: [UserID]?, by user: UserID, now: Timestamp, out: inout Outputs) throws(RequestError) {
     func mayStop(_ member: Member) -> Bool {
       guard case .ringing(let ringing) = member.phase else { return false }
@@ -109,7 +109,7 @@ extension Call {
     for callee in users { announce(callee, .cancelled, out: &out) }
   }
 
-  /// The ring's time is over (rule 4).
+  /// The ring's time has expired (rule 4).
   mutating func ringTimedOut(_ user: UserID, now: Timestamp, out: inout Outputs) {
     guard member(user)?.isRinging == true else { return }
     endRing(of: user, .missed, event: .missed(By()), actor: nil, out: &out)
@@ -117,7 +117,7 @@ extension Call {
     settle(now: now, out: &out)
   }
 
-  /// Ends a ring: the devices that were rung hear of it, but the one that acted.
+  /// Ends a ring: the devices that were rung are told, except the one that acted.
   mutating func endRing(
     of user: UserID, _ phase: Member.Phase, event: EventBody, actor: DeviceID?, out: inout Outputs
   ) {
@@ -137,7 +137,7 @@ extension Call {
   }
 }
 
-/// A user who is to be rung.
+/// A user who is about to be rung.
 struct Callee {
   var user: UserID
   var name: String?
@@ -147,7 +147,7 @@ struct Callee {
   var busyIn: Set<CallID>
   /// As set by the user (protocol section 7).
   var isUnavailable: Bool
-  /// The app's back end lets the caller reach the user.
+  /// The app's back end permits the caller to reach the user.
   var isReachable: Bool
 
   var isBusy: Bool { !busyIn.isEmpty }

@@ -10,7 +10,7 @@ extension Call {
     if progress != journal.progress {
       changes.append(.progress(id, progress))
       journal.progress = progress
-      // The initiator's outcome is the call's.
+      // The initiator's outcome is the outcome of the call.
       journal.touched.insert(initiator)
     }
     if epochs.newest.number != journal.epoch {
@@ -59,7 +59,7 @@ extension Call {
     }
   }
 
-  /// Adds the links of the epochs announced since.
+  /// Adds the links of the epochs that were announced since.
   private mutating func takeLinks(_ changes: inout [StoreChange]) {
     guard let last = epochs.links.last?.epoch, last != journal.link else { return }
     let new = epochs.links.reversed().prefix { $0.epoch > journal.link ?? 0 }
@@ -67,7 +67,7 @@ extension Call {
     journal.link = last
   }
 
-  /// All exist from the start, and are removed one by one.
+  /// All of them exist from the start, and are removed one by one.
   private mutating func takeRingEnvelopes(_ changes: inout [StoreChange]) {
     let kept = epochs.ringEnvelopes
     guard kept.count != journal.ringEnvelopes.count else { return }
@@ -80,11 +80,11 @@ extension Call {
     journal.ringEnvelopes = Set(kept.keys)
   }
 
-  /// All there is of the call, stored or not.
+  /// The whole state of the call, stored or not.
   func everything(now: Timestamp) -> [StoreChange] {
     var copy = self
     var changes: [StoreChange] = []
-    // Facts of history that were written are not lost with a rewrite, and repeated ones change nothing.
+    // Facts of history that were written are not lost by a rewrite, and repeated ones change nothing.
     copy.journal = CallJournal()
     copy.journal.touched = Set(members.map(\.user))
     copy.journal.silenced = Set(silenced.keys)
@@ -196,7 +196,7 @@ extension Call {
   private var outcome: HistoryEntry.Outcome? {
     if isActive || wasActive { return .answered }
     guard isEnded else { return nil }
-    // The outcome is `declined` even if the initiator hung up after all had declined.
+    // The outcome is `declined` even if the initiator hung up after all callees had declined.
     return switch refusal {
     case .declined: .declined
     case .noAnswer: .missed

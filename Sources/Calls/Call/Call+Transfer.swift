@@ -6,8 +6,9 @@ extension Call {
   /// How long the new device has until media flows.
   static let transferTime = Duration.seconds(20)
 
-  /// Returns the number of the participant on the new device. On the device that is in the call it is a `rejoin`, and ends a transfer to another one.
-  /// - Throws: `call.not-joined` when no device of the user is in the call: there is nothing to move.
+  /// Returns the number of the participant on the new device. On the device that is already in the call it is a `rejoin`, and ends a transfer to
+  /// another device.
+  /// - Throws: `call.not-joined` if no device of the user is in the call, so there is nothing to move.
   mutating func transfer(_ joiner: Joiner, now: Timestamp, out: inout Outputs) throws(RequestError) -> ParticipantNumber
   {
     guard let member = member(joiner.device.user) else { throw .notFound }
@@ -21,7 +22,7 @@ extension Call {
     return arrive(joiner, .joined, in: member, now: now, out: &out)
   }
 
-  /// The new device's participant begins, in the place of one that was on its way already.
+  /// The new device's participant begins. It replaces one that was already arriving.
   mutating func arrive(
     _ joiner: Joiner, _ cause: MemberCause, in member: Member, now: Timestamp, out: inout Outputs
   ) -> ParticipantNumber {
@@ -38,7 +39,7 @@ extension Call {
     return participant.number
   }
 
-  /// Media flows on the new device, or the old one is gone: the new one stays.
+  /// Media flows on the new device, or the old one is gone: the new device stays.
   mutating func finishTransfer(of user: UserID, now: Timestamp, out: inout Outputs) {
     guard let member = member(user), case .joined(let old) = member.phase, let new = member.arriving else { return }
     let tracks = remove(old, out: &out)
@@ -49,7 +50,7 @@ extension Call {
     epochs.leave(old.device, now: now, out: &out)
   }
 
-  /// The new device is gone, or no media came: the old one stays.
+  /// The new device is gone, or no media arrived: the old device stays.
   mutating func stopTransfer(of user: UserID, now: Timestamp, out: inout Outputs) {
     guard let new = member(user)?.arriving else { return }
     let tracks = remove(new, out: &out)

@@ -1,10 +1,11 @@
 import Contract
 import MediaModel
 
-/// One call: its members and what they may do to each other (protocol section 4, rules 1 to 17). Transitions put what follows into `Outputs`.
+/// One call: its members and what they may do to each other (protocol section 4, rules 1 to 17). Transitions put their consequences into
+/// `Outputs`.
 struct Call {
   enum Phase {
-    /// No one but the initiator has joined.
+    /// Only the initiator has joined.
     case ringing
     case active(since: Timestamp)
     case ended
@@ -16,9 +17,9 @@ struct Call {
     var members: Int
     var guests: Int
     var disconnectTime: Duration
-    /// Videos that one may see at once.
+    /// The number of videos that one participant may see at once.
     var lastN: Int
-    /// Participants from which on changes of members wait for others.
+    /// From this number of participants on, changes of members wait for others.
     var crowd: Int
   }
 
@@ -30,9 +31,9 @@ struct Call {
   let limits: Limits
   let metadata: Base64Bytes?
   let startToken: JoinToken
-  /// The only callee of `start`, while no other was invited (rule 9).
+  /// The only callee of `start`, while nobody else has been invited (rule 9).
   var soleCallee: UserID?
-  /// Users who were not rung, because they are unavailable or busy, and have the call in their history as missed (section 8); each with its name.
+  /// Users who were not rung because they are unavailable or busy, and whose history shows the call as missed (section 8); each with its name.
   var silenced: [UserID: String?] = [:]
   /// There were such users, perhaps before a restart.
   var hasSilenced = false
@@ -41,33 +42,33 @@ struct Call {
   var joins = JoinMemory()
   /// To `start`.
   var firstReply: Joined?
-  /// It has ended, and somebody else than the initiator had come.
+  /// It has ended, and somebody other than the initiator had joined.
   var wasActive = false
   var journal = CallJournal()
   private(set) var members: [Member] = []
   private var places: [UserID: Int] = [:]
   private(set) var lastNumber: ParticipantNumber = 0
-  /// The devices of participant numbers, past ones included.
+  /// The devices of participant numbers, including past ones.
   private(set) var numbers = ParticipantNumbers()
   private(set) var ringingCount = 0
   private(set) var joinedCount = 0
   private(set) var presentCount = 0
-  /// As last told.
+  /// As last announced.
   var speakers: [ParticipantNumber] = []
-  /// Since when one member has been alone (rule 9); its timer runs.
+  /// Since when one member has been alone (rule 9). The timer runs.
   var aloneSince: Timestamp?
-  /// When the last of those who went was there; nil while nobody has.
+  /// When the last of the departed participants was there; nil if nobody has left.
   var lastThere: Timestamp?
-  /// The last time for which the server was down: from when it is known to have run to its start.
+  /// The server's last outage: from the time when it is last known to have run until its start.
   var outage: ClosedRange<Timestamp>?
-  /// As many as the log has counted.
+  /// The number that the log has counted.
   var failures = 0
-  /// nil while there are none that could be valid.
+  /// nil if there are none that could be valid.
   var links: CallLinks?
   var waiting = WaitingChanges()
-  /// Rises with each change of the state, over restarts too.
+  /// Rises with each change of the state, also across restarts.
   var revision: UInt64 = 0
-  /// Revisions are stored in steps, so that a change of a track writes nothing more.
+  /// Revisions are stored in steps, so that a change of a track writes nothing else.
   static let revisionStep: UInt64 = 1_024
 
   init(
@@ -88,7 +89,7 @@ struct Call {
   var isEnded: Bool { if case .ended = phase { true } else { false } }
   var isActive: Bool { if case .active = phase { true } else { false } }
 
-  /// As it was stored.
+  /// Restores a call as it was stored.
   init(
     restoring stored: StoredCall, _ progress: StoredProgress, rules: CallRules, limits: Limits, epochs: Epochs,
     members: [Member], numbers: ParticipantNumbers
@@ -132,11 +133,11 @@ struct Call {
     count(members[place], -1)
     members.remove(at: place)
     for (place, member) in members.enumerated().dropFirst(place) { places[member.user] = place }
-    // Their places are others now.
+    // Their places have changed.
     journal.touched.formUnion(members[place...].map(\.user))
   }
 
-  /// Adds a member, or gives it a new phase; the only place where either happens, so that the counts are right.
+  /// Adds a member, or gives it a new phase. This is the only place where either happens, so that the counts are right.
   mutating func setPhase(_ phase: Member.Phase, of user: UserID, name: String? = nil, out: inout Outputs) {
     journal.touched.insert(user)
     let wasListening = member(user)?.isListening ?? false
@@ -162,10 +163,11 @@ struct Call {
     if member.isPresent { presentCount += n }
   }
 
-  /// The members are ringing, and nobody has come yet: a service started the call (protocol section 11).
+  /// The members are ringing, and nobody has joined yet: a service started the call (protocol section 11).
   var awaitsFirst: Bool { lastNumber == 0 && ringingCount > 0 }
 
-  /// A push woke devices of the user, so the ring's end is pushed too. If the ring is over already, its end is pushed at once.
+  /// A push woke devices of the user, so the ring's end is pushed, too. If the ring is already over, its end is pushed
+  /// immediately.
   mutating func pushed(_ user: UserID, out: inout Outputs) {
     guard let place = places[user], case .ringing(var ringing) = members[place].phase else {
       return out.tell(.pushOver(user))
@@ -187,7 +189,7 @@ struct Call {
     if let place = places[user] { members[place].cameByLink = true }
   }
 
-  /// To be called for each new participant.
+  /// Must be called for each new participant.
   mutating func remember(_ participant: Participant) {
     numbers.add(participant.number, participant.device, participant.joinId)
   }
@@ -210,8 +212,8 @@ struct Call {
     return lastNumber
   }
 
-  /// Changes a joined participant in place; nil when the device is none.
-  /// - Parameter isStored: false for a change that a restart does not keep.
+  /// Changes a joined participant in place; nil if the device has none.
+  /// - Parameter isStored: false for a change that a restart discards.
   mutating func withParticipant<Result>(
     of device: Device, isStored: Bool = true, _ change: (inout Participant) -> Result
   ) -> Result? {
@@ -223,13 +225,13 @@ struct Call {
       return change(&arriving)
     }
     guard participant.device == device else { return nil }
-    // The copy in the member would make every change of the tracks copy them.
+    // Otherwise the copy in the member would make every change of the tracks copy them.
     members[place].phase = .left
     defer { members[place].phase = .joined(participant) }
     return change(&participant)
   }
 
-  /// The joined participant that this device is.
+  /// This device's joined participant.
   func participant(of device: Device) throws(RequestError) -> Participant {
     guard let member = member(device.user), member.isJoined, let participant = member.participant(on: device) else {
       throw RequestError(.callNotJoined, "this device is not in the call: join or rejoin it")
@@ -283,7 +285,7 @@ struct Call {
       answeredAt: activeSince, epoch: max(1, epochs.current), policy: rules.shown, members: [], metadata: metadata)
   }
 
-  /// When another than the initiator joined first; nil before, and when the call is over.
+  /// When somebody other than the initiator joined first; nil before that, and after the end of the call.
   var activeSince: Timestamp? { if case .active(let since) = phase { since } else { nil } }
 
   /// `call.ring` for a ringing member, without an envelope.
@@ -330,6 +332,6 @@ struct Call {
 }
 
 extension RequestError {
-  /// Also for a call that one is not part of (protocol section 9).
+  /// Also for a call that the user is not part of (protocol section 9).
   static let notFound = RequestError(.callNotFound, "there is no such call, or this user is not part of it")
 }

@@ -15,10 +15,10 @@ extension CallControl {
     }
   }
 
-  /// Whether the user comes in by a link. A member, or a former member of a call that has ended, needs none and joins as without it.
+  /// Whether the user joins by a link. A member, or a former member of a call that has ended, needs no link and joins as if without one.
   ///
-  /// A stranger learns nothing about the call from a refusal: it is the same whether the call exists, has ended or never was, and the same HMAC is
-  /// computed in each case.
+  /// A stranger learns nothing about the call from a refusal: it is the same whether the call exists, has ended or never existed, and the same
+  /// HMAC is computed in each case.
   /// - Throws: `call.link-invalid`.
   func isLetIn(_ user: UserID, by link: String?, to id: CallID) throws(RequestError) -> Bool {
     guard let link else { return false }
@@ -33,7 +33,8 @@ extension CallControl {
     return true
   }
 
-  /// Checks the word of a `join` or `rejoin`, as far as that needs no call: it is the sender's own, and comes with a link.
+  /// Checks the word of a `join` or `rejoin`, as far as possible without the call: it is the sender's own, and comes with
+  /// a link.
   func checkWord(of request: Join, _ kind: JoinMemory.Kind, _ caller: Caller) throws(RequestError) {
     guard let word = request.admission else {
       guard kind != .join || request.link == nil else {
@@ -53,8 +54,8 @@ extension CallControl {
     }
   }
 
-  /// The word by which a device comes. Where none is needed, a bad one counts as none.
-  /// - Parameter isNeeded: a link alone lets the user in.
+  /// The word by which a device joins. If none is needed, a bad one is ignored.
+  /// - Parameter isNeeded: only a link lets the user in.
   /// - Throws: `call.link-invalid`.
   func linkWord(
     _ word: Admission?, _ kind: JoinMemory.Kind, _ caller: Caller, to id: CallID, isNeeded: Bool
@@ -70,7 +71,7 @@ extension CallControl {
     return nil
   }
 
-  /// Whether somebody without an account may have this link's call as a guest.
+  /// Whether somebody without an account may join this link's call as a guest.
   func admitsGuest(by link: String, to id: CallID, now: Timestamp) -> Bool {
     let links = calls[id]?.links ?? CallLinks(key: [UInt8](repeating: 0, count: 32), now: now)
     return links.isValid(link, for: id, now: now, hashing: hashing) && calls[id]?.links != nil

@@ -25,7 +25,8 @@ extension CallControl {
     let id = try request.checkedID()
     let epochs = Epochs(
       call: id, initiator: joiner.keyedDevice(number: 1),
-      // Also those who can't be rung: the envelopes' signatures cover the hash of the list that the initiator made.
+      // Includes those who cannot be rung: the envelopes' signatures cover the hash of the list that the initiator
+      // made.
       ringing: (request.envelopes ?? []).compactMap { message.keys[$0.to].map(ListEntry.init(ringing:)) },
       envelopes: envelopes, admissions: try words.root(of: user),
       rotationTime: rules.rotationTime, digest: hashing.digest, now: now, out: &out)
@@ -55,7 +56,7 @@ extension CallControl {
     _ id: CallID, _ request: Join, _ kind: JoinMemory.Kind, _ caller: Caller
   ) throws(RequestError) -> Transition {
     let device = caller.device
-    // The state in the reply says what waits.
+    // The state in the reply already includes what waits.
     tellChanges(to: device.user, of: id)
     if kind == .join || kind == .rejoin { try checkWord(of: request, kind, caller) }
     let hasLink = kind == .join ? try isLetIn(device.user, by: request.link, to: id) : false
@@ -82,7 +83,7 @@ extension CallControl {
       let reply = Joined(
         call: knowsState ? call.stateWithoutMembers : call.state, participant: number, ice: ice)
       if request.joinId != nil { call.joins.keep(reply, kind, for: joiner.token, hasState: !knowsState) }
-      // The whole state after a rejoin, before what follows from it.
+      // The whole state after a rejoin, before the events that follow from it.
       if kind == .rejoin, !knowsState { out.event(.state(reply.call), to: .devices([device])) }
       out.append(later)
       return .reply(knowsState ? Rejoined(reply) : reply)
@@ -115,7 +116,7 @@ extension CallControl {
     guard caller.keys != nil else { throw .startsNoCall }
   }
 
-  /// - Throws: `role.not-allowed` for a role that is configured to start nothing.
+  /// - Throws: `role.not-allowed` for a role that is configured not to start calls.
   func checkRole(_ caller: Caller) throws(RequestError) {
     guard caller.mayStart else {
       throw RequestError(.roleNotAllowed, "this role may not start calls or invite")
@@ -194,7 +195,7 @@ extension CallControl {
     return CallID(unchecked: text)
   }
 
-  /// The server's own for clients that send none.
+  /// A joinId made by the server, for clients that send none.
   private func makeJoinId() -> Base64Bytes {
     Base64Bytes([random(), random()].flatMap { word in (0..<8).map { UInt8(truncatingIfNeeded: word >> ($0 * 8)) } })
   }
@@ -211,7 +212,8 @@ extension CallControl {
     }
   }
 
-  /// The envelopes for devices that will ring. Those of callees that can't be rung are dropped; for anyone else they are refused.
+  /// The envelopes for devices that will ring. Envelopes for callees who cannot be rung are dropped; for anyone else they are
+  /// refused.
   private func ringEnvelopes(
     _ envelopes: [Envelope], callees: [Callee], ringable: Set<UserID>, keys: [Device: DeviceEntry], from joiner: Joiner
   ) throws(RequestError) -> [Envelope] {
@@ -244,8 +246,9 @@ extension CallControl {
     }
   }
 
-  /// The first reply of a `start` that is repeated (rule 14); nil for a new one.
-  /// - Throws: `call.exists` when the id is another call's, `request.invalid` when the joinId is another start's.
+  /// The first reply of a repeated `start` (rule 14); nil for a new one.
+  /// - Throws: `call.exists` if the id belongs to another call, `request.invalid` if the joinId belongs to another
+  ///   `start`.
   func firstReply(to request: StartCall, from token: JoinToken) throws(RequestError) -> Joined? {
     let first = starts[token].flatMap { calls[$0]?.firstReply } ?? ended.reply(to: token)
     if let first {
@@ -267,7 +270,7 @@ extension RequestError {
 }
 
 extension ListEntry {
-  /// On epoch 1's list before it has joined: no participant, joinId or joinKey yet.
+  /// It is on epoch 1's list before it has joined: no participant, joinId or joinKey yet.
   fileprivate init(ringing device: DeviceEntry) {
     self.init(
       user: device.user, device: device.device, participant: 0, joinId: nil, joinKey: nil,

@@ -49,7 +49,7 @@ extension CallControl {
       }
     case .speakers(let id, let participants):
       change(id) { call, _, out in call.speak(participants, out: &out) }
-    // The operator is told; it is no matter of one call.
+    // Reported to the operator; it does not concern one call.
     case .tooMuch: break
     }
   }

@@ -44,7 +44,7 @@ extension CallControl {
 }
 
 extension QualityNumbers {
-  /// Numbers that no client can have measured would spoil everybody's sum.
+  /// Numbers that no client can have measured would distort the sum for everybody.
   func check() throws(RequestError) {
     let bounds: [(String, Double?, Double)] = [
       ("rtt", rtt, 60_000), ("loss", loss, 1), ("jitter", jitter, 60_000), ("freezes", freezes, 1_000_000),

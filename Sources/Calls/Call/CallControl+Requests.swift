@@ -5,7 +5,7 @@ import MediaModel
 struct Transition {
   enum Answer {
     case reply(any Encodable & Sendable)
-    /// Nothing speaks against the request so far, and the app's back end has to be asked.
+    /// The request is valid so far, and the app's back end has to be asked.
     case checked
     /// The people's side answers.
     case report(Report, of: CallID)
@@ -18,9 +18,9 @@ struct Transition {
   var answer: Answer
   var call: CallID?
   var outputs = Outputs()
-  /// This device speaks in the call now: its other calls are held.
+  /// This device now speaks in the call: its other calls are held.
   var speaker: Device?
-  /// Its meaning for the caller's other calls.
+  /// How it affects the caller's other calls.
   var crossing: Crossing?
 
   init(_ answer: Answer) { self.answer = answer }
@@ -54,7 +54,8 @@ extension CallControl {
     if let speaker = done.speaker { _ = calls[call]?.withParticipant(of: speaker) { $0.turn = request.turn } }
     carryOut(done.outputs, of: call)
     if let crossing = done.crossing { carryOut(crossing, by: request.caller.device.user, in: call) }
-    // After the news that the device is in the call, so that of two calls one holds the other whichever is heard of last.
+    // After the news that the device is in the call, so that of two calls one holds the other regardless of which is
+    // reported last.
     if let speaker = done.speaker { out.messages.append(.speaks(speaker, in: call, turn: request.turn)) }
   }
 
@@ -110,8 +111,8 @@ extension CallControl {
     }
   }
 
-  /// Makes all checks of a `start` that are possible before the back end is asked which users it may reach.
-  /// - Returns: false for a repetition: its reply is known.
+  /// Makes all checks of a `start` that are possible before asking the back end which users it may reach.
+  /// - Returns: false for a repetition, whose reply is known.
   private func isNew(_ body: StartCall, _ request: BriefedRequest) throws(RequestError) -> Bool {
     guard body.as == nil else {
       throw RequestError(.authForbidden, "only a service starts calls on behalf of others", field: "as")
@@ -127,7 +128,7 @@ extension CallControl {
   }
 
   /// Runs a transition of a call; its result is the answer.
-  /// - Parameter member: nil for a user who may come in without being one.
+  /// - Parameter member: nil for a user who may join without being a member.
   mutating func run(
     _ id: CallID, by member: UserID?,
     _ transition: (inout Call, Timestamp, inout Outputs) throws(RequestError) -> Transition.Answer
@@ -144,7 +145,7 @@ extension CallControl {
     throw RequestError(.callEnded, "the call has ended")
   }
 
-  /// Call waiting: of the calls that a device is in, all but one are held.
+  /// Call waiting: all calls of a device except one are held.
   private mutating func hold(_ id: CallID, _ request: Hold, _ device: Device) throws(RequestError) -> Transition {
     var done = try run(id, by: device.user) { call, _, out throws(RequestError) in
       try call.hold(request.held, device, out: &out)
@@ -166,10 +167,10 @@ extension CallControl {
     }
   }
 
-  /// - Parameter request: with a limit that was checked.
+  /// - Parameter request: with a checked limit.
   func history(_ request: ListHistory, of device: Device, in calls: [CallID]) -> HistoryQuery {
     .list(
-      // Also calls that began before the clock was set back.
+      // Includes calls that began before the clock was set back.
       device.user, before: request.before ?? Timestamp(milliseconds: .max), limit: request.limit ?? 50,
       rejoinable: Set(callsToJoin(device, calls).map(\.id)))
   }

@@ -1,7 +1,7 @@
 import Contract
 import MediaModel
 
-/// After a restart: no device is connected, and the time for which the server was down counts (rule 11).
+/// After a restart no device is connected, and the time of the outage counts (rule 11).
 extension CallControl {
   init(
     configuration: CallConfiguration, hashing: Hashing, random: @escaping () -> UInt64,
@@ -42,7 +42,7 @@ extension CallControl {
     ended.restore(end, numbers: ParticipantNumbers(restoring: numbers))
   }
 
-  /// Returns whether it is not as it was stored, since the clock was set back.
+  /// Returns whether it differs from what was stored because the clock was set back.
   private mutating func restore(
     _ written: Stored.CallRecord, numbers: [ParticipantNumber: StoredNumber], unopened: [Device: Device],
     keys: [Device: DeviceEntry]
@@ -83,7 +83,7 @@ extension CallControl {
     return stored != written
   }
 
-  /// Joins that may be repeated still (rule 14).
+  /// Joins that may still be repeated (rule 14).
   private func remember(_ numbers: [ParticipantNumber: StoredNumber], _ call: inout Call) {
     var state = call.state
     state.members = []

@@ -29,7 +29,7 @@ extension CallControl {
     throw RequestError(.callEnded, "the call has ended")
   }
 
-  /// `start` on behalf of a user, who is rung like the callees; the first device that joins makes epoch 1.
+  /// `start` on behalf of a user, who is rung like the callees. The first device that joins makes epoch 1.
   private mutating func startForService(
     _ request: StartCall, _ message: BriefedRequest
   ) throws(RequestError) -> Transition {
@@ -68,7 +68,7 @@ extension CallControl {
     return Transition(.reply(StartedCall(reply)), call.id, out)
   }
 
-  /// The newest first, as many as fit into a reply of some megabytes.
+  /// Newest first, as many as fit into a reply of some megabytes.
   private func newestCalls() -> [CallState] {
     var room = 8_000
     let order = calls.values.sorted { ($1.startedAt, $1.id) < ($0.startedAt, $0.id) }

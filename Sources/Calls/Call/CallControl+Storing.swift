@@ -12,7 +12,7 @@ extension CallControl {
     return changes
   }
 
-  /// All there is of calls that run.
+  /// The whole state of running calls.
   var everything: [StoreChange] { calls.keys.sorted().flatMap { calls[$0]?.everything(now: now) ?? [] } }
 
   // MARK: what a message touched
@@ -22,9 +22,9 @@ extension CallControl {
     if case .rotate = timer { calls[call]?.epochs.rotateAt = due }
   }
 
-  /// The call has ended: all that stays is that it was.
+  /// The call has ended: only a record of it remains.
   mutating func close(_ call: inout Call, _ end: Ended) {
-    // The outcome for the initiator is the call's, and settled only now.
+    // The initiator's outcome is the outcome of the call, which is only now settled.
     call.journal.touched.insert(call.initiator)
     call.takeChanges(now: now, into: &journal.changes)
     journal.changes.append(.history(.ended(call.id, at: now)))
@@ -33,7 +33,7 @@ extension CallControl {
     var stored = StoredEnd(
       call: call.id, endedAt: now, end: end, users: call.members.map(\.user), starter: call.startToken.device,
       joinId: call.startToken.joinId, reply: reply)
-    // No member any more: forgotten, while the call went on.
+    // No longer a member: the user was forgotten while the call went on.
     if call.member(call.initiator) == nil { stored.forgetStart() }
     journal.changes.append(.ended(stored))
   }

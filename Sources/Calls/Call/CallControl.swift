@@ -1,7 +1,7 @@
 import Contract
 import MediaModel
 
-/// The state machine of calls: running calls by id, and the remains of those that ended.
+/// The state machine of calls: running calls by id, and what is kept of those that ended.
 ///
 /// A message becomes a transition of one `Call`, whose `Outputs` are then carried out here: news goes to the people's side, commands to the media plane,
 /// timers to `Timers`.
@@ -11,7 +11,7 @@ struct CallControl {
   let random: () -> UInt64
   var calls: [CallID: Call] = [:]
   var peers: [PeerID: (call: CallID, user: UserID)] = [:]
-  /// The calls that run, by what started them (rule 14).
+  /// Running calls, by what started them (rule 14).
   var starts: [JoinToken: CallID] = [:]
   var ended: EndedCalls
   var timers = Timers()
@@ -22,10 +22,10 @@ struct CallControl {
   var out = MachineOutput<ToPeople>()
   private var lastPeer: UInt64 = 0
 
-  /// The stored state that may have changed since it was last taken.
+  /// The stored state that may have changed since changes were last taken.
   struct Journal {
     var calls: Set<CallID> = []
-    /// Changes that can't be derived later: of ended calls and of forgotten members.
+    /// Changes that cannot be derived later: of ended calls and of forgotten members.
     var changes: [StoreChange] = []
   }
 
@@ -93,7 +93,7 @@ struct CallControl {
     (calls.count, calls.values.reduce(0) { $0 + $1.joinedCount })
   }
 
-  /// Runs a transition in place: a copy of the call would be a copy of all its members.
+  /// Runs a transition in place, because a copy of the call would copy all its members.
   mutating func change(_ id: CallID, _ transition: (inout Call, Timestamp, inout Outputs) -> Void) {
     guard calls[id] != nil else { return }
     var outputs = Outputs()
@@ -138,7 +138,7 @@ struct CallControl {
 
   mutating func carryOut(_ outputs: Outputs, of id: CallID) {
     journal.calls.insert(id)
-    // The end takes the listeners away, so they hear before it what waited.
+    // The end removes the listeners, so they are told what waited before it.
     if calls[id]?.isEnded == true, let listeners = outputs.formerListeners { tellChanges(of: id, to: listeners) }
     for item in outputs.items { carryOut(item, of: id) }
   }
@@ -171,7 +171,8 @@ struct CallControl {
     }
   }
 
-  /// A change of the call's state gets the next revision. A state has all changes that were told before it, so it gets the newest.
+  /// A change of the call's state gets the next revision. A state includes all changes that were announced before it, so it gets
+  /// the newest.
   mutating func tell(_ news: CallNews, of id: CallID) {
     switch news {
     case .event(_, let body) where body.changesState:

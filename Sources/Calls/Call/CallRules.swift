@@ -15,7 +15,7 @@ struct CallRules {
   var lifetime: Duration
   var rotationTime: Duration
   var codecs: [String]
-  /// As in the call's state: the first four always, the rest where `start` named it.
+  /// As in the call's state: the first four always, the others if `start` named them.
   var shown: Policy
 
   init(_ policy: Policy, defaultCodecs: [String]) throws(RequestError) {

@@ -1,7 +1,7 @@
 import Contract
 import MediaModel
 
-/// The last calls that ended, so that a former member gets `call.ended` and not `call.not-found`, and a repeated `start` makes no second call.
+/// The calls that ended last, so that a former member gets `call.ended` and not `call.not-found`, and a repeated `start` makes no second call.
 struct EndedCalls {
   private struct Ended {
     var call: CallID
@@ -10,7 +10,7 @@ struct EndedCalls {
     var users: Set<UserID>
     var numbers: ParticipantNumbers
     var endedAt: Timestamp
-    /// nil when the initiator is forgotten.
+    /// nil if the initiator is forgotten.
     var start: JoinToken?
     var reply: Joined?
   }
@@ -66,7 +66,7 @@ struct EndedCalls {
     places[call].flatMap { ring[$0].users.contains(user) ? ring[$0].end : nil }
   }
 
-  /// Nothing is left of the user.
+  /// Removes everything about the user.
   mutating func forget(_ user: UserID) {
     for place in ring.indices where ring[place].users.remove(user) != nil {
       if let start = ring[place].start, start.device.user == user { starts[start] = nil }
@@ -81,7 +81,7 @@ struct EndedCalls {
   /// Its `call.ended`, for the operator.
   func event(of call: CallID) -> EventMessage? { places[call].map { ring[$0].end } }
 
-  /// When the call ended; nil when it is not known.
+  /// When the call ended; nil if unknown.
   func end(of call: CallID) -> Timestamp? { places[call].map { ring[$0].endedAt } }
 
   /// The device that had the participant number.
@@ -89,25 +89,25 @@ struct EndedCalls {
     places[call].flatMap { ring[$0].numbers[number] }
   }
 
-  /// The id is, or was in the last day, a call's that has ended.
+  /// The id belongs, or in the last day belonged, to a call that has ended.
   func isKnown(_ call: CallID) -> Bool { contains(call) || known.contains(call) }
 
-  /// More are known by their ids than as calls.
+  /// More calls are known by id than are kept.
   mutating func know(_ call: CallID, at: Timestamp, now: Timestamp) { known.add(call, at: at, now: now) }
 
-  /// The reply to the `start` that made a call which has ended.
+  /// The reply to the `start` of a call that has ended.
   func reply(to start: JoinToken) -> Joined? { starts[start].flatMap { ring[$0].reply } }
 }
 
-/// The ids of calls that ended, for a day: clients choose ids, and an envelope that is bound to one must never fit a second call.
+/// The ids of ended calls, for a day: clients choose ids, and an envelope bound to one must never fit a second call.
 struct KnownCalls {
   static let lifetime = Duration.seconds(86_400)
-  /// Beyond it the oldest are forgotten.
+  /// Above it the oldest are forgotten.
   static let capacity = 1 << 20
 
   private var ids: Set<UInt128> = []
   private var order: [(id: UInt128, at: Timestamp)] = []
-  /// The index of the oldest id in `order`; entries before it are gone.
+  /// The index of the oldest id in `order`; earlier entries are unused.
   private var oldest = 0
 
   func contains(_ call: CallID) -> Bool { Self.number(of: call).map(ids.contains) ?? false }

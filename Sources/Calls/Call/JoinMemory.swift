@@ -1,7 +1,8 @@
 import Contract
 import MediaModel
 
-/// The first reply of each join of a call, for repetitions of it (rule 14). Over `maximumCost`, the oldest lose the call's state, which is then made anew.
+/// The first reply of each join of a call, for repetitions of it (rule 14). Above `maximumCost`, the oldest lose the call's state, which is then created
+/// again.
 struct JoinMemory {
   enum Kind: String { case start, accept, join, rejoin, transfer }
 
@@ -11,9 +12,9 @@ struct JoinMemory {
     var hasState = true
   }
 
-  /// Members in all kept states: what bounds their memory.
+  /// Members in all kept states, which bounds their memory.
   private static let maximumCost = 20_000
-  /// Joins remembered, at least; a retry comes within seconds.
+  /// The least number of joins that are remembered; a retry comes within seconds.
   private static let maximumCount = 4_096
 
   private var kept: [JoinToken: Kept] = [:]
@@ -36,7 +37,7 @@ struct JoinMemory {
     }
   }
 
-  /// A join from before the restart, whose reply's state is made anew.
+  /// A join from before the restart, whose reply's state is created again.
   mutating func restore(_ reply: Joined, _ kind: Kind, for token: JoinToken) {
     kept[token] = Kept(kind: kind, reply: reply, hasState: false)
     order.append(token)
@@ -54,8 +55,8 @@ struct JoinMemory {
     firstWithState = max(0, firstWithState - Self.maximumCount)
   }
 
-  /// The first reply, when `token` has joined by the same request before; nil for a new join.
-  /// - Throws: `request.invalid` when a joinId is used for another kind of join: it stands for one stay.
+  /// The first reply, if `token` has joined by the same request before; nil for a new join.
+  /// - Throws: `request.invalid` if a joinId is used for another kind of join: it identifies one stay.
   func reply(to token: JoinToken, _ kind: Kind, state: () -> CallState) throws(RequestError) -> Joined? {
     guard let kept = kept[token] else { return nil }
     guard kept.kind == kind else {

@@ -6,15 +6,15 @@ struct Joiner {
   var device: Device
   var name: String?
   var joinId: Base64Bytes
-  /// Only with a joinId of the client's own.
+  /// Only with a joinId made by the client.
   var joinKey: JoinKey?
-  /// The keys that it has now; nil for a device without. It keeps them for its stay (rule 15).
+  /// Its current keys; nil for a device without keys. They stay the same for its stay (rule 15).
   var keys: DeviceEntry?
   /// A link lets it in.
   var hasLink = false
-  /// The word by which it comes by a link.
+  /// The word by which it joins by a link.
   var word: Admission?
-  /// For its media, made for this join.
+  /// For its media, created for this join.
   var peer: PeerID
 
   /// Its place in the epochs; nil for a device without registered keys, or without a join key.
@@ -30,7 +30,7 @@ extension JoinKey {
   /// Times that a client of any language can write as a number.
   static let times: Range<Int64> = 0..<(1 << 53)
 
-  /// - Throws: `request.invalid` when it can't be one. The server looks into neither the key nor the signature.
+  /// - Throws: `request.invalid` if it cannot be a join key. The server examines neither the key nor the signature.
   func check() throws(RequestError) {
     guard (1...64).contains(alg.utf8.count), (1...4_096).contains(publicKey.bytes.count),
       (1...1_024).contains(signature.bytes.count), Self.times.contains(at.milliseconds)

@@ -6,7 +6,7 @@ struct Member {
   enum Phase {
     case ringing(Ringing)
     case joined(Participant)
-    /// Both signaling and media went; it may come back by `rejoin` (rule 10).
+    /// Both signaling and media are gone; it may return by `rejoin` (rule 10).
     case disconnected(Participant)
     case left, declined, missed, cancelled
   }
@@ -15,24 +15,25 @@ struct Member {
   struct Ringing {
     var by: UserID
     var expiresAt: Timestamp
-    /// The user was in a call, or ringing, already (rule 6).
+    /// The user was already in a call, or ringing (rule 6).
     var waiting: Bool
     var metadata: Base64Bytes?
-    /// `push.ring` told the app's back end of it.
+    /// `push.ring` announced it to the app's back end.
     var isPushed = false
   }
 
   let user: UserID
   var name: String?
   var phase: Phase
-  /// Was a participant once: such a user may `rejoin`.
+  /// It was a participant once, so the user may `rejoin`.
   var hasBeenIn = false
-  /// Came in by a link.
+  /// It joined by a link.
   var cameByLink = false
-  /// On the device to which a joined user transfers the call; it takes the participant's place once media flows (rule 13).
+  /// The participant on the device to which a joined user transfers the call; it replaces the participant once media flows
+  /// (rule 13).
   var arriving: Participant?
 
-  /// The device that is, or was until it became disconnected, in the call; in a transfer the one it comes from.
+  /// The device that is in the call, or was until it became disconnected; during a transfer the old device.
   var participant: Participant? {
     switch phase {
     case .joined(let participant), .disconnected(let participant): participant
@@ -40,7 +41,7 @@ struct Member {
     }
   }
 
-  /// All of them: two while a transfer is under way.
+  /// All of them: two during a transfer.
   var participants: [Participant] { [participant, arriving].compactMap { $0 } }
 
   func participant(on device: Device) -> Participant? {
@@ -50,9 +51,9 @@ struct Member {
 
   var isJoined: Bool { if case .joined = phase { true } else { false } }
   var isRinging: Bool { if case .ringing = phase { true } else { false } }
-  /// Joined or disconnected: the member counts as there (rules 9 and 10).
+  /// Joined or disconnected: the member counts as present (rules 9 and 10).
   var isPresent: Bool { participant != nil }
-  /// Joined, ringing or disconnected: hears of other members.
+  /// Joined, ringing or disconnected: it is told about other members.
   var isListening: Bool { isPresent || isRinging }
 
   var state: MemberState {

@@ -1,14 +1,14 @@
 package import MediaModel
 
-/// An offer that passed the call's rules: the shell negotiates it, configures the peer, and sends the `MediaAnswer` when the SFU has confirmed.
+/// An offer that passed the call's rules: the shell negotiates it, configures the peer, and sends the `MediaAnswer` once the SFU has confirmed.
 package struct Negotiate: Sendable, Hashable {
   package var peer: PeerID
   package var call: CallID
   package var participant: ParticipantNumber
-  /// It takes part in the key agreement; the same for its whole stay.
+  /// It takes part in the key agreement; the same during its whole stay.
   package var isOnKeyList: Bool
   package var isGuest: Bool
-  /// The user's place among the call's members, for all its participants.
+  /// The index of the user among the call's members, the same for all its participants.
   package var member: Int
   package var offer: MediaOffer
   /// The sending sections with their track ids, in the order of the request.

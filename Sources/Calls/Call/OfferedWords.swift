@@ -2,15 +2,16 @@ import Contract
 import MediaModel
 import Octets
 
-/// The words that a `start` or an `invite` brings, by a device that lets people in (protocol section 5.13).
+/// The words in a `start` or an `invite`, by a device that lets people in (protocol section 5.13).
 struct OfferedWords {
   let signer: Signer
   private let call: CallID
   private let words: [UserID: (place: Int, word: Admission)]
   private let signature: SignatureCheck
 
-  /// - Parameter users: those whom the request has to let in.
-  /// - Throws: `request.invalid` unless there is one well-formed word for each, `keys.not-allowed` for a device that can sign none.
+  /// - Parameter users: the users whom the request has to let in.
+  /// - Throws: `request.invalid` unless there is one well-formed word for each, `keys.not-allowed` for a device that cannot sign
+  ///   one.
   init(
     _ admissions: [Admission]?, for users: Set<UserID>, by keys: DeviceEntry, in call: CallID, hashing: Hashing
   ) throws(RequestError) {
@@ -32,7 +33,7 @@ struct OfferedWords {
     .requestInvalid, "a word is needed for each callee, of a start for the sender too, and for nobody else",
     field: "admissions")
 
-  /// The word for one of the users, with its signature checked: only the words that are kept are worth the work.
+  /// The word for one of the users, with its signature checked. Only words that are kept are worth the work.
   func word(for user: UserID) throws(RequestError) -> Admission? {
     guard let (place, word) = words[user] else { return nil }
     let message = Transcript.admission(call: call.text, fingerprint: word.fingerprint.bytes, user: user.text)

@@ -1,28 +1,28 @@
 import Contract
 import MediaModel
 
-/// The consequences of a call's transition, in order; `CallControl` carries it out.
+/// The consequences of a call's transition, in order. `CallControl` carries them out.
 struct Outputs {
   enum Item {
     case tell(CallNews)
     /// Ring all devices of these members.
     case ring([UserID])
-    /// The call came into being.
+    /// The call was created.
     case made
     /// A member of a large call changed.
     case changed(MemberChange)
-    /// Changes of members have waited long enough: these listeners are told.
+    /// Changes of members have waited long enough: send them to these listeners.
     case changesDue([UserID])
-    /// The user hears of the others' changes from here on, or no more.
+    /// From here on the user is told about the others' changes, or no longer.
     case listens(UserID, Bool)
-    /// The member is a new one, or its part changed; omitted for changes that the end of the call makes.
+    /// The member is new, or its part changed; omitted for changes caused by the end of the call.
     case memberMoved(UserID)
     case peerAdded(PeerID, UserID)
     case peerGone(PeerID)
     case media(MediaCommand)
     case setTimer(CallTimer, Timestamp)
     case cancelTimer(CallTimer)
-    /// The participant goes without the newest key.
+    /// The participant leaves without the newest key.
     case keyless(ParticipantNumber, KeyState)
     /// A participant's client has measured the call's quality.
     case measured(QualityNumbers)
@@ -43,7 +43,7 @@ struct Outputs {
 
   mutating func cancel(_ timer: CallTimer) { items.append(.cancelTimer(timer)) }
 
-  /// The users who heard of changes before this transition ended the call; nil when it does not end it.
+  /// The users who were told about changes before this transition ended the call; nil if it does not end it.
   var formerListeners: [UserID]? {
     var leavers: [UserID] = []
     for item in items {

@@ -9,10 +9,10 @@ struct Participant {
   }
 
   enum MediaState {
-    /// Not yet, since joining.
+    /// Not since joining.
     case never
     case up(since: Timestamp)
-    /// Last heard then.
+    /// Last heard at that time.
     case gone(since: Timestamp)
   }
 
@@ -27,13 +27,13 @@ struct Participant {
   var isHeld = false
   /// The turn of the device's last request to speak here (`BriefedRequest.turn`); 0 after a restart.
   var turn: UInt64 = 0
-  /// The video it wants to receive; nil: it has not said.
+  /// The video that it wishes to receive; nil: not specified.
   var wishes: Wishes?
-  /// The last numbers of how its media comes and goes.
+  /// The latest figures on the quality of its media, in both directions.
   var quality = ParticipantQuality()
   var messages = MessageBudget()
   var tracks: TrackTable
-  /// The fingerprint in its first offer: another one is another PeerConnection (protocol section 6).
+  /// The fingerprint in its first offer. A different one is another PeerConnection (protocol section 6).
   var fingerprint: CertificateFingerprint?
 
   init(number: ParticipantNumber, joiner: Joiner, now: Timestamp) {
@@ -46,10 +46,10 @@ struct Participant {
   }
 
   var isSignaling: Bool { if case .up = signaling { true } else { false } }
-  /// Its media is.
+  /// Its media is connected.
   var isConnected: Bool { if case .up = media { true } else { false } }
 
-  /// The media plane knows it: it had an offer.
+  /// The media plane knows it, because it has made an offer.
   var isNegotiated: Bool { fingerprint != nil }
 
   /// Since when both signaling and media are gone; nil while either is up (rule 10).

@@ -1,7 +1,7 @@
 import Contract
 import MediaModel
 
-/// The device and joinId behind each participant number of a call. Only the last `StoredNumber.capacity` are kept.
+/// The device and joinId of each participant number of a call. Only the last `StoredNumber.capacity` are kept.
 struct ParticipantNumbers {
   private var holders: [ParticipantNumber: JoinToken] = [:]
   private var joinIds: Set<Base64Bytes> = []
@@ -9,7 +9,7 @@ struct ParticipantNumbers {
   init() {}
 
   init(restoring stored: [ParticipantNumber: StoredNumber]) {
-    // A joinId that the server made is not stored, and stands on no list.
+    // A joinId that the server made is not stored, and is on no list.
     for (number, join) in stored { add(number, join.device, join.joinId ?? Base64Bytes([])) }
   }
 

@@ -1,12 +1,12 @@
 package import Contract
 package import MediaModel
 
-/// The last numbers of how a participant's media comes and goes, for the operator alone: one value for each, in memory, for as long as the participant is
-/// in the call.
+/// The latest figures on the quality of a participant's media, in both directions. For the operator only: one value of each, in memory, for as long as
+/// the participant is in the call.
 package struct ParticipantQuality: Codable, Sendable, Hashable {
-  /// Measured by its client (`stats`): of each number the newest, whichever report it came with.
+  /// Measured by its client (`stats`): the newest value of each number, whichever report it was in.
   package private(set) var numbers: QualityNumbers?
-  /// When the newest of those came.
+  /// When the newest of those arrived.
   package private(set) var toldAt: Timestamp?
   /// How well the SFU serves it, 0 to 4 (protocol section 6, "Quality").
   package private(set) var level: Int?

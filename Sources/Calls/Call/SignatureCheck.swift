@@ -2,8 +2,8 @@ import Contract
 import MediaModel
 import Octets
 
-/// Checks that words are a certain device's. The server gains nothing by it: without it a member could let somebody in by a bad word, and the others would stop
-/// sending.
+/// Checks that words were signed by a given device. The server itself does not need this: without the check a member could let somebody in by a bad word, and
+/// the others would stop sending.
 struct SignatureCheck {
   private let fingerprint: Base64Bytes
   private let key: DeviceKey

@@ -1,6 +1,6 @@
 import MediaModel
 
-/// The timers of all calls: a heap of due times whose cancelled entries are skipped, and thinned out when they are the most.
+/// The timers of all calls: a heap of due times whose cancelled entries are skipped, and removed when they are the majority.
 struct Timers {
   struct Key: Hashable {
     var call: CallID
@@ -9,7 +9,7 @@ struct Timers {
 
   private struct Entry {
     var due: Timestamp
-    /// Breaks ties: of two timers due at once, the one set first fires first, so that runs are repeatable.
+    /// Breaks ties: of two timers due at the same time, the one set first fires first, so that runs are repeatable.
     var order: UInt64
     var key: Key
 
@@ -46,7 +46,7 @@ struct Timers {
     settle()
   }
 
-  /// Takes the first timer that is due, or nil.
+  /// Removes and returns the first timer that is due, or nil.
   mutating func popDue(at now: Timestamp) -> Key? {
     guard let first = heap.first, first.due <= now else { return nil }
     running[first.key.call]?[first.key.timer] = nil
@@ -94,7 +94,7 @@ struct Timers {
   }
 }
 
-/// A timer of a call, which has each of them at most once.
+/// A timer of a call. A call has each of them at most once.
 enum CallTimer: Hashable, Sendable {
   /// The user's ring is over: missed (rule 4).
   case ring(UserID)
@@ -102,22 +102,23 @@ enum CallTimer: Hashable, Sendable {
   case disconnect(Device)
   /// The disconnected user did not come back within `awaySeconds` (rule 10).
   case away(UserID)
-  /// The participant on this device has no media `connectSeconds` after joining (rule 10), or 20 s after a transfer (rule 13).
+  /// The participant on this device still has no media `connectSeconds` after joining (rule 10), or 20 s after a transfer
+  /// (rule 13).
   case connect(Device)
-  /// The one member left has been alone for `aloneSeconds` (rule 9).
+  /// The last member has been alone for `aloneSeconds` (rule 9).
   case alone
-  /// `maxHours` are over (rule 9).
+  /// `maxHours` have passed (rule 9).
   case expiry
   /// Changes of members have waited for others (section 3).
   case members
   /// The first change that calls for an epoch has waited for others (section 5, Epochs 2).
   case batch
-  /// The leader had 3 s to answer (Epochs 4).
+  /// The leader's 3 s to answer are over (Epochs 4).
   case leader
-  /// Devices had 2 s, or 1 s, to acknowledge (Epochs 5).
+  /// The devices' 2 s, or 1 s, to acknowledge are over (Epochs 5).
   case spread
-  /// Confirmations of the newest epoch are told, those of a while together (Epochs 9).
+  /// Confirmations of the newest epoch are announced, several at a time (Epochs 9).
   case confirmed
-  /// `rotateMinutes` since the last switch (Epochs 2).
+  /// `rotateMinutes` have passed since the last switch (Epochs 2).
   case rotate
 }

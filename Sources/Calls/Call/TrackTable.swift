@@ -1,14 +1,14 @@
 import Contract
 import MediaModel
 
-/// All tracks that a participant ever sent: an id stays with its mid and source through pauses, and is never used for another (protocol section 6).
+/// All tracks that a participant has ever sent: an id keeps its mid and source through pauses, and is never reused (protocol section 6).
 struct TrackTable {
   struct Track {
     var id: TrackID
     var mid: String
     var source: TrackSource
     var muted = false
-    /// Since when it is sent; nil in a pause.
+    /// Since when it has been sent; nil during a pause.
     var liveSince: Timestamp?
 
     var state: TrackState { TrackState(track: id, source: source, muted: muted) }
@@ -18,7 +18,7 @@ struct TrackTable {
   struct Wanted: Hashable {
     var mid: String
     var source: TrackSource
-    /// May end another participant's screen.
+    /// It may end another participant's screen.
     var replaces: Bool
   }
 
@@ -38,7 +38,7 @@ struct TrackTable {
     tracks.contains { $0.mid == mid && $0.source == source && $0.liveSince != nil }
   }
 
-  /// Whether ids are left for all of `wanted`.
+  /// Whether enough ids are left for all of `wanted`.
   func hasRoom(for wanted: [Wanted]) -> Bool {
     tracks.count + wanted.count { kept(for: $0) == nil } <= 255
   }
@@ -67,7 +67,7 @@ struct TrackTable {
     return (removed, added, names)
   }
 
-  /// The m-line's last track, if it had this source: a source that was another's in between begins anew.
+  /// The m-line's last track, if it had this source. A source that was interrupted by another one gets a new track.
   private func kept(for want: Wanted) -> Int? {
     tracks.lastIndex { $0.mid == want.mid }.flatMap { tracks[$0].source == want.source ? $0 : nil }
   }
@@ -79,7 +79,7 @@ struct TrackTable {
     return tracks.count - 1
   }
 
-  /// Returns the changed track; nil when nothing changes or there is no such track now.
+  /// Returns the changed track; nil if nothing changes or there is no such live track.
   mutating func mute(_ id: TrackID, _ muted: Bool) -> Track? {
     guard let i = tracks.firstIndex(where: { $0.id == id && $0.liveSince != nil }), tracks[i].muted != muted else {
       return nil

@@ -3,36 +3,37 @@ import MediaModel
 
 /// Changes of members of a large call, which wait for others and go out as one event (protocol section 3).
 ///
-/// A listener hears each change that was made while it listened, once. Most hear all that wait, in one event that is the same for all of them; `heard` has
-/// the few that came since the first, or that had to be told before the others.
+/// A listener gets each change that was made while it listened, once. Most get all waiting changes, in one event that is the same for all of them; `heard`
+/// contains the few listeners that came after the first change, or had to be told before the others.
 struct WaitingChanges {
-  /// More do not wait: a newcomer's part is an event of its own, so the work of a join is bounded by this.
+  /// The most changes that wait. A newcomer's part is a separate event, so this bounds the work of a join.
   static let maximum = 64
   private static let shortest = Duration.milliseconds(100)
   private static let longest = Duration.seconds(1)
 
   private var changes: [MemberChange] = []
-  /// The first so many are not to be told to the user.
+  /// The number of changes, from the first on, that must not be sent to the user.
   private var heard: [UserID: Int] = [:]
 
   var isEmpty: Bool { changes.isEmpty }
   var isFull: Bool { changes.count >= Self.maximum }
 
-  /// 1 ms for each participant: the events of a device grow no more with the size of the call from 100 participants on, as long as people join at its pace.
+  /// 1 ms for each participant: from 100 participants on, the events of a device no longer grow with the size of the call, as long as people join at its
+  /// pace.
   static func time(participants: Int) -> Duration { min(max(shortest, .milliseconds(participants)), longest) }
 
   mutating func add(_ change: MemberChange) { changes.append(change) }
 
-  /// The user has heard all until now, or listens from now on.
+  /// The user has been told everything so far, or listens from now on.
   mutating func skip(_ user: UserID) { if !changes.isEmpty { heard[user] = changes.count } }
 
-  /// The changes that the user has not heard; it has with that.
+  /// The changes that the user has not been told yet, which then count as told.
   mutating func take(for user: UserID) -> [MemberChange] {
     defer { skip(user) }
     return Array(changes.dropFirst(heard[user] ?? 0))
   }
 
-  /// All that wait, and the listeners that are to hear only a part of it. None waits any more.
+  /// All waiting changes, and the listeners that get only a part of them. Nothing waits afterwards.
   mutating func takeAll() -> (changes: [MemberChange], parts: [UserID: [MemberChange]]) {
     defer { self = WaitingChanges() }
     return (changes, heard.mapValues { Array(changes.dropFirst($0)) })
@@ -44,7 +45,7 @@ extension [MemberChange] {
   var event: EventBody? { count > 1 ? .members(MemberChanges(members: self)) : first.map(EventBody.member) }
 }
 
-/// Telling what waited.
+/// Announcing the waiting changes.
 extension CallControl {
   mutating func wait(_ change: MemberChange, of id: CallID) {
     guard let call = calls[id] else { return }
@@ -52,9 +53,9 @@ extension CallControl {
       timers.set(.members, of: id, at: now + WaitingChanges.time(participants: call.joinedCount))
     }
     calls[id]?.waiting.add(change)
-    // A state that is told before the change has it.
+    // A state that is sent before the waiting change already contains it.
     calls[id]?.revision += 1
-    // The one that the change takes away hears of it now, since it hears nothing of what follows.
+    // The member that the change removes is told now, because it is not told about anything that follows.
     if !change.member.state.isListening {
       tell(.event(.alone(change.member.user), .member(change)), of: id)
       calls[id]?.waiting.skip(change.member.user)
@@ -81,7 +82,7 @@ extension CallControl {
     tell(.event(.users(all), event), of: id)
   }
 
-  /// Tells the user, a listener, before all others: the call's state is about to say it.
+  /// Tells the user, a listener, before all others, because the call's state is about to include it.
   mutating func tellChanges(to user: UserID, of id: CallID) {
     guard calls[id]?.waiting.isEmpty == false, calls[id]?.member(user)?.isListening == true,
       let event = calls[id]?.waiting.take(for: user).event
@@ -89,7 +90,8 @@ extension CallControl {
     tell(.event(.alone(user), event), of: id)
   }
 
-  /// The user begins to listen: what waits is in the state that it gets. Or it stops: this is the last that it hears of others.
+  /// The user begins to listen: the waiting changes are in the state that it gets. Or it stops: this is the last that it is
+  /// told about others.
   mutating func listens(_ user: UserID, _ isListening: Bool, in id: CallID) {
     guard calls[id]?.waiting.isEmpty == false else { return }
     if isListening {
@@ -101,7 +103,7 @@ extension CallControl {
 }
 
 extension EventBody {
-  /// May only be heard after the changes of members that came before it.
+  /// May only be sent after the changes of members that came before it.
   var followsChanges: Bool {
     switch self {
     case .member, .ended, .trackAdded, .trackUpdated, .trackRemoved, .rotate, .message: true

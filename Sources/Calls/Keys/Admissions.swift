@@ -1,12 +1,12 @@
 import Contract
 import MediaModel
 
-/// The words by which people came into a call, and the devices that signed them (protocol section 5.13). A word outlives its signer, and the member it is for.
+/// The words by which people joined a call, and the devices that signed them (protocol section 5.13). A word outlives its signer, and the member it is for.
 struct Admissions {
   /// The user or the link that a word lets in.
   typealias Subject = StoredWord.Subject
 
-  /// Links that are kept: those that are valid, and those that somebody came by.
+  /// Links that are kept: those that are valid, and those by which somebody joined.
   static let maximumLinks = 64
 
   private var words: [Subject: StoredWord] = [:]
@@ -26,13 +26,13 @@ struct Admissions {
 
   // MARK: letting in
 
-  /// A user came by this word; it takes the place of an earlier one.
+  /// A user joined by this word; it replaces an earlier one.
   mutating func admit(_ word: Admission, by signer: Signer?) {
     guard word.user != nil else { return }
     keep(StoredWord(admission: word), signer)
   }
 
-  /// - Throws: `request.invalid` for a link that there is already, `call.full` when there are too many.
+  /// - Throws: `request.invalid` for a link that already exists, `call.full` if there are too many.
   mutating func makeLink(_ word: Admission, until: Timestamp, by signer: Signer, now: Timestamp) throws(RequestError) {
     let stored = StoredWord(admission: word, validUntil: until)
     guard words[stored.subject] == nil else {
@@ -45,7 +45,7 @@ struct Admissions {
     keep(stored, signer)
   }
 
-  /// Closes the links so far. The words of the people who came by them stay.
+  /// Closes all current links. The words of the people who joined by them stay.
   mutating func revokeLinks() {
     dropLinks { _ in true }
     for (subject, word) in words where word.admission.user == nil && word.validUntil != nil {
@@ -54,7 +54,7 @@ struct Admissions {
     }
   }
 
-  /// Whether there is a link of this key by which people may come.
+  /// Whether there is a link of this key by which people may join.
   func isOpen(_ link: Base64Bytes, now: Timestamp) -> Bool {
     guard let validUntil = words[.link(link)]?.validUntil else { return false }
     return now < validUntil
@@ -75,7 +75,7 @@ struct Admissions {
 
   private var linkCount: Int { words.keys.count { if case .link = $0 { true } else { false } } }
 
-  /// Drops the links that `isOver` names and that nobody came by.
+  /// Drops the links that `isOver` selects and by which nobody joined.
   private mutating func dropLinks(where isOver: (StoredWord) -> Bool) {
     let used = Set(words.values.compactMap { $0.admission.user == nil ? nil : $0.admission.link })
     for (subject, word) in words {
@@ -87,7 +87,7 @@ struct Admissions {
     }
   }
 
-  /// A member could otherwise fill the memory with keys of devices that it makes.
+  /// Otherwise a member could fill the memory with keys of devices that it makes.
   private mutating func dropSigner(of word: StoredWord) {
     let fingerprint = word.admission.fingerprint
     guard signers[fingerprint] != nil, !words.values.contains(where: { $0.admission.fingerprint == fingerprint }) else {
@@ -117,7 +117,7 @@ struct Admissions {
   }
 
   /// The words as they are sent, with the devices that signed them.
-  /// - Parameter listed: fingerprints whose devices the receiver has beside them.
+  /// - Parameter listed: fingerprints whose devices the receiver gets as well.
   func shown(_ words: [Subject: Admission], besides listed: Set<Base64Bytes> = []) -> (
     admissions: [Admission]?, signers: [Signer]?
   ) {

@@ -2,19 +2,19 @@ import Contract
 import MediaModel
 import Octets
 
-/// One epoch as it was announced: number, mode, list and its place in the chain never change (protocol section 5, "List").
+/// One epoch as announced: number, mode, list and its place in the chain never change (protocol section 5, "List").
 struct AnnouncedEpoch {
   let number: UInt32
   let mode: RotationMode
   /// Sorted by user, then device, as bytes; without `keys`.
   let list: [ListEntry]
-  /// The hash of the list alone.
+  /// The hash of the list only.
   let roster: Base64Bytes
   /// The `listHash` of the epoch announced before.
   let previous: Base64Bytes
-  /// Binds the list to the call, the number and all lists before.
+  /// Binds the list to the call, the number and all earlier lists.
   let listHash: Base64Bytes
-  /// Devices that ring have a place on it: only epoch 1.
+  /// Ringing devices have a place on it: only in epoch 1.
   let isOfRing: Bool
   /// The devices in order of their participant numbers.
   let byNumber: [Device]
@@ -25,13 +25,13 @@ struct AnnouncedEpoch {
   private let places: [Device: Int]
   private let keys: [Device: [DeviceKey]]
 
-  /// The hash that stands for the epoch before the first.
+  /// The hash that stands for the epoch before the first one.
   static let noHash = Base64Bytes([UInt8](repeating: 0, count: 32))
 
   /// - Parameters:
   ///   - previous: the `listHash` of the epoch announced before, switched to or not.
   ///   - entries: with the devices' `keys`, in any order.
-  ///   - admissions: the words by which people came so far.
+  ///   - admissions: the words by which people have joined so far.
   init(
     number: UInt32, mode: RotationMode, call: CallID, previous: Base64Bytes, entries: [ListEntry],
     admissions: Admissions = Admissions(), digest: ([UInt8]) -> [UInt8]
@@ -64,12 +64,12 @@ struct AnnouncedEpoch {
 
   var link: EpochLink { EpochLink(epoch: number, roster: roster) }
 
-  /// Where the device stands on the list.
+  /// The device's index on the list.
   func place(of device: Device) -> Int? { places[device] }
 
   func entry(of device: Device) -> ListEntry? { places[device].map { list[$0] } }
 
-  /// As in `deliver` and `keys.request`, but for `refresh`.
+  /// As in `deliver` and `keys.request`, except for `refresh`.
   func entryWithKeys(of device: Device) -> ListEntry? {
     guard var entry = entry(of: device) else { return nil }
     entry.keys = keys[device]

@@ -1,9 +1,10 @@
 import Contract
 import MediaModel
 
-/// Devices tell each other that they share the newest epoch's secret, and refresh their join keys with that (Epochs 9). Nothing here delays a switch.
+/// Devices tell each other that they share the newest epoch's secret, and refresh their join keys at the same time (Epochs 9). Nothing here delays a
+/// switch.
 extension Epochs {
-  /// `keys/confirm`. The tag and the refreshed join key count together, or neither does.
+  /// `keys/confirm`. The tag and the refreshed join key take effect together, or neither does.
   mutating func confirm(
     _ request: ConfirmKey, from device: Device, now: Timestamp, out: inout Outputs
   ) throws(RequestError) {
@@ -28,10 +29,10 @@ extension Epochs {
     }
   }
 
-  /// How long confirmations are gathered: at 1,000 devices each hears of them about three times an epoch.
+  /// How long confirmations are gathered: with 1,000 devices each gets them about three times per epoch.
   private var confirmationTime: Duration { max(.seconds(1), .milliseconds(5 * newest.list.count)) }
 
-  /// Keeps the next generation of the device's join key; the same one again is a repeat.
+  /// Keeps the next generation of the device's join key; the same one again is a repetition.
   private mutating func refresh(_ joinKey: JoinKey, of device: Device) throws(RequestError) {
     try joinKey.check()
     guard let keyedDevice = keyedDevices[device] else { return }
@@ -45,7 +46,7 @@ extension Epochs {
     keyedDevices[device]?.refresh = joinKey
   }
 
-  /// `keys.confirmed`: what changed since it was told last.
+  /// `keys.confirmed`: what has changed since it was last sent.
   mutating func tellConfirmed(out: inout Outputs) {
     isTelling = false
     let buckets = confirmations.takeChanged()

@@ -1,7 +1,7 @@
 import Contract
 import MediaModel
 
-/// Asking for a key that did not come (Epochs 6), and for devices that the leader left out (Epochs 4).
+/// Requesting a key that did not arrive (Epochs 6), and keys for devices that the leader left out (Epochs 4).
 extension Epochs {
   /// `keys/request`.
   mutating func request(_ device: Device, epoch: UInt32?, now: Timestamp, out: inout Outputs) throws(RequestError) {
@@ -14,7 +14,7 @@ extension Epochs {
       guard newest.mode == .ratchet else {
         throw RequestError(.keysNotAllowed, "this device is to make the key itself")
       }
-      // The leader lacks the old secret, so it can't ratchet: a fresh epoch follows (Epochs 4).
+      // The leader lacks the old secret, so it cannot ratchet: a fresh epoch follows (Epochs 4).
       out.cancel(.leader)
       phase = .settled
       return change(.due, now: now, out: &out)
@@ -32,7 +32,7 @@ extension Epochs {
     guard demands[device]?.count ?? 0 < Self.maximumDemands else { return }
     demands[device, default: KeyDemand()].count += 1
     demands[device]?.isOpen = true
-    // While the leader is asked its answer may bring the key; if it does not, it is told then.
+    // While the leader is asked, its answer may bring the key; if it does not, the leader is told then.
     if case .asking = phase { return }
     assign(device, now: now, out: &out)
   }
@@ -41,7 +41,7 @@ extension Epochs {
     for device in demands.filter({ $0.value.isOpen }).keys.sorted() { assign(device, now: now, out: &out) }
   }
 
-  /// Tells one that has the key to send it.
+  /// Tells a device that has the key to send it.
   private mutating func assign(_ device: Device, now: Timestamp, out: inout Outputs) {
     guard demands[device]?.isOpen == true else { return }
     if missing.contains(device) { return askOthers(for: device, out: &out) }
@@ -59,7 +59,7 @@ extension Epochs {
   }
 
   /// The leader that handed it out, then the lowest connected number that seems to have the key. A device that was asked before and sent nothing comes last: it
-  /// may be dead although its connection still stands.
+  /// may be dead although its connection still exists.
   private func holder(for device: Device) -> Device? {
     let asked = demands[device]?.asked ?? []
     if let distributor, distributor != device, !asked.contains(distributor),
@@ -77,7 +77,7 @@ extension Epochs {
 
   // MARK: left out by the leader
 
-  /// At the switch, when others have the key: they may give it to a device that the leader does not trust.
+  /// Called at the switch, when others have the key: they may give it to a device that the leader does not trust.
   mutating func askForMissing(out: inout Outputs) {
     guard !missing.isEmpty else { return }
     for device in missing.sorted().prefix(Self.maximumMissing) {
@@ -86,7 +86,8 @@ extension Epochs {
     }
   }
 
-  /// The lowest numbers that were not asked yet; when all were, the leader once more: it may trust the device by now.
+  /// The lowest numbers that were not asked yet; after all of them the leader once more, because it may trust the
+  /// device by now.
   private mutating func askOthers(for device: Device, out: inout Outputs) {
     let asked = demands[device]?.asked ?? []
     var next: [Device] = []
@@ -100,13 +101,14 @@ extension Epochs {
     ask(next, for: device, out: &out)
   }
 
-  /// Whether an envelope that `sender` hands out for `device` after the leader's answer counts. The leader may change its mind about a device it left out.
+  /// Whether an envelope that `sender` hands out for `device` after the leader's answer counts. The leader may change its mind about a device that it left
+  /// out.
   func isWanted(for device: Device, from sender: Device) -> Bool {
     if sender == distributor, missing.contains(device) { return true }
     return demands[device].map { $0.isOpen && $0.asked.contains(sender) } ?? false
   }
 
-  /// The device that was to send a key is not there any more: another is told.
+  /// The device that was to send a key is gone: another one is told.
   mutating func passOnDemands(of device: Device, now: Timestamp, out: inout Outputs) {
     guard !demands.isEmpty else { return }
     let orphans = demands.filter { $0.value.isOpen && $0.value.asked.last == device }.keys.sorted()
@@ -114,12 +116,12 @@ extension Epochs {
   }
 }
 
-/// A device that lacks the newest epoch's key and said so (Epochs 6).
+/// A device that lacks the newest epoch's key and reported that (Epochs 6).
 struct KeyDemand {
-  /// Asked this often; three times at most.
+  /// How often it asked; at most three times.
   var count = 0
   /// It waits for an envelope.
   var isOpen = false
-  /// Devices that were told to send it one; only the last is still pending.
+  /// Devices that were told to send an envelope; only the last is still pending.
   var asked: [Device] = []
 }

@@ -1,7 +1,7 @@
 import Contract
 import MediaModel
 
-/// Handing out keys, and taking them (Epochs 4, 5 and 7).
+/// Handing out and accepting keys (Epochs 4, 5 and 7).
 extension Epochs {
   /// `/keys`: all or nothing.
   mutating func handOut(
@@ -69,7 +69,7 @@ extension Epochs {
     return KeysDelivered(delivered: delivered, missing: [])
   }
 
-  /// Sends the envelopes to those that are still in the call; returns the recipients.
+  /// Sends the envelopes to the devices that are still in the call; returns the recipients.
   private mutating func deliver(_ envelopes: [Envelope], from device: Device, out: inout Outputs) -> [Device] {
     var delivered: [Device] = []
     for envelope in envelopes where isJoined(envelope.to, on: newest) {
@@ -90,7 +90,7 @@ extension Epochs {
     guard epoch == newest.number, unopened.removeValue(forKey: device) != nil else { return }
     guard accepted else {
       lacking.insert(device)
-      // It is waited for until its next envelope, or the time is over.
+      // It is awaited until its next envelope, or until the time is over.
       return demand(device, now: now, out: &out)
     }
     guard case .spreading = phase else { return }

@@ -2,13 +2,13 @@ package import Contract
 import MediaModel
 
 extension EpochLink {
-  /// The last epoch whose link is not kept any more when this one is the newest.
+  /// The last epoch whose link is no longer kept when this one is the newest.
   package var endOfForgotten: UInt32? {
     epoch > Epochs.maximumLinks ? epoch - UInt32(Epochs.maximumLinks) : nil
   }
 }
 
-/// Over a restart (rule 11): an epoch whose key was under way is given up for the next, which is a fresh one.
+/// Across a restart (rule 11): an epoch whose key was under way is abandoned for the next one, which is fresh.
 extension Epochs {
   var isSettled: Bool { if case .settled = phase { pending == nil } else { false } }
 
@@ -17,7 +17,7 @@ extension Epochs {
   }
 
   /// - Parameters:
-  ///   - keyedDevices: those at the restart; none is connected.
+  ///   - keyedDevices: the devices at the restart; none is connected.
   ///   - keys: of a device that is on the list without having joined.
   ///   - unopened: devices with an envelope of the newest epoch, and its sender.
   init(

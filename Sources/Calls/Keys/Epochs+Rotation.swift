@@ -3,14 +3,14 @@ import MediaModel
 
 /// Announcing an epoch and finding its leader (Epochs 2 to 4), and switching to it (Epochs 5).
 extension Epochs {
-  /// How long changes wait for others: 100 ms, so that a newcomer has its key soon. Where devices came and none went, a quarter of a millisecond for each device on
-  /// the list, 300 ms at most: an announcement to many costs more.
+  /// How long changes wait for others: 100 ms, so that a newcomer has its key soon. If devices only joined, a quarter of a millisecond for each device on the list,
+  /// at most 300 ms, because an announcement to many costs more.
   private func batchTime(of pending: Pending) -> Duration {
     guard pending.joinsOnly else { return Self.batchTime }
     return min(max(Self.batchTime, .microseconds(250 * newest.list.count)), Self.longestBatchTime)
   }
 
-  /// Starts the next epoch when its changes have waited long enough and a device is connected that can make its key.
+  /// Starts the next epoch once its changes have waited long enough and a device is connected that can make its key.
   mutating func startIfDue(now: Timestamp, out: inout Outputs) {
     guard case .settled = phase, let pending else { return }
     let due = pending.since + batchTime(of: pending)
@@ -58,7 +58,8 @@ extension Epochs {
     return old.list.allSatisfy { fingerprints.contains($0.fingerprint) } ? .ratchet : .fresh
   }
 
-  /// The lowest connected number that was on the list before in the same stay; without one, the lowest connected (Epochs 4).
+  /// The lowest connected number that was on the previous list in the same stay; if there is none, the lowest connected one
+  /// (Epochs 4).
   private func nextLeader(list: [Device: KeyedDevice], before old: AnnouncedEpoch?, tried: Set<Device>) -> Device? {
     var lowest: KeyedDevice?
     var lowestOfOld: KeyedDevice?
@@ -73,7 +74,7 @@ extension Epochs {
     return (lowestOfOld ?? lowest)?.device
   }
 
-  /// The leader failed: the next one on the list is asked.
+  /// The leader failed: asks the next one on the list.
   mutating func askNext(now: Timestamp, out: inout Outputs) {
     guard case .asking(var asking) = phase else { return }
     let candidates = keyedDevices.filter { newest.holds($0.value) }
@@ -97,7 +98,7 @@ extension Epochs {
     out.set(.leader, at: now + Self.leaderTime)
   }
 
-  /// An entry with everything that is needed to seal an envelope for it.
+  /// An entry with everything needed to seal an envelope for it.
   func entryForLeader(of device: Device) -> ListEntry? {
     guard var entry = newest.entryWithKeys(of: device) else { return nil }
     if let keyedDevice = keyedDevices[device], keyedDevice.joinId == entry.joinId {
@@ -106,7 +107,7 @@ extension Epochs {
     return entry
   }
 
-  /// `keys.rotate`: the difference for devices that have the list before, the whole list for new ones.
+  /// `keys.rotate`: the difference for devices that have the previous list, the whole list for new ones.
   private func announce(to entries: [ListEntry], leader: Device, deliver: [ListEntry]? = nil, out: inout Outputs) {
     guard let number = keyedDevices[leader]?.number else { return }
     let known = entries.filter { before?.holdsJoin($0.address, $0.joinId) == true }.map(\.address)
@@ -131,7 +132,7 @@ extension Epochs {
     }
   }
 
-  /// All that belongs to the epoch before is void.
+  /// Voids everything that belongs to the previous epoch.
   private mutating func supersede(_ number: UInt32, out: inout Outputs) {
     if !ringEnvelopes.isEmpty { out.tell(.ringEnvelopesSuperseded(ringEnvelopes.keys.sorted())) }
     ringEnvelopes = [:]
@@ -147,7 +148,7 @@ extension Epochs {
     distributor = nil
   }
 
-  /// Switches when no connected device is waited for.
+  /// Switches when no connected device is awaited any longer.
   mutating func switchIfOpened(now: Timestamp, out: inout Outputs) {
     guard case .spreading = phase, awaited.isEmpty else { return }
     switchKeys(now: now, out: &out)
@@ -160,7 +161,7 @@ extension Epochs {
     current = newest.number
     let devices = newest.list.map(\.address).filter { isJoined($0, on: newest) }
     if !devices.isEmpty { out.event(.switchKeys(SwitchKeys(epoch: current)), to: .devices(devices)) }
-    // A ratchet heals nothing: joins must not put off the next fresh secret.
+    // A ratchet does not heal a compromise, so joins must not postpone the next fresh secret.
     if newest.mode == .fresh { out.set(.rotate, at: now + rotationTime) }
     askForMissing(out: &out)
     startIfDue(now: now, out: &out)

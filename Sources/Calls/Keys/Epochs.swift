@@ -7,13 +7,13 @@ struct Epochs {
   /// A reason for the next epoch.
   enum Change {
     case joined
-    /// A participant went: left, disconnected, or came back without its keys.
+    /// A participant is gone: left, disconnected, or returned without its keys.
     case went
-    /// `rotateMinutes` are over, or nobody can hand out the old secret.
+    /// `rotateMinutes` have passed, or nobody can hand out the old secret.
     case due
   }
 
-  /// The changes since the newest epoch was announced; they go into the next together.
+  /// The changes since the newest epoch was announced; they go into the next one together.
   struct Pending {
     var since: Timestamp
     var joinsOnly = true
@@ -21,18 +21,18 @@ struct Epochs {
   }
 
   enum Phase {
-    /// The newest epoch is in use, or was given up.
+    /// The newest epoch is in use, or was abandoned.
     case settled
     /// It is announced, and a leader was asked for its key.
     case asking(Asking)
-    /// The key is handed out.
+    /// The key is being handed out.
     case spreading
   }
 
   struct Asking {
-    /// nil when all that could be asked were.
+    /// nil once everyone that could be asked was asked.
     var leader: Device?
-    /// Everyone asked so far: the first answer of one of them counts.
+    /// Everyone asked so far: the first answer counts.
     var asked: Set<Device> = []
     /// Not to be asked again on their present connections.
     var tried: Set<Device> = []
@@ -49,11 +49,11 @@ struct Epochs {
   static let maximumDemands = 3
   /// The `retryAfterMs` of a device that asked too often: a rotation with a leader that fails takes no longer.
   static let demandPause = 3_000
-  /// Links of the chain of lists that are kept.
+  /// How many links of the chain of lists are kept.
   static let maximumLinks = 1_000
-  /// Devices without an envelope for which the server asks others by itself; the rest asks for itself, each at a time of its own.
+  /// For how many devices without an envelope the server itself asks others; the rest ask for themselves, at different times.
   static let maximumMissing = 64
-  /// The number of devices that are asked for the key of a device that the leader left out.
+  /// How many devices are asked for the key of a device that the leader left out.
   static let askedForMissing = 3
 
   let call: CallID
@@ -61,40 +61,40 @@ struct Epochs {
   let rotationTime: Duration
   /// The joined devices that have keys.
   var keyedDevices: [Device: KeyedDevice] = [:]
-  /// The epoch of the call's state: last switched to.
+  /// The epoch of the call's state: the one last switched to.
   var current: UInt32 = 1
   var newest: AnnouncedEpoch
-  /// The list before the newest.
+  /// The list before the newest one.
   var before: AnnouncedEpoch?
-  /// The last announced epochs, the newest included; numbers without gaps.
+  /// The last announced epochs, including the newest; numbers without gaps.
   var links: [EpochLink]
   var phase = Phase.settled
-  /// While the key is handed out: connected devices that have not acknowledged.
+  /// While the key is being handed out: connected devices that have not acknowledged it.
   var awaited: Set<Device> = []
   var pending: Pending?
   /// The device that handed out the newest epoch's key.
   var distributor: Device?
-  /// Devices on the newest list that have no key of it as far as is known: left out, or it did not open.
+  /// Devices on the newest list that do not have its key as far as is known: left out, or unable to open the envelope.
   var lacking: Set<Device> = []
   /// Devices with an unacknowledged envelope of the newest epoch, and its sender.
   var unopened: [Device: Device] = [:]
-  /// Those among them that do not trust the sender, and said so.
+  /// Those among them that do not trust the sender, and reported that.
   var waiting: Set<Device> = []
-  /// Devices that the leader left out, though they are in the call.
+  /// Devices that the leader left out although they are in the call.
   var missing: Set<Device> = []
   var demands: [Device: KeyDemand] = [:]
   var confirmations: KeyConfirmations
   /// The timer `confirmed` runs.
   var isTelling = false
-  /// When `rotateMinutes` are over.
+  /// When `rotateMinutes` will have passed.
   var rotateAt: Timestamp?
-  /// The words by which people came.
+  /// The words by which people joined.
   var admissions: Admissions
-  /// Epoch 1's, for those that are still ringing.
+  /// Epoch 1's envelopes, for devices that are still ringing.
   var ringEnvelopes: [Device: Envelope] = [:]
 
   /// - Parameters:
-  ///   - initiator: nil when its device has no keys.
+  ///   - initiator: nil if its device has no keys.
   ///   - ringing: devices that get an envelope with the ring, as list entries with keys.
   ///   - admissions: the word of the initiator.
   init(
@@ -118,7 +118,7 @@ struct Epochs {
     out.set(.rotate, at: now + rotationTime)
   }
 
-  /// The epochs of a call that has no participant yet: the first device that joins makes epoch 1 (protocol section 11).
+  /// The epochs of a call without participants yet: the first device that joins makes epoch 1 (protocol section 11).
   init(call: CallID, rotationTime: Duration, digest: @escaping ([UInt8]) -> [UInt8]) {
     self.call = call
     self.digest = digest
@@ -147,12 +147,12 @@ struct Epochs {
 
   mutating func join(_ keyedDevice: KeyedDevice, now: Timestamp, out: inout Outputs) {
     keyedDevices[keyedDevice.device] = keyedDevice
-    // Epoch 1 waits for nobody else.
+    // Epoch 1 does not wait for anybody else.
     if newest.number == 0, pending == nil { pending = Pending(since: now - Self.batchTime) }
     change(.joined, now: now, out: &out)
   }
 
-  /// A device comes back with a new joinId, or another one takes its place; `keyedDevice` is nil when that has no keys. In one step, so that no epoch begins in between.
+  /// A device returns with a new joinId, or another one replaces it; `keyedDevice` is nil if that has no keys. In one step, so that no epoch begins in between.
   mutating func replace(_ device: Device, by keyedDevice: KeyedDevice?, now: Timestamp, out: inout Outputs) {
     guard keyedDevices.removeValue(forKey: device) != nil else {
       if let keyedDevice { join(keyedDevice, now: now, out: &out) }
@@ -183,7 +183,7 @@ struct Epochs {
     stopWaiting(for: device, now: now, out: &out)
   }
 
-  /// The device's stay is over; it is not joined any more, or its next stay has begun.
+  /// The device's stay is over: it is no longer joined, or its next stay has begun.
   private mutating func vacate(_ device: Device, _ change: Change, now: Timestamp, out: inout Outputs) {
     unopened[device] = nil
     waiting.remove(device)
@@ -191,13 +191,13 @@ struct Epochs {
     lacking.remove(device)
     demands[device] = nil
     if distributor == device { distributor = nil }
-    // Noted first: an epoch that can start now has to have it.
+    // Noted first, because an epoch that can start now must include it.
     note(change, now: now)
     stopWaiting(for: device, now: now, out: &out)
     proceed(now: now, out: &out)
   }
 
-  /// The device is not connected, or not in the call, any more.
+  /// The device is no longer connected, or no longer in the call.
   private mutating func stopWaiting(for device: Device, now: Timestamp, out: inout Outputs) {
     switch phase {
     case .asking(var asking):
@@ -254,7 +254,7 @@ struct Epochs {
     }
   }
 
-  /// No device answers for the newest epoch: the next takes its place.
+  /// No device answers for the newest epoch: the next one replaces it.
   mutating func giveUp(now: Timestamp, out: inout Outputs) {
     out.cancel(.leader)
     phase = .settled

@@ -4,7 +4,7 @@ import Octets
 
 /// The tags with which the devices of one list confirmed its epoch, and their XOR for each 64 entries (protocol section 5, "Confirmation").
 ///
-/// The server can't check a tag, nor make the XOR of a set that holds one that it never got.
+/// The server cannot check a tag, and cannot compute the XOR of a set with a tag that it never got.
 struct KeyConfirmations {
   static let bucketSize = 64
   static let tagSize = 16
@@ -36,14 +36,14 @@ struct KeyConfirmations {
     var hasChanged = false
   }
 
-  /// Indexed by the entry's place on the list.
+  /// Indexed by the entry's index on the list.
   private var tags: [Tag?]
   private var sums: [Bucket]
   private var count = 0
-  /// Places whose tags are not on disk yet.
+  /// Indices whose tags are not on disk yet.
   private var unstored: [Int] = []
 
-  /// - Parameter count: of the list's entries.
+  /// - Parameter count: the number of entries on the list.
   init(count: Int) {
     tags = Array(repeating: nil, count: count)
     sums = Array(repeating: Bucket(), count: (count + Self.bucketSize - 1) / Self.bucketSize)
@@ -60,7 +60,7 @@ struct KeyConfirmations {
   /// Everybody on the list has confirmed.
   var isComplete: Bool { count == tags.count }
 
-  /// The first tag of an entry stays. Returns whether it is this one.
+  /// The first tag of an entry stays. Returns whether the tag was added or is the same.
   mutating func add(_ tag: Base64Bytes, at place: Int) -> Bool {
     guard tags[place] == nil else { return false }
     let tag = Tag(tag.bytes)
@@ -74,7 +74,7 @@ struct KeyConfirmations {
     return true
   }
 
-  /// All that hold a tag.
+  /// All buckets with a tag.
   var buckets: [ConfirmationBucket] { sums.indices.filter { sums[$0].who != 0 }.map(bucket) }
 
   /// The buckets that changed since the last call.
@@ -84,7 +84,7 @@ struct KeyConfirmations {
     return changed.map(bucket)
   }
 
-  /// The single tags of a bucket; nil when the list has no such bucket.
+  /// The individual tags of a bucket; nil if the list has no such bucket.
   func tags(in bucket: Int, of list: [ListEntry]) -> [ConfirmationTags.Tag]? {
     guard sums.indices.contains(bucket) else { return nil }
     let first = bucket * Self.bucketSize

@@ -1,7 +1,7 @@
 import Contract
 import MediaModel
 
-/// A joined device that has keys, its own and this join's: what epochs are made of.
+/// A joined device that has keys, its own and those of this join: the elements of an epoch.
 struct KeyedDevice {
   let number: ParticipantNumber
   let device: Device
@@ -9,7 +9,7 @@ struct KeyedDevice {
   /// The join key of generation 0.
   let joinKey: JoinKey
   let keys: DeviceEntry
-  /// The newest generation of the join key, when there is a later one.
+  /// The newest generation of the join key, if there is a later one.
   var refresh: JoinKey?
   /// Has a STOMP connection.
   var isConnected = true

@@ -2,7 +2,7 @@ import Contract
 import MediaModel
 import Octets
 
-/// Everybody known: users with their devices, the devices' connections, keys and mailboxes.
+/// All known users with their devices, and the devices' connections, keys and mailboxes.
 struct Directory {
   /// A STOMP connection of a device.
   struct Connection {
@@ -12,16 +12,16 @@ struct Directory {
     var events: AcknowledgementMode?
     /// A first subscription whose greeting is not complete yet.
     var greeting: Greeting?
-    /// It had its first subscription: later ones repeat nothing.
+    /// It had its first subscription. Later ones repeat nothing.
     var isGreeted = false
     /// The limit of abuse reports: five at once, then one every 10 s.
     var reports = TokenBucket(perSecond: 1, burst: 50)
   }
 
-  /// The news that a device needs of its user's calls before it reads its events.
+  /// The news that a device needs from its user's calls before it reads its events.
   struct Greeting {
     var mode: AcknowledgementMode
-    /// The calls that have not answered.
+    /// The calls that have not answered yet.
     var missing: Set<CallID>
     var states: [CallID: CallState] = [:]
     var rings: [CallID: Ring] = [:]
@@ -30,13 +30,13 @@ struct Directory {
   struct DeviceRecord {
     /// Its registered keys.
     var entry: DeviceEntry?
-    /// Where the device is told of rings while it is not connected.
+    /// Where rings are announced to the device while it is not connected.
     var push: PushSubscription?
     var connection: Connection?
-    /// The call in which it is to be heard.
+    /// The call in which it speaks.
     var speaking: Speaking?
     var mailbox: Mailbox
-    /// The beginning of the day, in UTC, on which it was connected last.
+    /// The beginning of the day, in UTC, on which it was last connected.
     var seenDay: Timestamp?
   }
 
@@ -44,9 +44,9 @@ struct Directory {
     var name: String?
     /// Statements of a device about another one: 60 a minute.
     var statements = TokenBucket(perSecond: 1, burst: 60)
-    /// 10 steps of pairing a minute: each takes 6.
+    /// 10 pairing steps a minute: each costs 6.
     var pairings = TokenBucket(perSecond: 1, burst: 60)
-    /// In order of ids, so that what they get comes in the same order in each run.
+    /// In order of ids, so that they get everything in the same order in each run.
     var devices: [DeviceID] = []
   }
 
@@ -54,7 +54,7 @@ struct Directory {
   private var records: [Device: DeviceRecord] = [:]
   private var sessions: [SessionID: Device] = [:]
   private var revokes = Revokes()
-  /// The highest number of any mailbox that was forgotten: new ones go on from there, so that `seq` rises for a device that comes back, too.
+  /// The highest number of any forgotten mailbox. New mailboxes continue from there, so that `seq` rises even for a device that returns.
   private var forgottenSeq: UInt64 = 0
 
   subscript(device: Device) -> DeviceRecord? {
@@ -92,7 +92,7 @@ struct Directory {
 
   func hasKeys(_ user: UserID) -> Bool { devices(of: user).contains { records[$0]?.entry != nil } }
 
-  /// Puts a connection in its device's place. Returns the session that it replaces.
+  /// Registers a connection of its device. Returns the session that it replaces.
   mutating func connect(_ session: SessionID, _ identity: Identity) -> SessionID? {
     let device = identity.device
     addDevice(device)
@@ -104,7 +104,7 @@ struct Directory {
     return old
   }
 
-  /// Returns the device that has no connection now; nil for a session that was replaced.
+  /// Returns the device that is now without a connection; nil for a session that was replaced.
   mutating func disconnect(_ session: SessionID) -> Device? {
     guard let device = sessions.removeValue(forKey: session) else { return nil }
     records[device]?.connection = nil
@@ -123,7 +123,7 @@ struct Directory {
 
   mutating func forgetRevokes(of user: UserID) { revokes[user] = [] }
 
-  /// - Throws: `rate.limited`: each makes the members of the user's calls look its devices up again.
+  /// - Throws: `rate.limited`: each statement makes the members of the user's calls look up its devices again.
   mutating func takeStatement(_ user: UserID, now: Timestamp) throws(RequestError) {
     guard let wait = users[user]?.statements.take(now: now.nanoseconds) else { return }
     throw RequestError(
@@ -155,7 +155,7 @@ struct Directory {
     if let userName { users[device.user]?.name = userName }
     if let entry { records[device]?.entry = entry }
     if let push { records[device]?.push = push }
-    // No device is connected after a restart: what is kept from now on is kept for a device that is away.
+    // No device is connected after a restart, so from now on events are kept for a device that is away.
     records[device]?.mailbox.goAway(now: now)
     if let mailbox { records[device]?.mailbox.restore(mailbox, now: now) }
   }

@@ -3,7 +3,8 @@ import MediaModel
 
 /// How long an event matters (protocol section 3): some are never kept, others become void with their ring, epoch or participant.
 extension EventBody {
-  /// Kept for a device that is away, or has not acknowledged. A fresh `call.state` begins each connection, so an old one is not.
+  /// Kept for a device that is away, or has not acknowledged it. A fresh `call.state` begins each connection, so an old one is
+  /// not kept.
   var isKept: Bool {
     switch self {
     case .speakers, .state, .quality, .confirmed, .pairing, .presence, .pushRing, .pushCancel, .report: false
@@ -15,7 +16,7 @@ extension EventBody {
     }
   }
 
-  /// Sent to a device as a participant: not kept when it is none any more.
+  /// Sent to a device as a participant: not kept once it is not a participant.
   var isForParticipants: Bool {
     switch self {
     case .trackAdded, .trackUpdated, .trackRemoved, .speakers, .rotate, .envelope, .switchKeys, .keyRequest,
@@ -31,7 +32,7 @@ extension EventBody {
   var isEnvelope: Bool { if case .envelope = self { true } else { false } }
   var isSlots: Bool { if case .slots = self { true } else { false } }
 
-  /// Bytes of memory or wire that it takes, roughly, and no fewer than its JSON has.
+  /// The approximate number of bytes that it takes in memory or on the wire, at least as many as its JSON.
   package var cost: Int {
     switch self {
     case .state(let state): 1_024 + (state.metadata?.cost ?? 0) + state.members.cost

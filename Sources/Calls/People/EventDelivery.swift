@@ -7,7 +7,8 @@ package struct EventDelivery: Sendable {
   package var seq: UInt64
   /// The header `redelivered`: it was written to an earlier connection and not acknowledged.
   package var redelivered: Bool
-  /// The same for all deliveries of one message, so that the shell may encode it once for a thousand devices; 0: shared by none.
+  /// The same for all deliveries of one message, so that the shell may encode it once for a thousand devices; 0 if it is not
+  /// shared.
   package var messageID: UInt64
   package var message: EventMessage
 
@@ -19,9 +20,9 @@ package struct EventDelivery: Sendable {
   }
 }
 
-/// One event, for however many devices.
+/// One event, for any number of devices.
 struct Message {
-  /// The id of messages that no two deliveries share.
+  /// The id of messages that are delivered only once.
   static let unshared: UInt64 = 0
 
   /// `EventDelivery.messageID`.

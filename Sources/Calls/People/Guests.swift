@@ -30,14 +30,15 @@ extension RequestError {
 }
 
 extension People {
-  /// A guest may list the devices of its call's members, once it is one of them. The app's back end is not asked: it does not know guests.
+  /// A guest may list the devices of the members of its call once it is a member. The app's back end is not asked, because it does not
+  /// know guests.
   func reach(of identity: Identity, _ request: PeopleRequest) -> Reach {
     guard let call = identity.guestOf, case .listDevices(let body) = request else { return .everybody }
     guard part(of: identity.device.user, in: call) != nil else { return .only([identity.device.user]) }
     return .only(Set(body.users.filter { part(of: $0, in: call) != nil }))
   }
 
-  /// Nothing is left of a guest whose call is over.
+  /// Deletes guests whose call is over.
   mutating func forgetGuests(among users: [UserID]) {
     for user in users where user.isGuest { dismiss(.user(user)) }
   }

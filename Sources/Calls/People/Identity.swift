@@ -1,13 +1,13 @@
 package import MediaModel
 
-/// The client on a connection, as its token identifies it.
+/// The client on a connection, as identified by its token.
 package struct Identity: Hashable, Sendable {
   package var device: Device
   /// The display name; personal.
   package var name: String?
-  /// An app's back end: it is no device of a call.
+  /// The app's back end, which is not a device of a call.
   package var isService: Bool
-  /// False when the server had to make up the device's name.
+  /// False if the server had to make up the device's name.
   package var canRegister: Bool
   /// The token's claim `roles` (protocol section 7).
   package var roles: [String]
@@ -27,7 +27,7 @@ package struct Identity: Hashable, Sendable {
   }
 }
 
-/// One STOMP connection, for as long as it lasts; the signaling server never uses a number twice.
+/// One STOMP connection, for as long as it lasts. The signaling server never reuses a number.
 package struct SessionID: Hashable, Sendable {
   package var rawValue: UInt64
   package init(rawValue: UInt64) { self.rawValue = rawValue }

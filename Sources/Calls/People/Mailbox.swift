@@ -1,10 +1,11 @@
 import Contract
 import MediaModel
 
-/// A device's events: their numbers, those written and not acknowledged, and those that wait for its next connection (protocol section 3).
+/// A device's events: their numbers, the events that were written and not acknowledged, and those that wait for its next connection (protocol
+/// section 3).
 ///
-/// A waiting event has no number yet. It gets one when it is first written, so that numbers rise on the wire; one that is dropped unwritten takes a
-/// number with it, and the device sees the jump.
+/// A waiting event has no number yet. It gets one when it is first written, so that numbers rise on the wire. An event that is dropped unwritten
+/// uses up a number, and the device sees the gap.
 struct Mailbox {
   struct Limits {
     var lifetime: Duration
@@ -21,19 +22,19 @@ struct Mailbox {
   }
 
   private(set) var lastSeq: UInt64
-  /// Written, not acknowledged; in order of `seq`.
+  /// Written but not acknowledged; in order of `seq`.
   private var written: [Kept] = []
   private var waiting: [Kept] = []
   private var bytes = 0
   private var awaySince: Timestamp?
-  /// On the connection at hand, older numbers than the next one came before the redelivered ones.
+  /// On the current connection, numbers below the next one precede the redelivered events.
   private var resumedAt: UInt64 = 0
-  /// Calls whose ring was written to the device and is not over.
+  /// Calls whose ring was written to the device and is not over yet.
   private(set) var rung: Set<CallID> = []
   /// Some of its events are on the disk.
   var isStored = false
 
-  /// Numbers begin behind `lastSeq`.
+  /// Numbers begin after `lastSeq`.
   init(lastSeq: UInt64) { self.lastSeq = lastSeq }
 
   var isEmpty: Bool { written.isEmpty && waiting.isEmpty }
@@ -55,7 +56,7 @@ struct Mailbox {
   mutating func keep(_ message: Message, limits: Limits, now: Timestamp) -> Bool {
     let body = message.event.body
     guard body.isKept else { return false }
-    // A slot map is always whole: only the last one counts.
+    // A slot map is always complete: only the last one counts.
     if body.isSlots {
       _ = drop(from: \.waiting) { $0.message.event.body.isSlots && $0.message.event.call == message.event.call }
     }
@@ -66,7 +67,7 @@ struct Mailbox {
 
   mutating func goAway(now: Timestamp) { awaySince = awaySince ?? now }
 
-  /// The device is connected again. Returns the unacknowledged events if the connection is a new one, then the waiting ones.
+  /// The device is connected again. Returns the unacknowledged events if the connection is new, then the waiting ones.
   mutating func comeBack(isNewConnection: Bool, mode: AcknowledgementMode, limits: Limits, now: Timestamp)
     -> [EventDelivery]
   {
@@ -76,7 +77,7 @@ struct Mailbox {
     var deliveries: [EventDelivery] = []
     if isNewConnection {
       deliveries = written.map { delivery($0.message, seq: $0.seq, redelivered: true) }
-      // With `auto` what is written again is acknowledged with that.
+      // With `auto`, writing an event again acknowledges it.
       if mode == .auto { _ = drop(from: \.written) { _ in true } }
     }
     let ready = waiting
@@ -85,9 +86,10 @@ struct Mailbox {
     return deliveries
   }
 
-  /// Takes out what an ACK or NACK of `seq` covers; `all`: everything that came before it, too.
+  /// Removes the events that an ACK or NACK of `seq` covers; `all`: including all earlier ones.
   ///
-  /// A number that is not held and not newer than the connection is the `call.state` at its head: nothing came before that.
+  /// A number that is not held and not newer than the connection belongs to the `call.state` at its head, which nothing
+  /// precedes.
   mutating func acknowledge(_ seq: UInt64, all: Bool) -> [EventMessage] {
     let place = firstPlace(from: seq)
     let isHeld = place < written.count && written[place].seq == seq
@@ -104,7 +106,7 @@ struct Mailbox {
     return events
   }
 
-  /// The first place in `written` whose number is `seq` or higher: in a large call hundreds of events may be outstanding, so it is not searched through.
+  /// The first index in `written` whose number is `seq` or higher. In a large call hundreds of events may be outstanding, so it is not a linear search.
   private func firstPlace(from seq: UInt64) -> Int {
     var low = 0
     var high = written.count
@@ -121,7 +123,7 @@ struct Mailbox {
     return rung.remove(call) != nil
   }
 
-  /// The call's ring goes on, without its envelope.
+  /// The call's ring continues without its envelope.
   mutating func stripRing(of call: CallID) {
     func stripped(_ kept: Kept) -> Kept {
       guard case .ring(var ring) = kept.message.event.body, kept.message.isOf(call) else { return kept }
@@ -129,7 +131,7 @@ struct Mailbox {
       ring.list = nil
       var kept = kept
       kept.message.event.body = .ring(ring)
-      // It is not the message any more that others got under this id.
+      // It is no longer the message that others got under this id.
       kept.message.id = Message.unshared
       return kept
     }
@@ -167,7 +169,7 @@ struct Mailbox {
     return StoredMailbox(envelopes: envelopes, rung: rung.sorted())
   }
 
-  /// For a mailbox that holds nothing yet.
+  /// For a mailbox that is still empty.
   mutating func restore(_ stored: StoredMailbox, now: Timestamp) {
     isStored = true
     awaySince = now
@@ -195,7 +197,7 @@ struct Mailbox {
     _ = drop(from: \.waiting) { isGone($0.message.event) }
   }
 
-  /// Returns how many went.
+  /// Returns how many were dropped.
   private mutating func drop(from list: WritableKeyPath<Mailbox, [Kept]>, where isGone: (Kept) -> Bool) -> Int {
     guard self[keyPath: list].contains(where: isGone) else { return 0 }
     var freed = 0
@@ -210,11 +212,11 @@ struct Mailbox {
     return count
   }
 
-  /// Over a limit the older half goes, oldest first, so that it does not happen at each event.
+  /// Above a limit the older half is dropped, oldest first, so that this does not happen at each event.
   private mutating func makeRoom(_ limits: Limits) {
     guard written.count + waiting.count > limits.count || bytes > limits.bytes else { return }
     _ = drop(from: \.written, where: olderHalf(of: written))
-    // The device sees by the jump that it missed what was never written.
+    // The device sees from the gap that it missed events that were never written.
     lastSeq += UInt64(drop(from: \.waiting, where: olderHalf(of: waiting)))
   }
 

@@ -1,23 +1,23 @@
 import MediaModel
 
-/// A user's place in a call that runs, as the call told of it last.
+/// A user's place in a running call, as last reported by the call.
 struct Membership {
   enum Phase: Hashable, Sendable {
     case ringing, joined, disconnected
-    /// A member that hears nothing: it left, declined, missed the ring, or the ring was cancelled.
+    /// A member that is told nothing: it left, declined or missed the ring, or the ring was cancelled.
     case away
   }
 
   struct Part: Hashable, Sendable {
     var phase: Phase
-    /// The devices of the member's participants, also of a disconnected one; two while a transfer is under way.
+    /// The devices of the member's participants, including a disconnected one; two during a transfer.
     var devices: [DeviceID]
 
-    /// Hears of other members.
+    /// It is told about other members.
     var isListening: Bool { phase != .away }
-    /// Counts as there (rules 9 and 10).
+    /// It counts as present (rules 9 and 10).
     var isPresent: Bool { phase == .joined || phase == .disconnected }
-    /// In a call for others; a member that is only disconnected is not (rules 6 and 10).
+    /// In a call from the perspective of others; a member that is only disconnected is not (rules 6 and 10).
     var isBusy: Bool { phase == .joined || phase == .ringing }
   }
 
@@ -36,11 +36,11 @@ extension People {
     (memberships[device.user] ?? []).contains { $0.part.devices.contains(device.device) }
   }
 
-  /// The member is new, or somewhere else: its devices may read no more, or its presence is another.
+  /// The member is new, or its part changed: its devices may no longer be allowed to read, or its presence changed.
   ///
-  /// The call may have acted on an outdated fact. If the device joined while its connection was ending, the call is told that it is gone, so that its
-  /// 15 s run; one that is unknown by now is taken out, and so are those that are leaving all their calls. A device whose first subscription waits for its
-  /// calls waits for this one, too.
+  /// The call may have acted on an outdated fact. If the device joined while its connection was ending, the call is told that the connection is gone, so
+  /// that its 15 s run. A device that is unknown by now is removed, and so are devices that are leaving all their calls. A device whose first subscription
+  /// waits for its calls waits for this one, too.
   mutating func follow(_ user: UserID, _ part: Membership.Part, in call: CallID) {
     var before: [DeviceID] = []
     if let place = memberships[user]?.firstIndex(where: { $0.call == call }) {
@@ -78,14 +78,15 @@ extension People {
     forgetGuests(among: users)
   }
 
-  /// The user is a member no longer.
+  /// The user is no longer a member.
   mutating func end(_ call: CallID, for user: UserID) {
     presence.touch(user)
     memberships[user]?.removeAll { $0.call == call }
     if memberships[user]?.isEmpty == true { memberships[user] = nil }
   }
 
-  /// The device speaks in this call: its others are held (call waiting). The calls may tell it in another order than they were asked.
+  /// The device speaks in this call: its others are held (call waiting). The calls may report this in a different order than they
+  /// were asked.
   mutating func holdOthers(of device: Device, speaking told: Speaking) {
     guard let known = directory[device] else { return }
     let last = known.speaking.map { $0.turn > told.turn ? $0 : told } ?? told
@@ -97,7 +98,7 @@ extension People {
   }
 }
 
-/// A device's last request to speak in a call, of those that the calls have told.
+/// The latest of the device's requests to speak in a call that the calls have reported.
 struct Speaking {
   var call: CallID
   /// `BriefedRequest.turn`.

@@ -62,7 +62,7 @@ extension People {
     }
   }
 
-  /// A connection of the user ended; perhaps it was the last.
+  /// A connection of the user ended, possibly the last.
   mutating func notePresence(of user: UserID) {
     guard !directory.isConnected(user) else { return }
     presence.depart(user, now: now)
@@ -85,7 +85,7 @@ extension People {
     if calls.isEmpty { greet(device, session) }
   }
 
-  /// The device came into a call that was not asked.
+  /// The device joined a call that was not asked.
   mutating func greetLater(_ device: Device, in call: CallID) {
     guard let session = directory[device]?.connection?.session,
       directory[device]?.connection?.greeting?.missing.insert(call).inserted == true
@@ -103,7 +103,8 @@ extension People {
     if directory[device]?.connection?.greeting?.missing.isEmpty == true { greet(device, session) }
   }
 
-  /// Sends the state of each call that the device is in (rule 16), then the events that it missed, then rings that go on (rule 1).
+  /// Sends the state of each call that the device is in (rule 16), then the events that it missed, then the rings that continue
+  /// (rule 1).
   private mutating func greet(_ device: Device, _ session: SessionID) {
     guard let greeting = directory[device]?.connection?.greeting else { return }
     directory[device]?.connection?.greeting = nil

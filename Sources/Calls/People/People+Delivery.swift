@@ -1,7 +1,7 @@
 import Contract
 import MediaModel
 
-/// The news of calls, and its way to each device.
+/// The news of calls, and its delivery to each device.
 extension People {
   var mailboxLimits: Mailbox.Limits {
     Mailbox.Limits(
@@ -33,7 +33,7 @@ extension People {
     }
   }
 
-  /// Envelopes have rules of their own; of all others an acknowledgement says no more than that they came.
+  /// Envelopes have separate rules. For all other events an acknowledgement only says that they arrived.
   mutating func acknowledge(_ event: EventMessage, by device: Device, accepted: Bool) {
     guard let call = event.call else { return }
     switch event.body {
@@ -70,10 +70,10 @@ extension People {
     _ rings: [MemberRing], _ envelopes: [Device: Envelope], _ list: [ListEntry], of call: CallID
   ) {
     for member in rings {
-      // Without an envelope all devices get the same.
+      // Without an envelope all devices get the same message.
       var shared: Message?
       let devices = directory.devices(of: member.user)
-      // Forgotten, or without a device, since the call was asked to ring the user.
+      // The user was forgotten, or has no device any longer, since the call was asked to ring the user.
       if devices.isEmpty { send(.remove(.user(member.user), from: call)) }
       for device in devices {
         guard let envelope = envelopes[device] else {
@@ -90,7 +90,7 @@ extension People {
     }
   }
 
-  /// Writes to the device's subscription; keeps the event when there is none.
+  /// Writes to the device's subscription; keeps the event if there is none.
   mutating func deliver(_ message: Message, to device: Device) {
     let limits = mailboxLimits
     guard let connection = directory[device]?.connection, let mode = connection.events else {

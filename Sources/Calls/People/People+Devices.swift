@@ -21,7 +21,7 @@ extension People {
     directory[device]?.entry = DeviceEntry(
       user: device.user, device: device.device, name: request.name, keys: [keys.wrap, keys.sign],
       fingerprint: fingerprint, registeredAt: old?.fingerprint == fingerprint ? old?.registeredAt ?? now : now,
-      // They are for a fingerprint.
+      // They apply to a fingerprint.
       vouches: old?.fingerprint == fingerprint ? old?.vouches ?? [] : [])
     if directory[device]?.entry != old { journal.devices.insert(device) }
     var done = Response(Registered(fingerprint: fingerprint, pushKey: configuration.pushKey))
@@ -36,7 +36,8 @@ extension People {
     }
   }
 
-  /// The device is connected, or was until now. A day is exact enough to recognize a forgotten device, tells no timetable, and costs a write a day.
+  /// The device is connected, or was until now. A day is exact enough to recognize a forgotten device, reveals no timetable, and costs one write a
+  /// day.
   mutating func see(_ device: Device) {
     let day = now.day
     guard directory[device] != nil, directory[device]?.seenDay != day else { return }

@@ -34,7 +34,7 @@ extension People {
     }
   }
 
-  /// Users out of reach look offline, and are not watched.
+  /// Users who are out of reach appear offline, and are not watched.
   mutating func watchPresence(
     _ request: WatchPresence, _ identity: Identity, _ reach: Reach
   ) throws(RequestError) -> Response {
@@ -74,7 +74,8 @@ extension People {
     return PresenceTable.Shown(state: isRinging ? .ringing : set, role: role)
   }
 
-  /// Tells the state of each user that was touched since the last time: only the final one, when it runs after all that follows from a command.
+  /// Reports the state of each user that was touched since the last time. Only the final state, if it runs after everything that follows from a
+  /// command.
   mutating func tellPresence() {
     for user in presence.takeTouched() {
       var messages: [PresenceState.State: Message] = [:]
@@ -89,7 +90,8 @@ extension People {
 
   // MARK: roles
 
-  /// Whether the role may start calls and invite. The one that was picked decides; without a pick each that the token has.
+  /// Whether the role may start calls and invite. The picked role decides; if none was picked, every role of the token
+  /// must be allowed to.
   func mayStart(_ identity: Identity) -> Bool {
     let picked = presence.role(of: identity.device.user).flatMap { identity.roles.contains($0) ? [$0] : nil }
     return !(picked ?? identity.roles).contains(where: configuration.neverStarts.contains)

@@ -18,7 +18,7 @@ extension People {
     return Response(NoBody())
   }
 
-  /// The push service knows the subscription no more.
+  /// The push service no longer knows the subscription.
   mutating func dropPush(_ endpoint: String, of user: UserID) {
     for device in directory.devices(of: user) where directory[device]?.push?.endpoint == endpoint {
       setPush(nil, of: device)
@@ -47,7 +47,7 @@ extension People {
     }
   }
 
-  /// Sends to the user's subscriptions, each once: tabs of a browser are devices of their own and share one. A browser in which the user is connected needs none.
+  /// Sends to the user's subscriptions, each once: tabs of a browser are separate devices that share one. A browser in which the user is connected needs no push.
   mutating func sendPush(_ notice: PushNotice, to user: UserID, until: Timestamp) {
     let devices = directory.devices(of: user)
     var told = Set(devices.filter(directory.isConnected).compactMap { directory[$0]?.push?.endpoint })

@@ -3,9 +3,9 @@ import MediaModel
 
 /// Questions outside the state machines about the users that a request may reach: to the app's back end (`authorize`), or the history (protocol section 7).
 extension People {
-  /// The question to ask before the request, if any; `known` users are within reach without asking. For a `start` or an `invite` it follows when the calls
-  /// have checked it: see `BriefedRequest.asks`.
-  /// - Throws: the error with which the request would fail whatever the answer is.
+  /// The question to ask before the request, if any; `known` users are within reach without asking. For a `start` or an `invite` the question follows once
+  /// the calls have checked it: see `BriefedRequest.asks`.
+  /// - Throws: the error with which the request would fail whatever the answer.
   func question(
     before request: PeopleRequest, _ identity: Identity
   ) throws(RequestError) -> (question: Question, known: Set<UserID>)? {
@@ -30,7 +30,7 @@ extension People {
   private func authorize(
     _ action: Question.Action, _ user: UserID, _ users: [UserID]
   ) -> (question: Question, known: Set<UserID>)? {
-    // The app does not know guests: who has a call with one may see it.
+    // The app does not know guests: anyone in a call with a guest may see that guest.
     let guests = users.filter { $0.isGuest && haveCall(user, $0) }
     let others = others(users, than: user).filter { !$0.isGuest }
     return configuration.asksBackEnd && !others.isEmpty
@@ -42,7 +42,7 @@ extension People {
     return users.filter { seen.insert($0).inserted }
   }
 
-  /// Members of one call that runs, whatever became of their rings.
+  /// Members of one running call, whatever became of their rings.
   private func haveCall(_ one: UserID, _ other: UserID) -> Bool {
     let theirs = Set(calls(of: other))
     return calls(of: one).contains(where: theirs.contains)
@@ -84,7 +84,7 @@ extension People {
     while let waiting = questions.takeDue(at: now) { resume(waiting, allowed: []) }
   }
 
-  /// Much may have happened meanwhile: the request is checked anew, as if it had come just now.
+  /// Much may have happened meanwhile: the request is checked again, as if it had just arrived.
   private mutating func resume(_ waiting: Questions.Waiting, allowed: Set<UserID>) {
     guard let identity = identity(of: waiting.session), !isLeaving(identity.device) else { return }
     let asker = Asker(session: waiting.session, id: waiting.id, identity: identity)

@@ -1,8 +1,8 @@
 import Contract
 import MediaModel
 
-/// `devices/remove`: a device loses its place in calls, its keys, its events and its connection (protocol section 5). `conclave forget`: nothing is kept of
-/// the user, here or on the disk.
+/// `devices/remove`: a device loses its place in calls, its keys, its events and its connection (protocol section 5). `conclave forget`: deletes everything
+/// about the user, here and on the disk.
 extension People {
   /// Checks the removal. A signed `revoke` in the request counts like a `devices/revoke`.
   mutating func checkRemoval(_ request: RemoveDevice, by asker: Device) throws(RequestError) -> Response {
@@ -16,7 +16,7 @@ extension People {
         device: request.device, fingerprint: signed.fingerprint, at: signed.at, sigAlg: signed.sigAlg,
         signature: signed.signature)
       done = try revoke(statement, by: asker)
-      // The removal of keys is told anyway.
+      // The removal of keys is announced anyway.
       if directory[device]?.entry != nil { done.devicesChanged = nil }
     }
     done.removed = device
@@ -36,8 +36,8 @@ extension People {
     !leaving.isEmpty && (leaving[.device(device)] != nil || leaving[.user(device.user)] != nil)
   }
 
-  /// Takes the leaver out of all calls. When the last has confirmed it, and the leaver was told what happened in them, the rest of it goes. Until then it
-  /// makes no requests.
+  /// Removes the leaver from all calls. Once the last call has confirmed that, and the leaver was told what happened in them, everything else of it is
+  /// deleted. Until then it makes no requests.
   mutating func dismiss(_ leaver: Leaver) {
     guard leaving[leaver] == nil else { return }
     let user = leaver.user
@@ -81,7 +81,7 @@ extension People {
     if hadKeys { tellOfDevices(of: device.user) }
   }
 
-  /// The user is a member of no call, and has no devices. Devices that are connected are unknown when they connect again.
+  /// The user is not a member of any call, and has no devices. Connected devices are unknown when they connect again.
   private mutating func forget(_ user: UserID) {
     for device in directory.devices(of: user) {
       if let session = directory[device]?.connection?.session {

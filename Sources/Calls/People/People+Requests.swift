@@ -22,7 +22,7 @@ struct Asker {
   var identity: Identity
 }
 
-/// Requests: those about people are answered here, those about calls are passed on.
+/// Requests about people are answered here; requests about calls are passed on.
 extension People {
   mutating func respond(to session: SessionID, _ id: String, _ request: Request) {
     guard let identity = identity(of: session), !isLeaving(identity.device) else { return }
@@ -76,7 +76,7 @@ extension People {
 
   /// - Parameters:
   ///   - reach: the users that the request may reach, as far as known.
-  ///   - asks: the app's back end may still have to be asked.
+  ///   - asks: whether the app's back end may still have to be asked.
   mutating func pass(on request: CallsRequest, _ asker: Asker, _ reach: Reach, asks: Bool = false) {
     let identity = asker.identity
     let user = identity.device.user
@@ -107,7 +107,7 @@ extension People {
     send(.request(message))
   }
 
-  /// All that a join needs to know of the device.
+  /// Everything that a join needs to know about the device.
   private func identify(_ caller: inout Caller) {
     let user = caller.device.user
     caller.name = caller.identity.name ?? directory.name(of: user)
@@ -117,7 +117,7 @@ extension People {
     caller.presentCalls = (memberships[user] ?? []).count(where: \.part.isPresent)
   }
 
-  /// Each user once, and one more than a call may have at most.
+  /// Each user once, and at most one more than a call may have.
   private func callees(_ users: [UserID], _ call: CallID?, _ reach: Reach) -> [Callee] {
     var seen: Set<UserID> = []
     return users.filter { seen.insert($0).inserted }.prefix(configuration.maximumMembers + 1).map { user in
@@ -138,7 +138,7 @@ extension People {
   /// Tokens of `Connection.reports`.
   private static let reportCost = 10
 
-  /// A report that the call found in order.
+  /// A report that the call found valid.
   mutating func take(_ report: Report, of call: CallID, _ session: SessionID, _ id: String, number: UInt64) {
     guard let device = directory.device(of: session) else { return }
     if let wait = directory[device]?.connection?.reports.take(Self.reportCost, now: now.nanoseconds) {

@@ -1,11 +1,11 @@
 import Contract
 import MediaModel
 
-/// Storing people's state on disk (rule 11), and how it is after a restart.
+/// Storing people's state on disk (rule 11), and restoring it after a restart.
 extension People {
-  /// The stored state that may have changed since it was last taken.
+  /// The stored state that may have changed since changes were last taken.
   struct Journal {
-    /// Registered, renamed or gone.
+    /// Registered, renamed or removed.
     var devices: Set<Device> = []
     var mailboxes: Set<Device> = []
     /// Users whose revokes changed.
@@ -18,13 +18,13 @@ extension People {
     }
   }
 
-  /// Everybody is away. Memberships follow, when the calls have told of them.
+  /// Everybody is away. Memberships follow once the calls have reported them.
   init(
     configuration: CallConfiguration, digest: @escaping ([UInt8]) -> [UInt8], restoring stored: Stored, now: Timestamp
   ) {
     self.init(configuration: configuration, digest: digest)
     self.now = now
-    // Far above all numbers of the runs before, so that each device sees the jump.
+    // Far above all numbers of earlier runs, so that each device sees the gap.
     directory = Directory(lastSeq: UInt64(stored.boots) << 32)
     for device in stored.devices {
       directory.restore(device.device, userName: device.userName, entry: device.entry, push: device.push, nil, now: now)
@@ -58,7 +58,7 @@ extension People {
     }
     changes += journal.reports.map(StoreChange.report)
     for user in presence.takeChanges() { changes.append(.presence(user, presence.stored(user))) }
-    // Last, so that nothing of the user comes behind it.
+    // Last, so that nothing about the user follows it.
     changes += journal.forgotten.map(StoreChange.forgotten)
     journal = Journal()
     return changes
@@ -90,7 +90,7 @@ extension People {
     return stored.isEmpty && !wasStored ? nil : .mailbox(device, stored)
   }
 
-  /// A user with keys has another name now.
+  /// A user with keys has a new name.
   mutating func noteName(_ identity: Identity) {
     let user = identity.device.user
     guard let name = identity.name, name != directory.name(of: user) else { return }

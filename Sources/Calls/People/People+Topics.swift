@@ -20,12 +20,12 @@ extension People {
     }
   }
 
-  /// The call's answer about a user who was not known as a listener.
+  /// The call's answer about a user who was not known to be a listener.
   mutating func admit(_ session: SessionID, to call: CallID, _ answer: ToPeople.TopicAnswer) {
     guard let user = identity(of: session)?.device.user else { return }
     let channel = Channel.call(call)
     switch answer {
-    // Heard before the answer, unless it is over again.
+    // Reported before the answer, unless that has changed again.
     case .listener where part(of: user, in: call)?.isListening == true: admit(session, to: channel)
     case .over(let end):
       out.effects.append(.client(.admission(session, channel, refusal: nil)))
@@ -46,7 +46,7 @@ extension People {
     out.effects.append(.client(.admission(session, channel, refusal: why)))
   }
 
-  /// For the topic of the call and, where they concern them, the services.
+  /// For the topic of the call and, if it concerns them, the services.
   mutating func publish(_ message: Message, of call: CallID) {
     guard message.event.body.isPublic else { return }
     write(message, to: .call(call))
@@ -59,7 +59,7 @@ extension People {
     }
   }
 
-  /// One `call.ring` for all who are rung at once: the topic does not say whose it is.
+  /// One `call.ring` for all who are rung at once: the topic does not name the recipient.
   mutating func publish(_ ring: Ring, of call: CallID) {
     let channel = Channel.call(call)
     if topics.isRead(channel) { write(makeMessage(.ring(ring), of: call), to: channel) }
@@ -82,7 +82,7 @@ extension People {
     out.effects.append(.webhook(channel, message.event))
   }
 
-  /// A browser that comes back later shows nothing of the ring.
+  /// A browser that comes back later shows nothing about the ring.
   private static let ringOverLifetime = Duration.seconds(60)
 
   /// `push.ring`: for devices of these users that have to be woken.
@@ -120,7 +120,7 @@ extension People {
 }
 
 extension EventBody {
-  /// On the call's topic. `call.ring` gets there in a form of its own; `call.state` is for one device.
+  /// Sent on the call's topic. `call.ring` is sent there in a separate form; `call.state` is for one device.
   var isPublic: Bool {
     switch self {
     case .trackAdded, .trackUpdated, .trackRemoved, .speakers: true
@@ -128,7 +128,7 @@ extension EventBody {
     }
   }
 
-  /// On `/topic/service/calls`.
+  /// Sent on `/topic/service/calls`.
   var isForServices: Bool {
     switch self {
     case .answeredElsewhere, .declinedElsewhere, .cancelled, .missed, .member, .members, .ended: true

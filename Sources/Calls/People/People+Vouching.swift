@@ -1,8 +1,8 @@
 import Contract
 import MediaModel
 
-/// A user's devices vouch for each other, revoke each other, and pair (protocol section 5, "Vouching").
-/// The server stores and carries their signed statements; the clients that read them check the signatures.
+/// A user's devices vouch for each other, revoke each other, and pair (protocol section 5, "Vouching"). The server
+/// stores and forwards their signed statements; the clients that read them check the signatures.
 extension People {
   static let maximumVouches = 8
   static let maximumPairingBytes = 4_096
@@ -34,7 +34,7 @@ extension People {
     return changed(device.user)
   }
 
-  /// `devices/revoke`: also of a device that is gone.
+  /// `devices/revoke`: also for a device that is gone.
   mutating func revoke(_ request: DeviceStatement, by device: Device) throws(RequestError) -> Response {
     let signer = try signer(device)
     try request.check()
@@ -79,7 +79,7 @@ extension People {
 }
 
 extension DeviceStatement {
-  /// - Throws: `request.invalid`. The server does not look into signatures.
+  /// - Throws: `request.invalid`. The server does not examine signatures.
   fileprivate func check() throws(RequestError) {
     guard fingerprint.bytes.count == 32 else {
       throw RequestError(.requestInvalid, "a fingerprint has 32 bytes", field: "fingerprint")

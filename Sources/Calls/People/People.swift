@@ -3,8 +3,8 @@ import MediaModel
 
 /// The state machine of people: users with their devices, the devices' connections and mailboxes, presence, topics, and questions to the app's back end.
 ///
-/// It takes what clients send, passes on what concerns calls, and delivers what calls tell. Its state is keyed by user. Watches of roles, topics and the
-/// services' connections span all users.
+/// It handles what clients send, passes on what concerns calls, and delivers the news of calls. Its state is keyed by user. Watches of roles, topics and
+/// the services' connections span all users.
 struct People {
   var configuration: CallConfiguration
   let digest: ([UInt8]) -> [UInt8]
@@ -13,11 +13,11 @@ struct People {
   var presence = PresenceTable()
   var topics = Topics()
   var questions = Questions()
-  /// A user's calls, in the order in which they came, as the calls have told.
+  /// A user's calls, in the order in which they began, as reported by the calls.
   var memberships: [UserID: [Membership]] = [:]
   /// Devices and users that lose their places, with the calls that have not confirmed it yet.
   var leaving: [Leaver: Set<CallID>] = [:]
-  /// Devices without a subscription whose mailbox, or record, has to be cleared some day.
+  /// Devices without a subscription whose mailbox, or record, must be cleared at some time.
   var away: Set<Device> = []
   var nextSweep: Timestamp?
   var journal = Journal()
@@ -33,7 +33,7 @@ struct People {
     directory = Directory()
   }
 
-  /// Takes a command of a client, of the app's back end, or of the operator.
+  /// Handles a command of a client, of the app's back end, or of the operator.
   mutating func handle(_ command: NodeCommand, now time: Timestamp) {
     now = max(now, time)
     switch command {

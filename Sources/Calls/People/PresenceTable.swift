@@ -4,14 +4,14 @@ import MediaModel
 /// The states that users set, and the watches on them (protocol section 7). `People` computes a user's state only after a command touched it, and only while
 /// there are watches.
 struct PresenceTable {
-  /// A user's setting. A user that never set one and has no role has none, and is available.
+  /// A user's setting. A user who never set one and has no role has none, and is available.
   private struct Setting {
     var state: SetPresence.State
-    /// The one that was picked.
+    /// The role that was picked.
     var role: String?
     /// Not set by the user: the initial state of a user with a role. It is not stored.
     var isDefault = false
-    /// Since when the user has no connection.
+    /// Since when the user has had no connection.
     var goneSince: Timestamp?
   }
 
@@ -20,7 +20,7 @@ struct PresenceTable {
     var roles: Set<String> = []
   }
 
-  /// The state that a user's watchers were told last; no user in the table is offline.
+  /// The state that the user's watchers were last told; no user in the table is offline.
   struct Shown: Equatable {
     var state: PresenceState.State
     var role: String?
@@ -68,7 +68,7 @@ struct PresenceTable {
     gone.insert(user)
   }
 
-  /// Without a role the one that was picked before stays.
+  /// Without a role the role that was picked before stays.
   mutating func set(_ state: SetPresence.State, role: String?, of user: UserID) {
     let before = stored(user)
     let old = settings[user]?.role
@@ -86,7 +86,7 @@ struct PresenceTable {
     gone.remove(user)
   }
 
-  /// Forgets the settings of users that did not come back in time. Returns whether some users may still come back.
+  /// Forgets the settings of users who did not return in time. Returns whether some users may still return.
   mutating func clear(now: Timestamp) -> Bool {
     for user in gone {
       if let since = settings[user]?.goneSince, since + Self.grace <= now { forget(user) }
@@ -142,14 +142,14 @@ struct PresenceTable {
     if shown[user] == nil, now.state != .offline { shown[user] = now }
   }
 
-  /// - Parameter users: all that have picked the role, as they are now.
+  /// - Parameter users: all that have picked the role, with their current state.
   mutating func watch(role: String, _ users: [(user: UserID, now: Shown)], on session: SessionID) {
     watches[session, default: Watch()].roles.insert(role)
     watchersOfRole[role, default: []].insert(session)
     for (user, now) in users where shown[user] == nil && now.state != .offline { shown[user] = now }
   }
 
-  /// The connection is gone, and its watches with it.
+  /// The connection is gone, and so are its watches.
   mutating func unwatch(_ session: SessionID) {
     guard let watch = watches.removeValue(forKey: session) else { return }
     var users = watch.users
@@ -171,7 +171,7 @@ struct PresenceTable {
 
   // MARK: changes
 
-  /// The user's state may be another one now.
+  /// The user's state may have changed.
   mutating func touch(_ user: UserID) {
     if !watches.isEmpty { touched.append(user) }
   }
@@ -183,7 +183,8 @@ struct PresenceTable {
     return touched.filter { seen.insert($0).inserted }
   }
 
-  /// Returns the sessions to tell, with the state for each. Watchers of a role that the user no longer has see the user go offline.
+  /// Returns the sessions to notify, with the state for each. Watchers of a role that the user no longer has see the user go
+  /// offline.
   mutating func show(_ new: Shown, of user: UserID) -> [(session: SessionID, state: PresenceState.State)] {
     let old = shown[user] ?? Shown(state: .offline, role: nil)
     guard old != new else { return [] }

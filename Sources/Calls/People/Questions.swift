@@ -1,7 +1,7 @@
 import Contract
 package import MediaModel
 
-/// Requests pending until an answer from outside says which users they may reach.
+/// Requests that wait until an answer from outside says which users they may reach.
 struct Questions {
   struct Waiting {
     var session: SessionID
@@ -27,7 +27,7 @@ struct Questions {
   private var first = 0
   private var last: UInt64 = 0
 
-  /// When the first is given up.
+  /// When the first one is abandoned.
   var next: Timestamp? { first < order.count ? waiting[order[first]]?.due : nil }
 
   /// The session whose request waits for this answer.
@@ -44,7 +44,7 @@ struct Questions {
     return id
   }
 
-  /// Takes the request that waits for this answer; nil when it was given up.
+  /// Removes and returns the request that waits for this answer; nil if it was abandoned.
   mutating func take(_ id: QuestionID) -> Waiting? {
     guard let request = waiting.removeValue(forKey: id) else { return nil }
     ofSession[request.session]?.remove(id)
@@ -64,7 +64,7 @@ struct Questions {
     settle()
   }
 
-  /// Keeps the invariant that the first in order waits.
+  /// Keeps the invariant that the first in order is still waiting.
   private mutating func settle() {
     while first < order.count, waiting[order[first]] == nil { first += 1 }
     if first > 64, 2 * first > order.count {
@@ -87,13 +87,13 @@ enum Reach {
   }
 }
 
-/// A question under way; never used twice.
+/// A pending question; numbers are never reused.
 package struct QuestionID: Hashable, Sendable {
   package var rawValue: UInt64
   package init(rawValue: UInt64) { self.rawValue = rawValue }
 }
 
-/// A decision that the state machine can't make by itself. The answer is the subset of `to` for which it is yes.
+/// A decision that the state machine cannot make itself. The answer is the subset of `to` for which it is yes.
 package enum Question: Hashable, Sendable {
   package enum Action: String, Sendable, Hashable { case ring, watch, devices }
   /// The app's back end is asked which users `from` may reach (protocol section 7, `authorize`). `call` is that of a ring, for the log.
@@ -104,7 +104,7 @@ package enum Question: Hashable, Sendable {
 
 /// A query that the shell runs on a user's history (protocol section 8).
 package enum HistoryQuery: Hashable, Sendable {
-  /// `before` and `limit` are filled in. `rejoinable`: calls of these that the user may rejoin now.
+  /// `before` and `limit` are filled in. `rejoinable`: the calls among these that the user may rejoin now.
   case list(UserID, before: Timestamp, limit: Int, rejoinable: Set<CallID>)
   /// nil for all.
   case delete(UserID, calls: [CallID]?)

@@ -1,7 +1,7 @@
 import Contract
 import MediaModel
 
-/// The revokes by each user's devices. They outlive the devices: a stolen one must not become trusted by being removed.
+/// The revokes by each user's devices. They outlive the devices: removing a stolen device must not make it trusted.
 struct Revokes {
   static let capacityOfUser = 64
 
@@ -14,8 +14,8 @@ struct Revokes {
 
   var users: [UserID] { revokes.keys.sorted() }
 
-  /// Takes the place of the same device's revoke of the same device. Over the bound, the oldest revoke of the signer with the most is dropped,
-  /// so that a thief's revokes push out no others.
+  /// Replaces the same device's revoke of the same device. Above the bound, the oldest revoke of the signer with the most is dropped, so that
+  /// a thief's revokes do not displace others.
   mutating func add(_ revoke: Revoke) {
     var list = self[revoke.user]
     list.removeAll {

@@ -1,6 +1,7 @@
 import MediaModel
 
-/// The connections of the app's back end. They are not in the `Directory`: a service is nobody's device (protocol section 11).
+/// The connections of the app's back end. They are not in the `Directory`, because a service is not a device of a user
+/// (protocol section 11).
 struct Services {
   private var identities: [SessionID: Identity] = [:]
   private var sessions: [Device: SessionID] = [:]

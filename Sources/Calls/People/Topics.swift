@@ -1,6 +1,6 @@
 package import MediaModel
 
-/// The sessions that read each topic; a session is listed for as long as it may read.
+/// The sessions that read each topic. A session is listed as long as it may read.
 struct Topics {
   /// The maximum for one topic. A session's topics are bounded by its subscriptions.
   static let maximumReaders = 4_096
@@ -12,7 +12,7 @@ struct Topics {
 
   func isRead(_ channel: Channel) -> Bool { readers[channel] != nil }
 
-  /// False when the topic has as many readers as it may.
+  /// False if the topic already has the most readers that it may have.
   mutating func add(_ session: SessionID, to channel: Channel) -> Bool {
     guard !readers(of: channel).contains(session) else { return true }
     guard readers(of: channel).count < Self.maximumReaders else { return false }

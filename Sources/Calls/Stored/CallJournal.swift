@@ -1,7 +1,7 @@
 import Contract
 import MediaModel
 
-/// The stored state of one call: what differs from it has to be written.
+/// The stored state of one call: whatever differs from it has to be written.
 struct CallJournal {
   /// Members that may have changed since.
   var touched: Set<UserID> = []
@@ -16,7 +16,7 @@ struct CallJournal {
   var members: [UserID: StoredMember] = [:]
   /// Participants whose numbers are stored.
   var numbers: Set<ParticipantNumber> = []
-  /// As history has them.
+  /// As stored in history.
   var parts: [UserID: HistoryFact] = [:]
   /// Users whose stay has begun and not ended.
   var staying: Set<UserID> = []

@@ -1,34 +1,35 @@
 package import Contract
 package import MediaModel
 
-/// One change of what survives a restart (rule 11 of protocol section 4). A command's changes belong together: all or none of them may be kept.
+/// One change of the state that survives a restart (rule 11 of protocol section 4). A command's changes belong together: all or none of them
+/// may be kept.
 package enum StoreChange: Hashable, Sendable {
-  /// All that is stored of calls, devices, revokes, mailboxes and presence is void: what follows is all there is. History stays.
+  /// Voids everything stored about calls, devices, revokes, mailboxes and presence: only what follows remains. History stays.
   case reset
   case call(StoredCall)
   case progress(CallID, StoredProgress)
-  /// Takes the place of the epoch before, and voids its confirmations.
+  /// Replaces the previous epoch, and voids its confirmations.
   case epoch(CallID, StoredEpoch)
-  /// An announced epoch's place in the chain of lists. Those up to its `endOfForgotten` go.
+  /// An announced epoch's place in the chain of lists. Links up to its `endOfForgotten` are deleted.
   case link(CallID, EpochLink)
   /// A participant confirmed the newest epoch with this tag.
   case confirmation(CallID, ParticipantNumber, Base64Bytes)
-  /// Takes the place of an earlier word for the same user or link.
+  /// Replaces an earlier word for the same user or link.
   case word(CallID, StoredWord)
   case wordGone(CallID, StoredWord.Subject)
   /// A device that signed a word.
   case signer(CallID, Signer)
-  /// Names its fingerprint.
+  /// Identified by its fingerprint.
   case signerGone(CallID, Base64Bytes)
   case member(CallID, StoredMember)
-  /// A forgotten user is no member any more.
+  /// A forgotten user is no longer a member.
   case memberGone(CallID, UserID)
-  /// Is never used for another, also after the call's end.
+  /// Never reused, not even after the call's end.
   case number(CallID, ParticipantNumber, StoredNumber)
   case ringEnvelope(CallID, Envelope)
   /// Acknowledged, superseded, or the ring is over.
   case ringEnvelopeOver(CallID, Device)
-  /// All of the call goes but this.
+  /// Everything of the call is deleted except this.
   case ended(StoredEnd)
   case device(StoredDevice)
   case deviceGone(Device)
@@ -39,20 +40,20 @@ package enum StoreChange: Hashable, Sendable {
   /// nil: nothing is set.
   case presence(UserID, StoredPresence?)
   case history(HistoryFact)
-  /// For the operator. It may come twice, and is then one.
+  /// For the operator. It may be written twice, and then counts once.
   case report(StoredReport)
-  /// All that is stored of the user goes.
+  /// Deletes everything stored about the user.
   case forgotten(UserID)
   /// The server runs at this time.
   case running(Timestamp)
 }
 
-/// A fact that history is made of (protocol section 8).
+/// A fact of which history is made (protocol section 8).
 package enum HistoryFact: Hashable, Sendable {
   case call(CallID, CallMedia, startedAt: Timestamp)
-  /// The user's part in it; `outcome` is nil while that is open.
+  /// The user's part in it; `outcome` is nil while open.
   case part(CallID, UserID, name: String?, HistoryEntry.Direction, HistoryEntry.Outcome?)
-  /// The user is in the call, on whatever device, from now on.
+  /// The user is in the call, on any device, from now on.
   case came(CallID, UserID, at: Timestamp)
   case went(CallID, UserID, at: Timestamp)
   case ended(CallID, at: Timestamp)

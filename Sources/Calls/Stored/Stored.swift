@@ -1,7 +1,7 @@
 package import Contract
 package import MediaModel
 
-/// Everything that survives a restart, as it was read from the disk.
+/// Everything that survives a restart, as read from the disk.
 package struct Stored: Hashable, Sendable {
   package struct CallRecord: Hashable, Sendable {
     package var call: StoredCall
@@ -13,7 +13,7 @@ package struct Stored: Hashable, Sendable {
     package var epochLinks: [EpochLink]
     /// The tags for the newest epoch.
     package var confirmations: [ParticipantNumber: Base64Bytes]
-    /// The words by which people came, and the devices that signed them.
+    /// The words by which people joined, and the devices that signed them.
     package var words: [StoredWord]
     package var signers: [Signer]
 
@@ -36,17 +36,17 @@ package struct Stored: Hashable, Sendable {
 
   /// How often the server had started before.
   package var boots: UInt32
-  /// When the server is known to have run last; nil where that was not written down yet.
+  /// When the server is last known to have run; nil if that was not stored yet.
   package var ranUntil: Timestamp?
   package var calls: [CallRecord] = []
   package var devices: [StoredDevice] = []
   package var mailboxes: [Device: StoredMailbox] = [:]
-  /// The call that ended first comes first.
+  /// The calls that ended first come first.
   package var ended: [StoredEnd] = []
   package var numbers: [CallID: [ParticipantNumber: StoredNumber]] = [:]
   package var presence: [UserID: StoredPresence] = [:]
   package var revokes: [UserID: [Revoke]] = [:]
-  /// All calls that ended in the last 24 hours, and when: their ids are not used again.
+  /// All calls that ended in the last 24 hours, and when: their ids are not reused.
   package var endedIDs: [CallID: Timestamp] = [:]
 
   package init(boots: UInt32 = 0) { self.boots = boots }
@@ -55,24 +55,24 @@ package struct Stored: Hashable, Sendable {
 /// A device's public keys.
 package struct StoredDevice: Hashable, Sendable, Codable {
   package var entry: DeviceEntry
-  /// The user's, as others saw it last.
+  /// The user's name, as others last saw it.
   package var userName: String?
   package var push: PushSubscription?
-  /// The beginning of the day on which it was connected last; nil where that was not written down yet.
+  /// The beginning of the day on which it was last connected; nil if that was not stored yet.
   package var seenDay: Timestamp?
 
   var device: Device { Device(user: entry.user, device: entry.device) }
 }
 
-/// The holder, present or past, of a participant number.
+/// The present or past holder of a participant number.
 package struct StoredNumber: Hashable, Sendable {
   /// The maximum of entries kept per call; the oldest are dropped first.
   package static let capacity: ParticipantNumber = 4_096
 
   package var device: Device
-  /// The join's id; nil when the request had none, so that it can't be repeated.
+  /// The join's id; nil if the request had none, so that it cannot be repeated.
   package var joinId: Base64Bytes?
-  /// The request that it was.
+  /// The kind of request.
   package var cameBy: String?
 
   package init(device: Device, joinId: Base64Bytes? = nil, cameBy: String? = nil) {
@@ -88,7 +88,7 @@ package struct StoredPresence: Hashable, Sendable, Codable {
   package var role: String?
 }
 
-/// Envelopes and rings that a device has not received or not acknowledged, and may not lose.
+/// Envelopes and rings that a device has not received or not acknowledged, and must not lose.
 package struct StoredMailbox: Hashable, Sendable, Codable {
   package struct Held: Hashable, Sendable, Codable {
     package var call: CallID
@@ -105,19 +105,19 @@ package struct StoredMailbox: Hashable, Sendable, Codable {
   package var isEmpty: Bool { envelopes.isEmpty && rung.isEmpty }
 }
 
-/// That a call was: for `call.ended`, reports, and a repeated `start`.
+/// The record of a call that has ended: for `call.ended`, reports, and a repeated `start`.
 package struct StoredEnd: Hashable, Sendable, Codable {
   package var call: CallID
   package var endedAt: Timestamp
   package var end: Ended
   package var users: [UserID]
-  /// nil, as the rest of it, when the initiator is forgotten.
+  /// nil, like the other fields about it, if the initiator is forgotten.
   package var starter: Device?
   package var joinId: Base64Bytes?
   /// The reply to `start`; without `ice`.
   package var reply: Joined?
 
-  /// Takes out whatever names the user.
+  /// Removes everything that names the user.
   package mutating func forget(_ user: UserID) {
     users.removeAll { $0 == user }
     if end.by == user { end.by = nil }

@@ -12,11 +12,11 @@ package struct StoredCall: Hashable, Sendable, Codable {
   /// The device that sent `start`, and its joinId (rule 14).
   package var starter: Device
   package var joinId: Base64Bytes
-  /// The reply to `start`; without `ice`, whose credentials are for a time only.
+  /// The reply to `start`; without `ice`, whose credentials are temporary.
   package var reply: Joined?
 }
 
-/// The changing fields of a call as a whole: few, because they are written at each join.
+/// The changing fields of a call as a whole. They are few, because they are written at each join.
 package struct StoredProgress: Hashable, Sendable, Codable {
   /// nil while it rings.
   package var activeSince: Timestamp?
@@ -25,29 +25,29 @@ package struct StoredProgress: Hashable, Sendable, Codable {
   /// Somebody was not rung and has the call as missed; nil: nobody.
   package var hasSilenced: Bool?
   package var aloneSince: Timestamp?
-  /// When the last of those who went was there.
+  /// When the last of the departed participants was there.
   package var lastThere: Timestamp?
-  /// As many as the log has counted.
+  /// The number that the log has counted.
   package var failures: Int?
   package var links: StoredLinks?
   package var rotateAt: Timestamp?
   /// The epoch last switched to.
   package var epoch: UInt32
-  /// The newest epoch waits neither for its key nor for its switch, and nothing calls for the next.
+  /// The newest epoch waits neither for its key nor for its switch, and nothing requires the next one.
   package var isSettled: Bool
   /// The device that handed out the newest epoch's key.
   package var distributor: Device?
-  /// No revision that was told is higher.
+  /// No announced revision is higher.
   package var revisionLimit: UInt64
 }
 
-/// The data that a call's links are checked against.
+/// The data against which a call's links are checked.
 package struct StoredLinks: Hashable, Sendable, Codable {
   package var key: Base64Bytes
   package var validUntil: Timestamp
 }
 
-/// The newest epoch as it was announced.
+/// The newest epoch as announced.
 package struct StoredEpoch: Hashable, Sendable, Codable {
   package var number: UInt32
   package var mode: RotationMode
@@ -62,19 +62,19 @@ package struct StoredMember: Hashable, Sendable, Codable {
     package var expiresAt: Timestamp
     package var waiting: Bool
     package var isPushed: Bool
-    /// nil: the call's.
+    /// nil: the call's metadata.
     package var metadata: Base64Bytes?
   }
 
   package var user: UserID
   package var name: String?
-  /// The position among all members, in the order in which they came.
+  /// The index among all members, in the order in which they came.
   package var place: Int
   package var phase: MemberPhase
   package var hasBeenIn: Bool
   package var cameByLink: Bool
   package var ringing: Ringing?
-  /// Two while a transfer is under way: the one that it comes from is the first.
+  /// Two during a transfer: the old one comes first.
   package var participants: [StoredParticipant]
   /// The start of `awaySeconds` for a disconnected member.
   package var disconnectedAt: Timestamp?
@@ -96,7 +96,7 @@ package struct StoredParticipant: Hashable, Sendable, Codable {
   package var isHeld: Bool
   package var tracks: [Track]
   package var joinKey: JoinKey?
-  /// The newest generation of it.
+  /// The newest generation of the join key.
   package var refresh: JoinKey?
   /// The device's keys when it joined (rule 15).
   package var keys: DeviceEntry?

@@ -1,7 +1,7 @@
 package import Contract
 package import MediaModel
 
-/// An abuse report as it is kept for the operator.
+/// An abuse report as kept for the operator.
 package struct StoredReport: Hashable, Sendable, Codable {
   package var id: ReportID
   package var at: Timestamp
@@ -25,7 +25,7 @@ package struct ReportID: Hashable, Sendable, Codable {
     text = String(repeating: "0", count: 16 - digits.utf8.count) + digits
   }
 
-  /// nil for text that is no such id.
+  /// nil if the text is not such an id.
   package init?(_ text: String) {
     guard text.utf8.count == 16, let number = UInt64(text, radix: 16), ReportID(number: number).text == text else {
       return nil

@@ -1,14 +1,14 @@
 package import Contract
 package import MediaModel
 
-/// A word by which somebody came, or by which people may come (protocol section 5.13).
+/// A word by which somebody joined, or by which people may join (protocol section 5.13).
 package struct StoredWord: Hashable, Sendable, Codable {
   /// The user or link that a word lets in: a call keeps one word for each.
   package enum Subject: Hashable, Sendable, Comparable {
     case link(Base64Bytes)
     case user(UserID)
 
-    /// Tells it from all others: ids have no `=`, with which the text of a link ends.
+    /// Distinguishes it from all others: ids contain no `=`, with which the text of a link ends.
     package var text: String {
       switch self {
       case .link(let key): key.base64
@@ -27,7 +27,7 @@ package struct StoredWord: Hashable, Sendable, Codable {
   }
 
   package var admission: Admission
-  /// When a link ends; nil for a link that was revoked, and for the word of a user.
+  /// When a link expires; nil for a revoked link, and for the word of a user.
   package var validUntil: Timestamp?
 
   package init(admission: Admission, validUntil: Timestamp? = nil) {

@@ -4,12 +4,12 @@ import MediaModel
 
 /// Joining calls, and the requests of a `JoinedCall`.
 extension CallClient {
-  /// How often a call is started with keys that the server refuses.
+  /// How many times a call is started with keys that the server refuses.
   private static let ringAttempts = 3
 
-  /// Starts a call and rings `callees`, with a key for each of their devices that is trusted. Throws the server's refusal when it takes no keys for the devices
-  /// that it lists itself: nobody is rung then. `JoinedCall.ringResults` says what became of each ring. When one of them calls the same people at the same
-  /// moment, or this user talks to them on another device, this comes into that call, and answers its ring.
+  /// Starts a call and rings `callees`, with a key for each of their devices that is trusted. Throws the server's refusal if it accepts no keys for the devices
+  /// that it lists itself: nobody is rung then. `JoinedCall.ringResults` has the result of each ring. If one of them calls the same people at the same moment,
+  /// or this user talks to them on another device, this joins that call and answers its ring.
   public func start(
     callees: [String], media: CallSnapshot.Media, policy: CallPolicy = CallPolicy(), metadata: [UInt8]? = nil
   ) async throws(SignalingError) -> JoinedCall {
@@ -25,7 +25,7 @@ extension CallClient {
     let id = Self.newCallID()
     let credentials = makeCredentials(id)
     var keys = agreement(credentials, .started)
-    // Its own word is the root: all others follow from it.
+    // Its own word is the root: all others derive from it.
     let admissions = words(for: callees + [identity.address.user], in: id)
     return try await entering(id) { () throws(SignalingError) in
       let joined = try await self.ring(callees, with: &keys) { envelopes in
@@ -38,7 +38,7 @@ extension CallClient {
       var generator = SystemRandomNumberGenerator()
       keys.known.pins = self.pins
       guard let effects = keys.start(joined, now: Self.now, using: &generator) else {
-        // Another call than the one that was asked for, or another's place in it: nobody is to think that it goes on.
+        // A different call than requested, or somebody else's place in it: nobody must believe that it goes on.
         try? await self.perform(.call(id, .leave))
         throw .notUnderstood
       }
@@ -46,11 +46,11 @@ extension CallClient {
     }
   }
 
-  /// A random UUID, version 4 (RFC 9562): the client's own choice, which ring envelopes and join keys are bound to.
+  /// A random UUID, version 4 (RFC 9562), chosen by the client. Ring envelopes and join keys are bound to it.
   static func newCallID() -> CallID { CallID(unchecked: UUID().uuidString.lowercased()) }
 
-  /// Makes `request` with envelopes for the callees' devices. When one of them has gone or changed since it was listed, the server refuses them all: then they
-  /// are listed anew, and those that remain get their keys.
+  /// Makes `request` with envelopes for the callees' devices. If one of them was removed or changed since it was listed, the server refuses them all. They are
+  /// then listed again, and the remaining ones get their keys.
   private func ring(
     _ callees: [UserID], with keys: inout KeyAgreement, _ request: ([Envelope]) -> Request
   ) async throws(SignalingError) -> Joined {
@@ -61,7 +61,7 @@ extension CallClient {
       news += effects
       do throws(SignalingError) {
         let joined = try await requestAgain(request(envelopes), reply: Joined.self)
-        // A start that the server refuses makes no device known.
+        // A start that the server refuses does not make any device known.
         for effect in news { note(effect) }
         return joined
       } catch {
@@ -74,7 +74,7 @@ extension CallClient {
     }
   }
 
-  /// The envelopes for the callees' devices; none when the server does not list them.
+  /// The envelopes for the callees' devices; none if the server does not list them.
   private func envelopes(
     for callees: [UserID], _ keys: inout KeyAgreement
   ) async -> (envelopes: [Envelope], effects: [KeyEffect]) {
@@ -88,16 +88,17 @@ extension CallClient {
     return keys.ring(reply.devices, using: &generator)
   }
 
-  /// Answers a ring on this device. When its caller has just rung the same people anew, and that ring took its place, this answers the new one.
+  /// Answers a ring on this device. If its caller has just rung the same people again, and that ring replaced this one, the new ring is
+  /// answered.
   public func accept(_ call: String) async throws(SignalingError) -> JoinedCall {
     guard let id = CallID(call) else { throw .invalidIdentifier }
     return try await answering(id) { id throws(SignalingError) in try await self.answer(id) }
   }
 
-  /// - Parameter people: whom this user has just called, in a call that crossed theirs.
+  /// - Parameter people: the users that this user has just called, in a call that crossed theirs.
   func answer(_ id: CallID, calling people: Set<UserID>? = nil) async throws(SignalingError) -> JoinedCall {
     let ring = rings[id]
-    // Before anything is waited for: a ring that comes later invites nobody.
+    // Before the first await: a ring that comes later invites nobody.
     let way = entrance(to: id, calling: people)
     if let ring { await learnDevices(of: ring) }
     let credentials = makeCredentials(id)
@@ -109,7 +110,7 @@ extension CallClient {
       self.rung[id] = nil
       keys.known.pins = self.pins
       var effects = keys.enter(joined, now: Self.now)
-      // With a later epoch in use nobody sends under the ring's any more.
+      // Once a later epoch is in use, nobody sends under the ring's epoch any longer.
       if let ring, joined.call.epoch == 1, !self.usedRings.contains(id) {
         self.use(id)
         effects += keys.accept(ring, clock: Self.clock, now: Self.now)
@@ -132,12 +133,12 @@ extension CallClient {
     try await perform(.call(id, .decline(Decline(reason: reason))))
   }
 
-  /// Comes into a call without being rung: after a decline, a missed ring or a leave.
+  /// Joins a call without being rung: after a decline, a missed ring or a leave.
   public func join(_ call: String) async throws(SignalingError) -> JoinedCall {
     try await join(call, by: nil) { .call($0, .join($1.body)) }
   }
 
-  /// Comes into a call by a link: with its token and its secret (`JoinedCall.Invitation`). The secret is not sent.
+  /// Joins a call by a link, with the link's token and its secret (`JoinedCall.Invitation`). The secret is not sent.
   public func join(_ call: String, link: String, secret: String) async throws(SignalingError) -> JoinedCall {
     guard let secret = LinkSecret(secret) else { throw .invalidIdentifier }
     return try await join(call, by: secret) { id, credentials in
@@ -148,18 +149,18 @@ extension CallClient {
     }
   }
 
-  /// Comes back into a call that this user was in, after a restart of the app: as a new participant with new keys and a new PeerConnection. From a lost
-  /// connection a call comes back by itself.
+  /// Returns to a call that this user was in, after a restart of the app: as a new participant with new keys and a new PeerConnection. After a lost
+  /// connection a call returns automatically.
   public func rejoin(_ call: String) async throws(SignalingError) -> JoinedCall {
     try await join(call, by: nil) { .call($0, .rejoin($1.body)) }
   }
 
-  /// Moves a call of this user here from the other device, which is let go once media flows here.
+  /// Moves a call of this user from the other device to this one. The other device leaves once media flows here.
   public func transfer(_ call: String) async throws(SignalingError) -> JoinedCall {
     try await join(call, by: nil) { .call($0, .transfer($1.body)) }
   }
 
-  /// Leaves a call that the app has no `JoinedCall` for (`ClientEvent.interrupted`).
+  /// Leaves a call for which the app has no `JoinedCall` (`ClientEvent.interrupted`).
   public func leave(_ call: String) async throws(SignalingError) {
     guard let id = CallID(call) else { throw .invalidIdentifier }
     try await leave(id).get()
@@ -200,13 +201,13 @@ extension CallClient {
       entrance: entrance, now: Self.now)
   }
 
-  /// How this device comes into a call without a link.
+  /// How this device joins a call without a link.
   func entrance(to call: CallID, calling people: Set<UserID>? = nil) -> LettingIn.Entrance {
     if let ringer = ringers[call] { return .invited(by: [ringer]) }
     return people.map { .invited(by: $0.union([identity.address.user])) } ?? .other
   }
 
-  /// This device's words that these users may be in a call.
+  /// This device's words that let these users into a call.
   func words(for users: [UserID], in call: CallID) -> [Admission] {
     Set(users).sorted().map { .letting($0, into: call, by: identity) }
   }
@@ -250,7 +251,7 @@ extension CallClient {
     ongoing.cipher.receiveSound(in: OwnTracks.soundSlots(in: sdp))
     let answer = try await connection.request(
       .inCall(call, .media(MediaRequest(sdp: sdp, tracks: offered))), reply: MediaAnswer.self)
-    // The answer to a former stay's offer names tracks and slots of its own.
+    // The answer to an offer of a previous stay names other tracks and slots.
     guard calls[call] === ongoing, ongoing.keys.join.joinId == stay else { throw .notInCall }
     let own = ongoing.session.participant
     _ = ongoing.session.take(answer)
@@ -266,7 +267,8 @@ extension CallClient {
       receive: answer.receive.map(ReceivedTrack.init))
   }
 
-  /// A muted track is silent here at once, even when the server cannot be told; one that is unmuted, when the server forwards it.
+  /// A muted track is silent here immediately, even if the server cannot be told. An unmuted track is sent once the server
+  /// forwards it.
   func setMuted(_ isMuted: Bool, _ track: TrackID, in call: CallID) async throws(SignalingError) {
     guard let ongoing = calls[call] else { throw .notInCall }
     let stay = ongoing.keys.join.joinId
@@ -305,7 +307,7 @@ extension CallClient {
     Dictionary(uniqueKeysWithValues: results.map { ($0.key.text, $0.value.rawValue) })
   }
 
-  /// Makes a link: its token, and the secret that only people get.
+  /// Makes a link: its token, and the secret that is given only to people.
   func makeLink(_ call: CallID, expiresIn seconds: Int?) async throws(SignalingError) -> JoinedCall.Invitation {
     var generator = SystemRandomNumberGenerator()
     let secret = LinkSecret(maker: identity.fingerprint, using: &generator)
@@ -315,7 +317,8 @@ extension CallClient {
     return JoinedCall.Invitation(link: reply.link, secret: secret.text, expiresAt: reply.expiresAt.milliseconds)
   }
 
-  /// The track of each sending m-line, and whether the server named tracks that are not this participant's own: nothing is to be sent on these.
+  /// The track of each sending m-line, and whether the server named tracks that do not belong to this participant. Nothing must be sent on
+  /// those.
   static func ownTracks(
     _ answer: MediaAnswer, of participant: ParticipantNumber
   ) -> (tracks: [String: String], isForeign: Bool) {
@@ -325,7 +328,7 @@ extension CallClient {
     )
   }
 
-  /// The cipher lets a frame count only in the slot of its track.
+  /// The cipher accepts a frame only in the slot of its track.
   func assignSlots(of id: CallID) {
     guard let call = calls[id] else { return }
     call.cipher.assign(call.session.slots.mapValues(\.track), now: Self.now)

@@ -1,14 +1,14 @@
 import Contract
 import MediaModel
 
-/// Calls that cross (protocol section 4): people who call each other at the same moment mean one call.
+/// Calls that cross (protocol section 4): people who call each other at the same moment intend one call.
 extension CallClient {
-  /// How often a call is started that crosses another.
+  /// How often a call that crosses another is started.
   private static let startAttempts = 3
-  /// The call that was crossed is over meanwhile, or this user's part in it is another.
+  /// The crossed call has ended meanwhile, or this user's part in it has changed.
   private static let passed: Set = ["call.ended", "call.not-found", "call.not-ringing", "call.not-joined"]
 
-  /// The call that `start` makes, or the one that it crosses.
+  /// The call that `start` creates, or the one that it crosses.
   func meeting(
     _ callees: [UserID], _ start: () async throws(SignalingError) -> JoinedCall
   ) async throws(SignalingError) -> JoinedCall {
@@ -22,7 +22,7 @@ extension CallClient {
     return try await start()
   }
 
-  /// Answers a ring, or the one that took its place.
+  /// Answers a ring, or the ring that replaced it.
   func answering(
     _ id: CallID, _ answer: (CallID) async throws(SignalingError) -> JoinedCall
   ) async throws(SignalingError) -> JoinedCall {
@@ -37,8 +37,8 @@ extension CallClient {
     }
   }
 
-  /// Comes into the call that a `start` crossed: this user has just called everybody who is in it.
-  /// - Returns: nil when the call is over by now.
+  /// Joins the call that a `start` crossed: this user has just called everybody who is in it.
+  /// - Returns: nil if the call is over by now.
   /// - Throws: `crossed` for a call of other people: the server does not choose who hears this device.
   private func comeInto(_ call: String, _ callees: [UserID]) async throws(SignalingError) -> JoinedCall? {
     guard let id = CallID(call), calls[id] == nil else { throw .crossed(call: call) }
@@ -61,7 +61,7 @@ extension CallClient {
   }
 }
 
-/// The people of a ring: two rings of the same are one wish.
+/// The people of a ring. Two rings with the same people are the same intent.
 struct RungPeople: Hashable {
   private let from: UserID
   private let members: Set<UserID>

@@ -3,11 +3,11 @@ import MediaModel
 
 /// Events of the server, and effects of the key agreement.
 extension CallClient {
-  /// Requests that one call's key agreement may wait for. Another counts as failed at once.
+  /// How many requests of one call's key agreement may wait. Further ones fail immediately.
   static let requestLimit = 1_024
-  /// Members whose devices may wait to be looked at, as many as a call has.
+  /// How many members' devices may wait to be examined: as many as a call has.
   static let examinationLimit = 2_000
-  /// Rings whose key is kept.
+  /// How many rings' keys are kept.
   static let maximumRings = 32
 
   func receive(_ arrival: IncomingMessage) {
@@ -18,7 +18,7 @@ extension CallClient {
   }
 
   private func receive(_ delivery: ReceivedEvent) {
-    // After the event, which may be the state by which a call begins to rejoin: then there is nothing to make up for.
+    // After the event, which may be the state that makes a call rejoin: then there is nothing to catch up on.
     defer { if delivery.followsGap { for id in calls.keys { noteGap(in: id) } } }
     guard let id = delivery.message.call else {
       switch delivery.message.body {
@@ -32,7 +32,7 @@ extension CallClient {
     route(delivery, to: id)
   }
 
-  /// Hands an event to its call.
+  /// Passes an event to its call.
   func route(_ delivery: ReceivedEvent, to id: CallID) {
     guard let call = calls[id], !call.recovery.isRejoining else {
       guard isEntering(id), early.keep(delivery, of: id) else {
@@ -61,13 +61,13 @@ extension CallClient {
     connection.acknowledge(delivery, accepted: accepted)
   }
 
-  /// Events were lost. A call that comes back asks for them then.
+  /// Events were lost. A rejoining call asks for them afterwards.
   private func noteGap(in id: CallID) {
     calls[id]?.isCurrent = false
     if !isComingBack(to: id) { catchUp(id) }
   }
 
-  /// Asks for what lost events would have said.
+  /// Requests the state that lost events would have reported.
   func catchUp(_ id: CallID) {
     guard let call = calls[id] else { return }
     askState(of: id)
@@ -101,7 +101,7 @@ extension CallClient {
     if case .ended = body { ringers.forget(id) }
     switch body {
     case .ring(let ring):
-      // One for a call that this device is in came late, and tells nothing of who lets it in.
+      // A ring for a call that this device is in came late, and does not say who lets it in.
       if calls[id] == nil {
         if ringers[id] != ring.from { rings[id] = nil }
         ringers.note(ring.from, of: id)
@@ -164,7 +164,7 @@ extension CallClient {
     }
   }
 
-  /// Changes of members, which the session has taken.
+  /// Changes of members that the session has applied.
   private func take(_ changes: [MemberChange], of id: CallID) {
     guard !changes.isEmpty else { return }
     feed(.members(changes.map(\.member)), to: id)
@@ -184,7 +184,8 @@ extension CallClient {
     perform(lend(to: call) { $0.handle(input, now: Self.now, using: &generator) }, of: id)
   }
 
-  /// Lends a call's key agreement what this device knows of others. All calls share it, and none has a copy: that would be copied again at each change.
+  /// Lends a call's key agreement what this device knows about others. All calls share it, and none keeps a copy, because that would be copied again at
+  /// each change.
   func lend<Result>(to call: Ongoing, _ body: (inout KeyAgreement) -> Result) -> Result {
     func exchange() {
       swap(&pins, &call.keys.known.pins)
@@ -233,7 +234,7 @@ extension CallClient {
     scheduleTimer()
   }
 
-  /// Sends a key agreement's request and feeds it the reply.
+  /// Sends a request of a key agreement and passes the reply to it.
   private func run(_ request: Request, of id: CallID) {
     guard let call = calls[id] else { return }
     guard call.requests < Self.requestLimit else {
@@ -245,7 +246,7 @@ extension CallClient {
     Task { await carryOut(request, of: id, call, stay) }
   }
 
-  /// Between the request and here the call, the stay or the epoch may have ended: then nothing is posted.
+  /// Since the request was made, the call, the stay or the epoch may have ended. Nothing is posted then.
   private func carryOut(_ request: Request, of id: CallID, _ call: Ongoing, _ stay: Base64Bytes) async {
     defer { call.requests -= 1 }
     guard isGoingOn(id, call, stay) else { return }
@@ -274,12 +275,12 @@ extension CallClient {
     }
   }
 
-  /// Whether it is still the same call and stay: a reply to the one that was says nothing to the one that is.
+  /// Whether it is still the same call and stay: a reply to a previous one does not apply to the current one.
   private func isGoingOn(_ id: CallID, _ call: Ongoing, _ stay: Base64Bytes) -> Bool {
     calls[id] === call && !call.isLeaving && call.keys.join.joinId == stay
   }
 
-  /// Whether the server took the envelopes; nil when it could not say.
+  /// Whether the server accepted the envelopes; nil if it could not say.
   private func handOut(_ request: Request) async -> Bool? {
     do {
       _ = try await connection.request(request, reply: KeysDelivered.self)
@@ -290,10 +291,11 @@ extension CallClient {
     }
   }
 
-  /// Wakes up when a call has something to forget, to ask again or to try again.
+  /// Wakes up when a call has something to forget, to request again or to retry.
   func scheduleTimer() {
     let dues = calls.values.flatMap { [$0.keys.nextTimeout, $0.recovery.nextTimeout, $0.leftovers?.due] }
-    // A timer that is too early finds nothing to do and is set anew, which is cheaper than a new one at each event.
+    // A timer that fires too early finds nothing to do and is set again, which is cheaper than a new timer at each
+    // event.
     guard let due = dues.compactMap({ $0 }).min(), timer.map({ due < $0.due }) ?? true else { return }
     timer?.task.cancel()
     let task = Task {
@@ -315,7 +317,7 @@ extension CallClient {
 }
 
 extension KeyInput {
-  /// The outcome of a request that was not made; nil when nothing waits for its reply.
+  /// The outcome of a request that was not made; nil if nothing waits for its reply.
   fileprivate init?(failed request: Request) {
     switch request {
     case .people(.listDevices): self = .directory(nil)

@@ -1,7 +1,7 @@
 import Contract
 import MediaModel
 
-/// Messages between participants: SFrames with track 0 behind a byte that says whether they are for all or private (protocol section 6).
+/// Messages between participants: SFrames with track 0 after a byte that says whether they are for all or private (protocol section 6).
 extension CallClient {
   private static let publicKind: UInt8 = 0
   private static let privateKind: UInt8 = 1
@@ -34,8 +34,8 @@ extension CallClient {
     }
   }
 
-  /// A message counts only if the key that opens it is of the participant that the server names. A message that does not
-  /// open, or is replayed, is dropped and counted. False when its key has not come.
+  /// A message is accepted only if the key that opens it belongs to the participant that the server names. A message
+  /// that does not open, or is replayed, is dropped and counted. Returns false if its key has not arrived.
   private func open(_ message: CallMessage, of id: CallID) -> Bool {
     guard let call = calls[id] else { return true }
     guard let opened = lend(to: call, { Self.open(message, call.cipher, &$0) }) else { return false }
@@ -53,7 +53,7 @@ extension CallClient {
     case dropped
   }
 
-  /// nil while its key has not come.
+  /// nil while its key has not arrived.
   static func open(_ message: CallMessage, _ cipher: FrameCipher, _ keys: inout KeyAgreement) -> OpenedMessage? {
     guard let kind = message.body.bytes.first, kind <= privateKind else { return .dropped }
     let isPrivate = kind == privateKind

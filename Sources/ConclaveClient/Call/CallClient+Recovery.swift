@@ -1,7 +1,7 @@
 import Contract
 import MediaModel
 
-/// Coming back by itself (protocol section 4, rules 10 to 13 and 16).
+/// Returning automatically (protocol section 4, rules 10 to 13 and 16).
 extension CallClient {
   func recover(_ id: CallID, _ input: Recovery.Input) {
     var generator = SystemRandomNumberGenerator()
@@ -22,13 +22,13 @@ extension CallClient {
     }
   }
 
-  /// Asks how the call stands, unless that is asked already.
+  /// Requests the call's state, unless it is already requested.
   func askState(of id: CallID) {
     guard askedStates.insert(id).inserted else { return }
     Task { await connection.askState(of: id) }
   }
 
-  /// A call that this device is no member of any more is over.
+  /// A call of which this device is no longer a member is over.
   func take(_ reply: Result<CallState, SignalingError>, of id: CallID) {
     askedStates.remove(id)
     switch reply {
@@ -47,7 +47,7 @@ extension CallClient {
     do throws(SignalingError) {
       let joined: Joined
       let keepsState = call.isCurrent
-      // Events that are lost from now on are asked for when it is back.
+      // Events that are lost from now on are requested once it is back.
       call.isCurrent = true
       if keepsState {
         var body = credentials.body
@@ -59,13 +59,14 @@ extension CallClient {
       }
       guard joined.call.id == id else { throw .notUnderstood }
       guard calls[id] === call, !call.isLeaving else {
-        // The person has left meanwhile: no ghost stays behind. Where the person has joined again since, that stay goes on.
+        // The person has left meanwhile, and no ghost must stay behind. If the person has joined again since, that stay
+        // goes on.
         if calls[id] == nil || call.isLeaving { _ = try? await perform(.call(id, .leave)) }
         return
       }
       resume(id, joined, credentials, keepsState: keepsState)
     } catch {
-      // Events that came meanwhile are dropped.
+      // Events that arrived meanwhile are dropped.
       call.isCurrent = false
       if case .refused(let code, _) = error {
         recover(id, .rejoinFailed(code: code))
@@ -78,7 +79,7 @@ extension CallClient {
     }
   }
 
-  /// Continues as the new participant. The old participant's keys still open frames that are on their way.
+  /// Continues as the new participant. The old participant's keys still open frames in flight.
   private func resume(_ id: CallID, _ joined: Joined, _ credentials: JoinCredentials, keepsState: Bool) {
     guard let call = calls[id] else { return }
     call.cipher.stopSending()
@@ -104,7 +105,8 @@ extension CallClient {
 
   func isComingBack(to id: CallID) -> Bool { calls[id]?.recovery.isRejoining ?? false }
 
-  /// An event for the participant that was. It still changes what this device knows of the call, unless a newer state has come.
+  /// An event for the previous participant. It still changes what this device knows about the call, unless a newer state has
+  /// arrived.
   func pass(_ delivery: ReceivedEvent, to id: CallID, keepsState: Bool) {
     defer { acknowledge(delivery) }
     guard let call = calls[id], keepsState else { return }
@@ -118,13 +120,14 @@ extension CallClient {
     if !changes.isEmpty { feed(.members(changes.map(\.member)), to: id) }
   }
 
-  /// Hands out what came while the join was being answered.
+  /// Passes on the events that arrived while the join was being answered.
   func takeEarly(_ joined: Joined, isRejoined: Bool, keepsState: Bool = false) {
     let id = joined.call.id
     let (deliveries, isComplete) = early.take(id)
     // Events before the one that begins the new stay were meant for the previous participant. An old state, if applied, would say that the new one is gone.
     let start = deliveries.firstIndex { $0.message.body.begins(joined.participant) }
-    // The reply may overtake that event, which only a rejoin brings; one that there was no room for does not come.
+    // The reply may overtake that event, which only a rejoin brings. An event for which there was no room does not
+    // arrive.
     calls[id]?.phase = isRejoined && start == nil && isComplete ? .beginning(keepsState: keepsState) : .present
     for delivery in deliveries[..<(start ?? 0)] { pass(delivery, to: id, keepsState: keepsState) }
     for delivery in deliveries[(start ?? 0)...] { route(delivery, to: id) }
@@ -133,7 +136,7 @@ extension CallClient {
     if calls[id]?.isCurrent == false { catchUp(id) }
   }
 
-  /// Whether a join of the call is awaited, or it is gone on with when its rejoin is answered.
+  /// Whether a join of the call is awaited, or the call continues once its rejoin is answered.
   func isEntering(_ id: CallID) -> Bool { joining[id] != nil || calls[id] != nil }
 
   /// A join is no longer awaited: drops the events kept for it, which belong to a call that this device is not in.
@@ -143,7 +146,7 @@ extension CallClient {
     }
   }
 
-  /// Keys of the participant that was are forgotten when their overlap is over.
+  /// Keys of the previous participant are forgotten when their overlap is over.
   func forgetLeftovers(of id: CallID) {
     guard let call = calls[id], let leftovers = call.leftovers, leftovers.due <= Self.now else { return }
     for epoch in leftovers.epochs where !call.keys.holds(epoch) { call.cipher.retire(epoch) }

@@ -3,12 +3,13 @@ import MediaModel
 
 /// Presence, history and the user's devices (protocol sections 5, 7 and 8).
 extension CallClient {
-  /// Says whether this user may be rung; a user with roles says as which of them.
+  /// Sets whether this user may be rung; a user with roles also says in which role.
   public func setPresence(isAvailable: Bool, role: String? = nil) async throws(SignalingError) {
     try await perform(.people(.setPresence(SetPresence(state: isAvailable ? .available : .unavailable, role: role))))
   }
 
-  /// Watches users: returns how they are now; `ClientEvent.presence` tells each change, until the connection breaks.
+  /// Watches users. Returns their current state; `ClientEvent.presence` reports each change, until the connection
+  /// breaks.
   public func watch(_ users: [String]) async throws(SignalingError) -> [Presence] {
     let body = WatchPresence(users: try Self.identifiers(users))
     return try await connection.request(.people(.watchPresence(body)), reply: PresenceList.self).users.map(
@@ -29,7 +30,7 @@ extension CallClient {
     return try await connection.request(.history(.list(body)), reply: HistoryList.self).calls.map(PastCall.init)
   }
 
-  /// Deletes calls from this user's history; all of them when none is named.
+  /// Deletes calls from this user's history; all of them if none is named.
   public func deleteHistory(_ calls: [String]? = nil) async throws(SignalingError) {
     var ids: [CallID] = []
     for call in calls ?? [] {
@@ -60,7 +61,7 @@ extension CallClient {
   }
 }
 
-/// How a user is.
+/// The presence of a user.
 public struct Presence: Sendable, Hashable {
   /// Whether and how the user can be reached.
   public enum State: String, Sendable {
@@ -92,9 +93,9 @@ public struct PastCall: Sendable, Hashable {
   public var members: [String]
   /// Milliseconds since 1970.
   public var startedAt: Int64
-  /// That this user spent in it.
+  /// How many seconds this user spent in it.
   public var seconds: Int
-  /// Whether it goes on and may be rejoined.
+  /// Whether it is still running and may be rejoined.
   public var isRejoinable: Bool
 
   init(_ entry: HistoryEntry) {

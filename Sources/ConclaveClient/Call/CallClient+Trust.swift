@@ -6,8 +6,8 @@ extension CallClient {
   /// Everything pinned, for an app that stores it as a whole.
   public var pinnedDevices: [PinnedDevice] { pins.pinned }
 
-  /// Takes this device with this fingerprint for its user's: a person accepts a changed key, or has compared it (`isVerified`). A key that was compared before
-  /// stays so. Calls that go on heed it at once.
+  /// Accepts this device with this fingerprint as its user's: a person accepts a changed key, or has compared it (`isVerified`). A key that was compared
+  /// before stays verified. Running calls apply this immediately.
   public func trust(_ device: PinnedDevice) {
     guard let user = UserID(device.user), let id = DeviceID(device.device) else { return }
     let address = Device(user: user, device: id)
@@ -21,7 +21,8 @@ extension CallClient {
 
   func sendAnyway(_ shown: [ListedDevice], in id: CallID) { feed(.sendAnyway(shown), to: id) }
 
-  /// Takes up what `devices/list` says: public keys, which prove themselves, and what devices signed about each other.
+  /// Takes over the contents of `devices/list`: public keys, which prove themselves, and what devices signed about each
+  /// other.
   func learn(_ devices: Devices) {
     for keys in directory.learn(devices.devices) where pins.remember(keys) {
       if let pin = pins.pinned(keys.address) { tell(.pinned(pin)) }
@@ -30,7 +31,7 @@ extension CallClient {
     for statement in vouches + devices.revokes.map(TrustStatement.init) { note(statement) }
   }
 
-  /// Statements that lie more than a day ahead are ignored.
+  /// Statements dated more than a day in the future are ignored.
   func note(_ statement: TrustStatement) {
     guard statement.at <= Self.clock.milliseconds + 86_400_000, pins.learn(statement) else { return }
     tell(.statement(statement))
@@ -43,7 +44,7 @@ extension CallClient {
     for call in calls.keys { feed(.trustChanged, to: call) }
   }
 
-  /// Effects that are not of one call.
+  /// Effects that do not belong to one call.
   func note(_ effect: KeyEffect) {
     switch effect {
     case .pin(let device, let fingerprint):
@@ -55,7 +56,8 @@ extension CallClient {
     }
   }
 
-  /// Learns a ring's devices before it is answered. While as many rings are looked up as are kept, a further one is looked up when it is answered.
+  /// Learns a ring's devices before it is answered. If already as many rings are being looked up as are kept, a further one is looked up when it
+  /// is answered.
   func lookUp(_ ring: Ring) {
     guard ringLookUps < Self.maximumRings else { return }
     ringLookUps += 1
@@ -76,8 +78,8 @@ extension CallClient {
     }
   }
 
-  /// A member's devices or keys have changed: a person should know before they are in the call. There is one request at a time. A member beyond
-  /// `examinationLimit` is examined when the list of keys names its device.
+  /// A member's devices or keys have changed, and a person should know before those are in the call. There is one request at a time. A member
+  /// beyond `examinationLimit` is examined when the list of keys names its device.
   func examineDevices(of user: UserID, _ id: CallID) {
     guard let call = calls[id] else { return }
     switch call.examination {
@@ -86,7 +88,7 @@ extension CallClient {
       Task { await examineDevices(of: id) }
     case .running(var waiting):
       guard waiting.count < Self.examinationLimit else { return }
-      // No copy of the set stays.
+      // So that no copy of the set remains.
       call.examination = .none
       waiting.insert(user)
       call.examination = .running(waiting: waiting)

@@ -4,10 +4,11 @@ import MediaModel
 
 /// A user's devices vouch for each other (protocol section 5, "Vouching").
 extension CallClient {
-  /// Sessions that one device may begin or answer in an hour.
+  /// Pairing sessions that one device may begin or answer within an hour.
   private static let pairingLimit = 5
 
-  /// Says to everybody that a device of this user, with just this fingerprint, is the user's: the person has compared it on both screens, or scanned it.
+  /// Declares to everybody that a device of this user, with exactly this fingerprint, is the user's: the person has compared it on both screens, or
+  /// scanned it.
   public func vouch(for device: RegisteredDevice) async throws(SignalingError) {
     guard device.user == identity.user else { throw .invalidIdentifier }
     trust(PinnedDevice(user: device.user, device: device.device, fingerprint: device.fingerprint, isVerified: true))
@@ -16,7 +17,8 @@ extension CallClient {
     try await perform(.people(.vouchForDevice(try body(statement))))
   }
 
-  /// Says to everybody that a device of this user is not to be trusted any more, for good. It may be removed already.
+  /// Declares to everybody that a device of this user must no longer be trusted. This is permanent. The device may
+  /// already be removed.
   public func revoke(_ device: RegisteredDevice) async throws(SignalingError) {
     try checkSubject(device)
     let statement = TrustStatement(
@@ -24,7 +26,7 @@ extension CallClient {
     try await perform(.people(.revokeDevice(try body(statement))))
   }
 
-  /// Removes one of this user's devices and says that it is not to be trusted any more.
+  /// Removes one of this user's devices and declares that it must no longer be trusted.
   public func removeDevice(revoking device: RegisteredDevice) async throws(SignalingError) {
     try checkSubject(device)
     let statement = TrustStatement(
@@ -39,7 +41,8 @@ extension CallClient {
               fingerprint: body.fingerprint, at: body.at, sigAlg: body.sigAlg, signature: body.signature)))))
   }
 
-  /// A statement against a device names the fingerprint of its own keys; this device's fingerprint only where it is the device that is meant.
+  /// A statement against a device names the fingerprint of that device's own keys, and this device's fingerprint only if this device is
+  /// meant.
   private func checkSubject(_ device: RegisteredDevice) throws(SignalingError) {
     guard device.user == identity.user,
       (device.fingerprint == identity.fingerprint) == (device.device == identity.device)
@@ -58,7 +61,8 @@ extension CallClient {
   /// The text that this device shows as a picture: another device of the user scans it, and vouches without digits.
   public nonisolated var scannableDevice: String { PairingCode.scanned(identity.fingerprint) }
 
-  /// Vouches for the device of this user whose `scannableDevice` was scanned from its screen. Throws when the server lists no such device.
+  /// Vouches for the device of this user whose `scannableDevice` was scanned from its screen. Throws if the server does not list such a
+  /// device.
   public func vouch(scanned text: String) async throws(SignalingError) {
     guard let fingerprint = PairingCode.fingerprint(scanned: text) else { throw .invalidIdentifier }
     let own = try await devices(of: [identity.user])
@@ -76,8 +80,8 @@ extension CallClient {
     await carryOut(actions)
   }
 
-  /// Lets the new device `device` of this user pair with this one, at the person's wish: `ClientEvent.pairing(.typeDigits)` asks for the digits that the new
-  /// device shows.
+  /// Lets the new device `device` of this user pair with this one, at the person's request: `ClientEvent.pairing(.typeDigits)` asks for the digits that the
+  /// new device shows.
   public func awaitPairing(with device: String) throws(SignalingError) {
     guard let other = DeviceID(device) else { throw .invalidIdentifier }
     try countPairing()
@@ -150,7 +154,7 @@ extension CallClient {
   }
 }
 
-/// A step of pairing that the person takes part in.
+/// A step of pairing that involves the person.
 public enum PairingStep: Sendable, Hashable {
   /// On the new device: show these six digits; the person types them into the other device.
   case showDigits(String)

@@ -4,18 +4,20 @@ import MediaModel
 package import NIOCore
 import NIOPosix
 
-/// A device's way into calls: it keeps one connection to the server, registers the device's keys, rings and is rung, and agrees on media keys by itself.
+/// A device's client for calls: it keeps one connection to the server, registers the device's keys, rings and is rung, and agrees on media keys
+/// automatically.
 ///
-/// Media is the app's: a WebRTC library makes the offers, and its frames go through the call's `cipher`.
+/// The app handles media: a WebRTC library makes the offers, and its frames go through the call's `cipher`.
 public actor CallClient {
-  /// Events outside the calls, to be read by one task. While they are not read, only the newest of each call, user and kind of state waits, and the oldest of
-  /// too many go. Pins, statements, used rings and warnings about keys never go: when `securityLimit` of them wait, the client closes for good.
+  /// Events outside the calls, to be read by one task. While they are not read, only the newest of each call, user and kind of state waits, and beyond a
+  /// limit the oldest are dropped. Pins, statements, used rings and warnings about keys are never dropped: when `securityLimit` of them wait, the client
+  /// closes permanently.
   public nonisolated let events: AsyncStream<ClientEvent>
 
   let identity: DeviceIdentity
   let connection: SignalingConnection
   private let unread = UnreadQueue<ClientEvent>()
-  /// Events that the app has to keep and has not read: many more than one call brings.
+  /// Events that the app must keep and has not read: many more than one call causes.
   static let securityLimit = 16_384
   let trust: KeyTrust
   let work: PublicWork
@@ -25,23 +27,23 @@ public actor CallClient {
   var calls: [CallID: Ongoing] = [:]
   /// Rings that brought a key, until they are answered or over.
   var rings: [CallID: Ring] = [:]
-  /// The people of the rings that go on.
+  /// The people of the current rings.
   var rung: [CallID: RungPeople] = [:]
   var ringers = Ringers()
   var usedRings: UsedRings
-  /// The pairing that goes on, and when the last ones began.
+  /// The current pairing, and when the last ones began.
   var pairing: PairingSession?
   var pairings: [Instant] = []
-  /// Envelopes whose opening waits for other devices' public keys, by seq.
+  /// Events of envelopes whose opening waits for other devices' public keys, by seq.
   var deliveries: [UInt64: ReceivedEvent] = [:]
-  /// Joins whose reply is awaited, by call; while there are any, the call's events are kept.
+  /// Joins whose reply is awaited, by call. While there are any, the call's events are kept.
   var joining: [CallID: Int] = [:]
   var early = EarlyEvents()
-  /// Calls whose state was asked for; its reply comes behind everything that is asked meanwhile.
+  /// Calls whose state was requested. Its reply comes after everything that is requested meanwhile.
   var askedStates: Set<CallID> = []
   /// Rings whose devices are being looked up.
   var ringLookUps = 0
-  /// Wakes up for the calls, and when.
+  /// The wake-up timer for the calls, and when it fires.
   var timer: (task: Task<Void, Never>, due: Instant)?
   private(set) var isConnected = false
   /// Counts the connections on which the device was registered.
@@ -50,32 +52,33 @@ public actor CallClient {
   private var waitingForConnection: [Int: CheckedContinuation<Void, Never>] = [:]
   private var waiters = 0
   private var loops: [Task<Void, Never>] = []
-  /// Before a request that the server had no room for is made again: at least so long, and longer each time.
+  /// The pause before a request for which the server had no room is repeated. Each further pause is longer.
   private let pause: Duration
   private static let attempts = 3
 
-  /// A call this device is in. A class: a copy of these values while one of them changes would copy the tables of a large call at each event.
+  /// A call that this device is in. A class, because copying these values while one of them changes would copy the tables of a large call at
+  /// each event.
   final class Ongoing {
-    /// Where this device stands in the call.
+    /// The state of this device in the call.
     enum Phase: Hashable {
-      /// Its events are this participant's.
+      /// Its events belong to this participant.
       case present
-      /// Rejoined, and the event that begins the new stay has not come: what comes is the former participant's. `keepsState`: the rejoin brought no state, and the
-      /// one from before goes on.
+      /// Rejoined, but the event that begins the new stay has not arrived: events still belong to the former participant. `keepsState`: the rejoin brought no
+      /// state, so the previous state is still valid.
       case beginning(keepsState: Bool)
-      /// The app leaves it: that this participant goes is no news, and nothing is sealed, opened or posted for it.
+      /// The app leaves it: the end of this participant is not news, and nothing is sealed, opened or posted for it.
       case leaving
     }
 
-    /// Whether the list of keys is being asked for to make up for lost events.
+    /// Whether the list of keys is being requested to make up for lost events.
     enum CatchUp {
       case none
       case asking
-      /// More events were lost since.
+      /// More events have been lost since.
       case askingAgain
     }
 
-    /// Whether the devices of a member are being looked at.
+    /// Whether the devices of a member are being examined.
     enum Examination {
       case none
       /// These members are next.
@@ -85,21 +88,21 @@ public actor CallClient {
     var session: CallSession
     var keys: KeyAgreement
     var recovery = Recovery()
-    /// The session has followed the call on this connection from its state on, and no event was lost.
+    /// The session has followed the call on this connection since its state, and no event was lost.
     var isCurrent = true
     var phase = Phase.present
-    /// It has come back by itself from a broken history of lists, which it does once.
+    /// It has returned by itself from a broken history of lists, which it does only once.
     var hasBegunAnew = false
-    /// Messages whose key has not arrived, and how many were not their sender's or not for this device.
+    /// Messages whose key has not arrived, and how many did not come from their sender or were not for this device.
     var messages = WaitingFrames<CallMessage>()
     var droppedMessages = 0
     /// Requests of the key agreement whose reply is awaited.
     var requests = 0
     var catchUp = CatchUp.none
     var examination = Examination.none
-    /// Envelopes' events that are neither acknowledged nor refused.
+    /// Envelopes' events that have neither been acknowledged nor refused.
     var deliveries: Set<UInt64> = []
-    /// Epochs of the participant that was, and when they are forgotten.
+    /// Epochs of the previous participant, and when they are forgotten.
     var leftovers: (epochs: [UInt32], due: Instant)?
     var tracks = OwnTracks()
     let stay: CurrentStay
@@ -108,10 +111,10 @@ public actor CallClient {
 
     var isLeaving: Bool { phase == .leaving }
 
-    /// The next member whose devices are to be looked at; nil when there is none, and the examination is over.
+    /// The next member whose devices must be examined; nil if there is none, and the examination is over.
     func takeUnexamined() -> UserID? {
       guard case .running(var waiting) = examination else { return nil }
-      // No copy of the set stays.
+      // So that no copy of the set remains.
       examination = .none
       guard let user = waiting.popFirst() else { return nil }
       examination = .running(waiting: waiting)
@@ -131,8 +134,8 @@ public actor CallClient {
     }
   }
 
-  /// A client for the device of `identity`. `pins`, `statements` and `usedRings` are what `ClientEvent.pinned`, `.statement` and `.ringUsed` brought earlier,
-  /// the last pin of a device. `token` is asked for a JWT whenever the client connects.
+  /// A client for the device of `identity`. `pins`, `statements` and `usedRings` come from earlier `ClientEvent.pinned`, `.statement` and `.ringUsed`; of
+  /// each device the last pin counts. `token` is asked for a JWT whenever the client connects.
   public init(
     server: ServerAddress, identity: DeviceIdentity, pins: [PinnedDevice] = [], statements: [TrustStatement] = [],
     usedRings: [UsedRing] = [], trust: KeyTrust = .firstUse, token: @escaping @Sendable () async throws -> String
@@ -142,7 +145,7 @@ public actor CallClient {
       group: .singletonMultiThreadedEventLoopGroup, work: PublicWork(capacity: 0), token: token)
   }
 
-  /// As above, with its connection on event loops of the caller's, and work that it shares with other clients of the process.
+  /// As above, with its connection on the caller's event loops, and work that it shares with other clients of the process.
   package init(
     server: ServerAddress, identity: DeviceIdentity, pins: [PinnedDevice] = [], statements: [TrustStatement] = [],
     usedRings: [UsedRing] = [], trust: KeyTrust = .firstUse, group: any EventLoopGroup,
@@ -160,7 +163,7 @@ public actor CallClient {
     events = unread.stream
   }
 
-  /// Connects, and keeps the connection until `close`. Returns when the device's keys are registered; cancelling it ends only the waiting.
+  /// Connects, and keeps the connection until `close`. Returns once the device's keys are registered. Cancelling it ends only the waiting.
   public func connect() async throws(SignalingError) {
     if loops.isEmpty {
       loops = [
@@ -173,24 +176,26 @@ public actor CallClient {
     guard isConnected else { throw .disconnected }
   }
 
-  /// Closes the connection and forgets all keys: nothing is heard or sent any more. `JoinedCall.leave` tells the others.
+  /// Closes the connection and forgets all keys: nothing is received or sent any longer. `JoinedCall.leave` tells the
+  /// others.
   public func close() async {
     await connection.close()
     timer?.task.cancel()
     for id in calls.keys { forget(id) }
   }
 
-  /// Drops a call and breaks the connection without a word to the server, as an app that is killed. The client connects again by itself, and `rejoin` brings
-  /// it back into the call.
+  /// Drops a call and breaks the connection without notifying the server, like an app that is killed. The client reconnects automatically, and `rejoin`
+  /// returns to the call.
   package func lose(_ call: String) async {
     if let id = CallID(call) { forget(id) }
     await connection.restart()
   }
 
-  /// Tells the app. A server that makes up devices without end must not grow the memory of an app that does not read of them.
+  /// Notifies the app. A server that invents devices without end must not grow the memory of an app that does not read the
+  /// events.
   func tell(_ event: ClientEvent) { closeIfUnread(unread.yield(event)) }
 
-  /// Tells the call's app, with the same bound.
+  /// Notifies the call's app, with the same bound.
   func tell(_ warning: KeyWarning, in call: Ongoing) { closeIfUnread(call.updates.yield(.keyWarning(warning))) }
 
   /// - Parameter waiting: the number of elements of a queue that must not be lost.
@@ -230,7 +235,8 @@ public actor CallClient {
     }
   }
 
-  /// Without its keys the device is of no use: where the server says no, the connection is over, and where it says nothing, tried again.
+  /// Without its keys the device is of no use: if the server refuses, the connection is over; if it does not answer, this is tried
+  /// again.
   private func register() async -> Bool {
     do {
       let registration = RegisterDevice(name: nil, keys: identity.registration)
@@ -262,8 +268,8 @@ public actor CallClient {
     waitingForConnection = [:]
   }
 
-  /// A request that may be repeated, because the server takes a repetition for the first (protocol section 4, rule 14): it survives a lost connection, and
-  /// a server that has no room for it at the moment.
+  /// A request that may be repeated, because the server treats a repetition like the first one (protocol section 4, rule 14): it survives a lost
+  /// connection, and a server that has no room for it at the moment.
   func requestAgain<Reply: Decodable & Sendable>(
     _ request: Request, reply: Reply.Type
   ) async throws(SignalingError) -> Reply {
@@ -272,11 +278,11 @@ public actor CallClient {
       do {
         return try await connection.request(request, reply: reply)
       } catch .disconnected {
-        // That the connection is lost may be known here before its status is.
+        // The loss of the connection may be known here before its status is.
         if registrations == registration { isConnected = false }
         await waitForConnection()
       } catch .refused(let code, let message) {
-        // A newcomer of a large call asks for more than its units at once.
+        // A newcomer of a large call requests more than its units at once.
         guard ["rate.limited", "server.busy"].contains(code), attempt < Self.attempts,
           (try? await Task.sleep(for: pause * (attempt * Int.random(in: 100...200)) / 100)) != nil
         else { throw .refused(code: code, message: message) }

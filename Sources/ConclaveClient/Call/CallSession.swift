@@ -1,7 +1,7 @@
 package import Contract
 package import MediaModel
 
-/// A call as one participant knows it: a value that is made from the reply to a join and brought up to date by the call's events (protocol sections 4 and 6).
+/// A call as one participant knows it: a value created from the reply to a join and updated by the call's events (protocol sections 4 and 6).
 package struct CallSession: Sendable {
   package private(set) var state: CallState
   /// This device's own number.
@@ -10,22 +10,22 @@ package struct CallSession: Sendable {
   package private(set) var speakers: [ParticipantNumber] = []
   /// The content of each slot, by mid.
   package private(set) var slots: [String: Slot] = [:]
-  /// Tracks that no slot can carry, for want of their codec.
+  /// Tracks that no slot can carry, because this device lacks their codec.
   package private(set) var unsupported: [TrackID] = []
-  /// Slots that the server would fill; more than there are asks for another offer.
+  /// Slots that the server would fill. If there are fewer, another offer is needed.
   package private(set) var need: Need?
   package private(set) var ended: Ended?
   private var slotRevision: UInt64 = 0
-  /// Where each user stands among the state's members.
+  /// The index of each user among the state's members.
   private var places: [UserID: Int]
   /// The user of this device.
   private let user: UserID?
 
   /// The effect of an event on the session.
   package enum Change: Sendable, Hashable {
-    /// Nothing, or nothing of this call's state.
+    /// Nothing, or nothing in this call's state.
     case none
-    /// A state that is older than what the session knows: nothing of it counts.
+    /// A state that is older than what the session knows: it is ignored.
     case outdated
     case members
     case speakers
@@ -33,12 +33,12 @@ package struct CallSession: Sendable {
     case need
     /// The server no longer has this participant: it must rejoin.
     case lost
-    /// This participant has gone for good: moved to another device, or its device was removed.
+    /// This participant has gone permanently: moved to another device, or its device was removed.
     case gone(MemberCause)
     case ended
   }
 
-  /// - Parameter user: of this device; nil when the reply's state says so.
+  /// - Parameter user: of this device; nil if the reply's state says so.
   package init(_ joined: Joined, user: UserID? = nil) {
     state = joined.call
     places = Self.places(of: joined.call.members)
@@ -58,14 +58,14 @@ package struct CallSession: Sendable {
   /// Whether an event of this user's member may be about this participant.
   package func isOwn(_ member: MemberState) -> Bool { member.user == user }
 
-  /// Changes in one `call.members` (protocol section 3).
+  /// The most changes in one `call.members` (protocol section 3).
   static let maximumChanges = 64
-  /// More members than a call can have: a server that names others for ever would fill the memory.
+  /// More members than a call can have: a server that keeps naming new ones would fill the memory.
   static let maximumMembers = 4_096
   /// The most layers per track in `media.wanted`, as many as a sender may offer.
   static let maximumLayers = 3
 
-  /// The changes of members that an event says, in order; none for other events, and for a list that is longer than the protocol allows.
+  /// The changes of members in an event, in order; none for other events, and for a list that is longer than the protocol allows.
   static func changes(in event: EventBody) -> [MemberChange] {
     switch event {
     case .member(let change): [change]
@@ -74,7 +74,8 @@ package struct CallSession: Sendable {
     }
   }
 
-  /// The layers that receivers want of an own track; nil unless it is this participant's track with one to three different layers. The app knows which ones it sends.
+  /// The layers that receivers want of an own track; nil unless it is this participant's track with one to three different layers. The app knows which layers it
+  /// sends.
   package func layers(of wanted: Wanted) -> [SimulcastLayer]? {
     guard wanted.track.participant == participant, (1...Self.maximumLayers).contains(wanted.layers.count),
       Set(wanted.layers.map(\.rid)).count == wanted.layers.count
@@ -82,7 +83,7 @@ package struct CallSession: Sendable {
     return wanted.layers.map { SimulcastLayer(rid: $0.rid, isActive: $0.active) }
   }
 
-  /// Updates people and tracks by an event for the former participant. The rest of the event is void.
+  /// Updates people and tracks by an event for the former participant. The rest of the event is ignored.
   ///
   /// - Returns: false for a state that is older than what the session knows.
   mutating func follow(_ event: EventBody, rev: UInt64?) -> Bool {
@@ -137,12 +138,12 @@ package struct CallSession: Sendable {
     }
   }
 
-  /// Takes the slot map of a media answer.
+  /// Applies the slot map of a media answer.
   package mutating func take(_ answer: MediaAnswer) -> Change {
     take(Slots(rev: answer.rev, receive: answer.receive, unsupported: answer.unsupported))
   }
 
-  /// A lower revision than one already seen is ignored: replies and events are not in order with each other.
+  /// A lower revision than one already seen is ignored, because replies and events are not ordered with each other.
   private mutating func take(_ map: Slots) -> Change {
     guard map.rev >= slotRevision else { return .none }
     slotRevision = map.rev
@@ -151,7 +152,7 @@ package struct CallSession: Sendable {
     return .slots
   }
 
-  /// Changes of members, in order. Their last one of this device's user says whether this participant is still there.
+  /// Changes of members, in order. The last one of this device's user says whether this participant is still there.
   private mutating func take(_ changes: [MemberChange], at time: Timestamp?) -> Change {
     for change in changes { replace(change.member, at: time) }
     guard let own = changes.last(where: { isOwn($0.member) }), standing == .absent else {

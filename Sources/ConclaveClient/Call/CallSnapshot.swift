@@ -19,10 +19,10 @@ public struct CallSnapshot: Sendable, Hashable {
     public var state: String
     /// The user's devices that have joined.
     public var participants: [Participant]
-    /// Whether the user came in by a link.
+    /// Whether the user joined by a link.
     public var isByLink: Bool
-    /// Whether this is a guest: somebody without an account, who came by a link and typed a name. Mark the name wherever it is shown. The server cannot take
-    /// this away, because the id says it.
+    /// Whether this is a guest: somebody without an account, who came by a link and typed a name. Mark the name wherever it is shown. The server cannot hide
+    /// this, because it is part of the id.
     public var isGuest: Bool { UserID(unchecked: user).isGuest }
   }
 
@@ -56,7 +56,8 @@ public struct CallSnapshot: Sendable, Hashable {
   public var phase: Phase
   /// Whether it was started with video.
   public var media: Media
-  /// When another than the initiator joined first, in milliseconds since 1970: a call's length counts from there. nil before.
+  /// When somebody other than the initiator joined first, in milliseconds since 1970: a call's duration counts from then. nil
+  /// before.
   public var answeredAt: Int64?
   /// The user who started it and may end it for all.
   public var initiator: String
@@ -64,18 +65,18 @@ public struct CallSnapshot: Sendable, Hashable {
   public var members: [Member]
   /// Participants who speak: the dominant speaker, then the loudest first.
   public var speakers: [UInt32]
-  /// Every device that may hear this one, from the moment that the list is used until a list without it is used, and those in the call that can't yet: show a
-  /// tile for each.
+  /// Every device that may hear this one, from the moment that its list is used until a list without it is used, and the devices in the call that cannot hear
+  /// it yet. Show a tile for each.
   public var devices: [ListedDevice] = []
-  /// Why this device sends nothing; empty when it does, or has no key yet.
+  /// Why this device sends nothing; empty if it does, or has no key yet.
   public var silence: [SilenceCause] = []
-  /// No member's device has signed this user's invitation: the app's service lets people in. Show it.
+  /// No member's device has signed this user's invitation, so the app's service lets people in. Show it.
   public var isLetInByService = false
   /// Whether the others have proven that they share the key.
   public var confirmation = ConfirmationState.confirming
 
-  /// Users whose name another user has as well, or one that looks like it, or whose name mixes scripts: show their ids, or one can pass for the other. Names are
-  /// the server's word: an app that remembers the name of a known person shows that one until the person accepts another.
+  /// Users whose name another user has, too, or looks like another user's, or mixes scripts. Show their ids, or one can pass for the other. Names come from the
+  /// server: an app that remembers the name of a known person shows that one until the person accepts another.
   public var usersToTellApart: [String] {
     let named = members.filter { $0.name != nil }
     let alike = Dictionary(grouping: named) { NameSkeleton($0.name ?? "") }.values.filter { $0.count > 1 }.joined()

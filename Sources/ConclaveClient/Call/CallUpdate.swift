@@ -1,44 +1,47 @@
-/// An update from a call to its app. An app that reads late gets each kind of state once, as it was last, each warning once, and of everything else the newest
-/// 1,024 updates or 4 MiB. No flood drives out a warning, a silence or the end.
+/// An update from a call to its app. An app that reads late gets the latest of each kind of state, each warning once, and of everything else the newest 1,024
+/// updates or 4 MiB. No flood displaces a warning, a silence or the end.
 public enum CallUpdate: Sendable, Hashable {
-  /// Members, tracks, speakers or tiles changed: `JoinedCall.snapshot` says how the call stands now.
+  /// Members, tracks, speakers or tiles changed: `JoinedCall.snapshot` has the current state.
   case changed
   /// The content of all slots now.
   case slots([ReceivedTrack])
-  /// The server would fill so many slots; an offer with more would get them.
+  /// The server would fill this many slots. The next offer may add the missing ones.
   case need(audio: Int, video: Int)
   /// The digits to compare by voice, on all screens the same.
   case code(String)
   /// Frames are now encrypted under a new key: video begins with a key frame.
   case keyChanged(epoch: UInt32)
-  /// The server did what an honest one would not; it was not followed. `brokenHistory` is to be shown until the call is over or rejoined.
+  /// The server did something that an honest one would not, and this device did not follow. `brokenHistory` must be shown until the call
+  /// is over or rejoined.
   case warning(KeyRefusal)
-  /// Nothing is sent any more for these causes; empty: it is again. Show them.
+  /// Nothing is sent any longer for these reasons; empty: sending again. Show them.
   case silence([SilenceCause])
   /// Whether the others have proven that they share the key and the history of lists. Show it; nothing depends on it.
   case confirmation(ConfirmationState)
-  /// Whether no member's device has signed this user's invitation: then the app's service lets people in, and this device takes nobody for uninvited. Show it
+  /// Whether no member's device has signed this user's invitation. Then the app's service lets people in, and this device considers nobody uninvited. Show it
   /// for as long as it lasts.
   case letInByService(Bool)
-  /// This participant has a key of this device and does not open it, because its person has to trust this device first.
+  /// This participant has a key from this device but does not open it, because its user has to trust this device first.
   case keyWaiting(participant: UInt32)
   /// Something about a device's keys: show it, and let the person decide (`JoinedCall.trust`).
   case keyWarning(KeyWarning)
-  /// The path of the media is lost: make an offer with an ICE restart on the PeerConnection at hand.
+  /// The path of the media is lost: make an offer with an ICE restart on the current PeerConnection.
   case restartMedia
-  /// The server has lost this participant; it is coming back. The PeerConnection is of no use any more.
+  /// The server has lost this participant, which is returning. The PeerConnection is of no use any longer.
   case rejoining
-  /// It is back under another number: open a new PeerConnection with `JoinedCall.iceServers` and offer. `cipher` has moved on by itself.
+  /// It is back under another number: open a new PeerConnection with `JoinedCall.iceServers` and offer. `cipher` has been updated
+  /// already.
   case rejoined(participant: UInt32)
-  /// A message of another participant, by its key and by the server's word. A private one is proven to be that device's, and readable by its recipients alone.
+  /// A message of another participant, according to its key and to the server. A private one is proven to come from that device, and only its recipients can
+  /// read it.
   case message(from: UInt32, body: [UInt8], isPrivate: Bool)
-  /// The simulcast layers of an own track, `participant.n`, that receivers want, the lowest first: stop to encode those that are not active, and begin
-  /// again at once with those that are. A new PeerConnection begins with all of them.
+  /// The simulcast layers of an own track, `participant.n`, that receivers want, lowest first: stop encoding those that are not active, and begin
+  /// again immediately with those that are. A new PeerConnection begins with all of them.
   case wanted(track: String, layers: [SimulcastLayer])
-  /// How well this device is served: 0 (bad) to 4, and bit/s.
+  /// How well this device is served: 0 (bad) to 4, and the rate in bit/s.
   case quality(level: Int, bitrate: Int)
-  /// The call is over for this device: for all, for a reason of protocol section 4 (`ended-by-initiator`, `ended-by-service`, `ended-by-operator`,
-  /// `all-left`, `declined`, `no-answer`, `cancelled`, `expired`), or for this device alone: `transferred`, `left`, `failed`, or the code that `rejoin` was refused with.
+  /// The call is over for this device: for all, for a reason of protocol section 4 (`ended-by-initiator`, `ended-by-service`, `ended-by-operator`, `all-left`,
+  /// `declined`, `no-answer`, `cancelled`, `expired`), or only for this device: `transferred`, `left`, `failed`, or the code with which `rejoin` was refused.
   case ended(reason: String)
 }
 
@@ -56,17 +59,18 @@ public struct ReceivedTrack: Sendable, Hashable {
   public var mid: String
   /// The track: `participant.n`.
   public var track: String
-  /// The sending participant: frames of another one do not open in this slot.
+  /// The sending participant: frames of any other do not open in this slot.
   public var participant: UInt32
   /// The source of its media.
   public var source: MediaSource
-  /// For a video: whether less comes than `JoinedCall.receive` asks for. Show it, so that nobody takes it for a fault.
+  /// For a video: whether less arrives than `JoinedCall.receive` requests. Show it, so that nobody takes it for a
+  /// fault.
   public var picture: ReceivedPicture
 }
 
-/// How much of a video comes.
+/// How much of a video arrives.
 public enum ReceivedPicture: Sendable, Hashable {
-  /// All that is wished.
+  /// Everything that is wished.
   case whole
   /// A lower resolution or frame rate, for lack of bandwidth.
   case lower
@@ -80,7 +84,7 @@ public struct OfferedTrack: Sendable, Hashable {
   public var mid: String
   /// The source of its media.
   public var source: MediaSource
-  /// For a screen: whether to end the screen of another one.
+  /// For a screen: whether it ends the screen of another participant.
   public var replacesScreen: Bool
 
   /// An m-line and its source.

@@ -2,27 +2,30 @@
 public enum ClientEvent: Sendable, Hashable {
   /// The server can be reached; requests work.
   case connected
-  /// The connection broke and is tried again. Calls go on: media does not need it.
+  /// The connection broke and is being retried. Calls go on, because media does not need it.
   case disconnected
-  /// The connection is over for good, for the reason given in the server's words: another connection of the device took its place, or the token was refused.
+  /// The connection is over permanently, for the reason given in the server's words: another connection of the device replaced it, or the token was refused.
   case ended(String)
   /// Somebody calls.
   case ring(IncomingCall)
   /// A ring is over and was not answered here.
   case ringStopped(call: String, RingEnd)
-  /// This device is in a call that the app has no `JoinedCall` for: it was restarted meanwhile. `CallClient.rejoin` it, or `leave` it: the others see it there.
+  /// This device is in a call for which the app has no `JoinedCall`, because it was restarted meanwhile. Use `CallClient.rejoin` or `leave`: the others see
+  /// this device in the call.
   case interrupted(CallSnapshot)
-  /// A device was seen for the first time, or trusted. Keep it, and give it to the next `CallClient`: it is how a stranger under its name is noticed.
+  /// A device was seen for the first time, or trusted. Store it, and pass it to the next `CallClient`: this is how a stranger under its name is
+  /// noticed.
   case pinned(PinnedDevice)
-  /// A device has signed something about another one of its user. Keep it, and give it to the next `CallClient`: a server may hide it later.
+  /// A device has signed a statement about another device of its user. Store it, and pass it to the next `CallClient`: a server may hide it
+  /// later.
   case statement(TrustStatement)
-  /// A ring's key was used. Keep it for 30 days, and give it to the next `CallClient`: a ring that is played again must not bring it back.
+  /// A ring's key was used. Store it for 30 days, and pass it to the next `CallClient`: a replayed ring must not bring the key back.
   case ringUsed(UsedRing)
   /// Something about a device's keys, outside of a call.
   case keyWarning(KeyWarning)
   /// Two devices of this user are being paired.
   case pairing(PairingStep)
-  /// A user that is watched.
+  /// The presence of a watched user.
   case presence(Presence)
 
   /// Why a ring stopped.
@@ -48,7 +51,7 @@ public struct IncomingCall: Sendable, Hashable {
   public var media: CallSnapshot.Media
   /// The users in the call.
   public var members: [CallSnapshot.Member]
-  /// Whether this user is in another call already.
+  /// Whether this user is already in another call.
   public var isWaiting: Bool
   /// When the ring ends, in milliseconds since 1970.
   public var expiresAt: Int64

@@ -2,7 +2,7 @@ import Contract
 import MediaModel
 import Synchronization
 
-/// This device's stay in a call, which a rejoin replaces by another: shared by the call and its client.
+/// This device's stay in a call, which a rejoin replaces; shared by the call and its client.
 final class CurrentStay: Sendable {
   struct Stay {
     var participant: ParticipantNumber

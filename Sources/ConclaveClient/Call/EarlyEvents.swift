@@ -1,9 +1,9 @@
 import MediaModel
 
-/// Events of calls whose join is still being answered, in order. The bounds hold for all calls together, too: an event that there is no room for is lost, and
-/// its call catches up when it is joined.
+/// Events of calls whose join is still being answered, in order. The bounds also apply to all calls together: an event for which there is no room is lost,
+/// and its call catches up once it is joined.
 struct EarlyEvents {
-  /// Events that are kept for one call, and for all.
+  /// Events that are kept for one call, and for all calls.
   static let callLimit = 256
   static let limit = 1_024
   /// Bytes of bodies that are kept.
@@ -14,10 +14,11 @@ struct EarlyEvents {
   private var count = 0
   private var bytes = 0
 
-  /// The calls that something was kept or lost for.
+  /// The calls for which something was kept or lost.
   var calls: [CallID] { Array(incomplete.union(events.keys)) }
 
-  /// False when there is no room. After that nothing is kept until the call's events are taken: a part would be out of order.
+  /// False if there is no room. After that nothing is kept until the call's events are taken, because a part would be out of
+  /// order.
   mutating func keep(_ event: ReceivedEvent, of call: CallID) -> Bool {
     guard !incomplete.contains(call), count < Self.limit, bytes + event.size <= Self.byteLimit,
       events[call]?.count ?? 0 < Self.callLimit
@@ -31,7 +32,7 @@ struct EarlyEvents {
     return true
   }
 
-  /// The call's events, and whether they are all that came.
+  /// The call's events, and whether they are complete.
   mutating func take(_ call: CallID) -> (events: [ReceivedEvent], isComplete: Bool) {
     let taken = events.removeValue(forKey: call) ?? []
     count -= taken.count

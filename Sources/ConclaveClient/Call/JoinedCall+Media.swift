@@ -1,21 +1,21 @@
 import Contract
 import MediaModel
 
-/// Media that this device sends and wants to receive.
+/// Media that this device sends and wishes to receive.
 extension JoinedCall {
   /// Sends an SDP offer, the first or a later one, and returns the answer.
   public func offer(_ sdp: String, tracks: [OfferedTrack]) async throws(SignalingError) -> AnsweredOffer {
     try await client.offer(callID, sdp, tracks)
   }
 
-  /// Mutes or unmutes one of this device's tracks. `cipher` encrypts nothing of a muted track (`FrameCipherError.muted`), even when the server cannot be told,
-  /// nor of the same source after a rejoin. The server tells all, and forwards nothing of it.
+  /// Mutes or unmutes one of this device's tracks. `cipher` encrypts nothing of a muted track (`FrameCipherError.muted`), even if the server cannot be told,
+  /// nor of the same source after a rejoin. The server informs everybody, and forwards nothing of the track.
   public func setMuted(_ muted: Bool, track: String) async throws(SignalingError) {
     guard let track = TrackID(track) else { throw .invalidIdentifier }
     try await client.setMuted(muted, track, in: callID)
   }
 
-  /// Puts the call on hold, or takes it up again: meanwhile `cipher` encrypts no frames, and nothing is forwarded to or from this device.
+  /// Puts the call on hold, or resumes it. While on hold, `cipher` encrypts no frames, and nothing is forwarded to or from this device.
   public func hold(_ held: Bool) async throws(SignalingError) {
     try await client.hold(held, callID)
   }
@@ -26,12 +26,12 @@ extension JoinedCall {
     public var track: String
     /// In pixels.
     public var maxHeight: Int?
-    /// Higher ones first.
+    /// Higher ones come first.
     public var priority: Int?
-    /// Whether it is to be stopped for now.
+    /// Whether it is paused.
     public var isPaused: Bool?
 
-    /// A nil value stays as it was.
+    /// A nil value stays unchanged.
     public init(track: String, maxHeight: Int? = nil, priority: Int? = nil, isPaused: Bool? = nil) {
       self.track = track
       self.maxHeight = maxHeight
@@ -40,7 +40,7 @@ extension JoinedCall {
     }
   }
 
-  /// Says how many videos are wanted at most, and the preferences for each; a nil value stays as it was.
+  /// Sets the maximum number of videos, and the preferences for each; a nil value stays unchanged.
   public func receive(lastN: Int? = nil, videos: [VideoWish]? = nil) async throws(SignalingError) {
     var wishes: [Receive.Video] = []
     for wish in videos ?? [] {
@@ -51,21 +51,22 @@ extension JoinedCall {
     try await client.perform(.inCall(callID, .receive(Receive(lastN: lastN, videos: videos == nil ? nil : wishes))))
   }
 
-  /// Says whose sound this device does not want, all of them, 64 at most: the server sends none of it and gives the slots to others, and tells nobody. The numbers are those of
-  /// `CallSnapshot`; a participant that joins again has another one.
+  /// Sets the participants whose sound this device does not want: the complete list, at most 64. The server sends none of it, gives the slots to others, and tells
+  /// nobody. The numbers are those of `CallSnapshot`; a participant that joins again has a different one.
   public func mute(_ participants: [UInt32]) async throws(SignalingError) {
     try await client.perform(.inCall(callID, .receive(Receive(muted: participants))))
   }
 
-  /// Says that the PeerConnection has lost its path (`failed`, or `disconnected` for seconds): `CallUpdate.restartMedia` asks for an ICE restart, and if that
-  /// does not help the device rejoins by itself.
+  /// Reports that the PeerConnection has lost its path (`failed`, or `disconnected` for seconds): `CallUpdate.restartMedia` asks for an ICE restart, and if
+  /// that does not help, the device rejoins automatically.
   public func mediaFailed() async { await client.mediaFailed(callID) }
 
-  /// Measurements of the media, which the server adds up without identity. Times in milliseconds, loss as a part of 1.
+  /// Measurements of the media, which the server adds up without identity. Times in milliseconds, loss as a fraction of
+  /// 1.
   public struct Stats: Sendable, Hashable {
     /// Round-trip time.
     public var rtt: Double?
-    /// Part of the packets that were lost.
+    /// Share of the packets that were lost.
     public var loss: Double?
     /// Jitter.
     public var jitter: Double?

@@ -3,7 +3,7 @@ import MediaModel
 
 /// Invitations to the call, messages in it and reports of abuse.
 extension JoinedCall {
-  /// Rings more users; returns what became of each: `ringing`, `offline`, `busy`, `no-keys` and so on.
+  /// Rings more users; returns the result for each: `ringing`, `offline`, `busy`, `no-keys` and so on.
   public func invite(_ users: [String]) async throws(SignalingError) -> [String: String] {
     try await client.invite(callID, users)
   }
@@ -13,27 +13,29 @@ extension JoinedCall {
     try await client.perform(.call(callID, .cancel(Cancel(callees: try users.map(CallClient.identifiers)))))
   }
 
-  /// A link with which anyone can join by `CallClient.join(_:link:secret:)`. Hand out both parts with the call's id, in a URL's fragment.
+  /// A link with which anyone can join by `CallClient.join(_:link:secret:)`. Hand out both parts together with the call's id, in a URL's
+  /// fragment.
   public struct Invitation: Sendable, Hashable {
     /// The server's token. Secret: with it and `secret` anyone can join.
     public var link: String
-    /// The part that no server gets. It proves that a person has the link, so the server can let nobody in by it.
+    /// The part that is never sent to a server. It proves that a person has the link, so the server cannot use the link
+    /// to let anybody in.
     public var secret: String
     /// Milliseconds since 1970.
     public var expiresAt: Int64
   }
 
-  /// Makes a link that is valid for `seconds`, 60 to 86,400; by default for an hour.
+  /// Makes a link that is valid for `seconds`, 60 to 86,400; an hour by default.
   public func makeLink(expiresIn seconds: Int? = nil) async throws(SignalingError) -> Invitation {
     try await client.makeLink(callID, expiresIn: seconds)
   }
 
-  /// Makes all links of this call void.
+  /// Voids all links of this call.
   public func revokeLinks() async throws(SignalingError) {
     try await client.perform(.call(callID, .link(MakeLink(revoke: true))))
   }
 
-  /// Sends a message to these participants, or to all: sealed as frames are, so that the server can't read it. At most 16 KiB, 10 a second.
+  /// Sends a message to these participants, or to all: sealed like frames, so that the server cannot read it. At most 16 KiB, 10 a second.
   public func send(_ message: [UInt8], to participants: [UInt32]? = nil) async throws(SignalingError) {
     try await client.send(message, to: participants, in: callID)
   }

@@ -41,29 +41,31 @@ public final class JoinedCall: Sendable {
     self.client = client
   }
 
-  /// This device's number in the call; another one after each `CallUpdate.rejoined`.
+  /// This device's number in the call; a new one after each `CallUpdate.rejoined`.
   public var participant: UInt32 { stay.now.participant }
 
   /// TURN servers for the PeerConnection.
   public var iceServers: [ICEServer] { stay.now.iceServers }
 
-  /// How the call stands now; nil when it is over for this device.
+  /// The current state of the call; nil if it is over for this device.
   public var snapshot: CallSnapshot? { get async { await client.snapshot(callID) } }
 
-  /// The 40 digits to compare by voice; nil before the first key. Equal digits prove that both were shown one list of devices.
+  /// The 40 digits to compare by voice; nil before the first key. Equal digits prove that both devices were shown the same
+  /// list of devices.
   public var code: String? { get async { await client.code(callID) } }
 
-  /// Every device that may hold the key in use, as the call code counts them: show them all.
+  /// Every device that may hold the key in use, as covered by the call code. Show them all.
   public var devices: [PinnedDevice] { get async { await client.listed(callID) } }
 
-  /// Takes the key that the warning shows for its device's own, after a person has looked at it: the device is *known*, not verified, which `verify` does.
-  /// Another key that the device has by now stays untrusted.
+  /// Accepts the key in the warning as its device's own, after a person has looked at it: the device becomes *known*, not verified, which is what `verify`
+  /// does. If the device has a different key by now, that key stays untrusted.
   public func trust(_ warning: KeyWarning) async {
     await client.trust(
       PinnedDevice(user: warning.user, device: warning.device, fingerprint: warning.fingerprint))
   }
 
-  /// Marks one person's devices verified, exactly as they were shown when the person began to compare. Throws when they are of several users.
+  /// Marks one person's devices verified, exactly as they were shown when the person began to compare. Throws if they belong to several
+  /// users.
   public func verify(_ shown: [ListedDevice]) async throws(SignalingError) {
     guard Set(shown.map(\.user)).count == 1 else { throw .invalidIdentifier }
     for device in shown {
@@ -72,14 +74,14 @@ public final class JoinedCall: Sendable {
     }
   }
 
-  /// Sends in spite of exactly these devices: those of `SilenceCause.strangers`, `.departed`, `.revoked` and `.changedKeys` as the person was shown them, none
-  /// for `.held` only. Another device, or the same with another key or in another stay, stops the sending again.
+  /// Sends in spite of exactly these devices: those of `SilenceCause.strangers`, `.departed`, `.revoked` and `.changedKeys` as the person was shown them; none
+  /// for only `.held`. Any other device, or the same one with another key or in another stay, stops sending again.
   public func sendAnyway(_ shown: [ListedDevice]) async { await client.sendAnyway(shown, in: callID) }
 
-  /// Comes back as a new participant, with new keys and a new PeerConnection: the way out of `SilenceCause.brokenHistory`.
+  /// Returns as a new participant, with new keys and a new PeerConnection: the way out of `SilenceCause.brokenHistory`.
   public func rejoin() async { await client.recover(callID, .historyBroken) }
 
-  /// Leaves; the call goes on for the others. The keys are forgotten even when the server cannot be told.
+  /// Leaves; the call goes on for the others. The keys are forgotten even if the server cannot be told.
   public func leave() async throws(SignalingError) {
     let left = await client.leave(callID)
     try left.get()

@@ -1,6 +1,7 @@
 import Foundation
 
-/// The look of a name: names with one skeleton can pass for each other (Unicode UTS #39 section 4, with a table of the confusables of Latin letters only).
+/// The look of a name: names with the same skeleton can pass for each other (Unicode UTS #39 section 4, with a table of confusables of Latin letters
+/// only).
 struct NameSkeleton: Hashable {
   private var text: String
 
@@ -16,8 +17,8 @@ struct NameSkeleton: Hashable {
     self.text = text.replacing("rn", with: "m").replacing("vv", with: "w")
   }
 
-  /// Whether a name has letters of two scripts that look alike, a mark that is part of no letter, or something that is not seen: such a name may pass for one
-  /// that the skeleton does not find.
+  /// Whether a name has letters of two scripts that look alike, a mark that is not part of a letter, or something invisible. Such a name may pass for another
+  /// that the skeleton does not match.
   static func isDoubtful(_ name: String) -> Bool {
     var scripts: Set<Script> = []
     var isAlphabetic = false
@@ -30,7 +31,7 @@ struct NameSkeleton: Hashable {
     return scripts.count > 1
   }
 
-  /// The scripts whose letters look like each other's.
+  /// The scripts whose letters look alike.
   private enum Script {
     case latin, greek, cyrillic, armenian, cherokee
 
@@ -56,7 +57,7 @@ struct NameSkeleton: Hashable {
     }
   }
 
-  /// The joiner and the variation selectors, which emoji are made with.
+  /// The joiner and the variation selectors, of which emoji are composed.
   private static func joins(_ scalar: Unicode.Scalar) -> Bool {
     scalar.value == 0x200d || (0xfe00...0xfe0f).contains(scalar.value)
   }

@@ -1,6 +1,7 @@
 import MediaModel
 
-/// This device's tracks in one stay, and which of its sources the person has muted. A mute outlives the stay: after a rejoin the source's new track is muted too.
+/// This device's tracks in one stay, and which of its sources the person has muted. A mute outlives the stay: after a rejoin the source's new track is muted,
+/// too.
 struct OwnTracks {
   private var sources: [UInt8: MediaSource] = [:]
   private var muted: Set<MediaSource> = []
@@ -25,7 +26,7 @@ struct OwnTracks {
   /// The new stay's tracks have other numbers.
   mutating func beginStay() { sources = [:] }
 
-  /// The slots in which an offer wants sound: the mids of its audio sections.
+  /// The slots in which an offer requests sound: the mids of its audio sections.
   static func soundSlots(in sdp: String) -> Set<String> {
     var slots: Set<String> = []
     var isAudio = false

@@ -1,20 +1,20 @@
 package import MediaModel
 
-/// The server's view of the own participant.
+/// The server's view of this device's participant.
 package enum ParticipantStanding: Sendable, Hashable {
   case absent
-  /// It is in the call, and no media flows.
+  /// It is in the call, but no media flows.
   case silent
   case connected
 }
 
-/// How a participant stays in its call: when it asks for the state, for an ICE restart, or rejoins (protocol section 4, rules 10 to 13 and 16).
+/// How a participant stays in its call: when it requests the state, an ICE restart, or rejoins (protocol section 4, rules 10 to 13 and 16).
 ///
 /// A value without a clock: `handle` takes an input and returns the actions to take.
 package struct Recovery: Sendable {
-  /// How long the `call.state` that begins a connection may take.
+  /// How long to wait for the `call.state` that begins a connection.
   static let stateTime: Duration = .seconds(2)
-  /// How long an ICE restart may take before the participant is made anew.
+  /// How long an ICE restart may take before the participant is replaced.
   static let restartTime: Duration = .seconds(8)
 
   package enum Input: Sendable {
@@ -28,9 +28,9 @@ package struct Recovery: Sendable {
     /// The app's PeerConnection has lost its path.
     case mediaFailed
     case rejoined
-    /// The lists of keys do not follow from each other: a new stay begins anew.
+    /// The lists of keys do not follow from each other: a new stay starts over.
     case historyBroken
-    /// `rejoin` was answered by an error, or (nil) by nothing.
+    /// `rejoin` was answered with an error, or (nil) not at all.
     case rejoinFailed(code: String?)
   }
 
@@ -38,7 +38,7 @@ package struct Recovery: Sendable {
     case askState
     case restartMedia
     case rejoin
-    /// There is no way back, for this code of protocol section 9.
+    /// There is no way back; the code is from protocol section 9.
     case giveUp(String)
   }
 
@@ -54,7 +54,7 @@ package struct Recovery: Sendable {
 
   private var phase = Phase.steady
   private var backoff = Backoff()
-  /// Media has flowed: only then its end is a loss.
+  /// Media has flowed: only then is its end a loss.
   private var wasConnected = false
   private var hasFailed = false
 
@@ -73,7 +73,7 @@ package struct Recovery: Sendable {
       phase = .asking(until: now.advanced(by: Self.stateTime))
       return nil
     case (.signalingBack, _): return nil
-    // It may come before the registration is answered.
+    // It may arrive before the registration is answered.
     case (.state(let standing), .asking), (.state(let standing), .unreachable): return firstState(standing, now: now)
     case (.state(let standing), .steady), (.state(let standing), .restarting), (.standing(let standing), .steady),
       (.standing(let standing), .restarting):
@@ -116,7 +116,7 @@ package struct Recovery: Sendable {
     }
   }
 
-  /// While a rejoin is under way, events belong to the participant that was or to the one that will be.
+  /// While a rejoin is under way, events belong to the previous participant or to the next one.
   package var isRejoining: Bool { if case .rejoining = phase { true } else { false } }
 
   /// The first state on a connection: a participant that it shows as not connected does not wait for ICE to fail (rule 16).
@@ -152,7 +152,7 @@ package struct Recovery: Sendable {
     return .rejoin
   }
 
-  /// Trying again would bring the same answer.
+  /// Retrying would bring the same answer.
   private static func isFinal(_ code: String) -> Bool {
     switch code {
     case "call.not-found", "call.ended", "call.answered-elsewhere", "call.not-joined", "auth.forbidden",

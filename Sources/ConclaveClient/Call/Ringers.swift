@@ -1,8 +1,9 @@
 import MediaModel
 
-/// The user that rang this device last for each call that it is not in. Until a client has a root, only that user's word lets in its own (protocol section 5.13).
+/// The user that last rang this device, for each call that it is not in. Until a client has a root, only a word of that user lets in its own user (protocol
+/// section 5.13).
 struct Ringers: Sendable {
-  /// Calls that are remembered; then the one that rang first is forgotten.
+  /// How many calls are remembered; above that the one that rang first is forgotten.
   static let limit = 256
 
   private var users: [CallID: UserID] = [:]

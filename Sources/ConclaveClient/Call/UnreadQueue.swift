@@ -3,23 +3,23 @@ import Synchronization
 /// An element of an `UnreadQueue`.
 protocol Unread: Sendable {
   associatedtype Subject: Hashable, Sendable
-  /// Only the newest element of a subject waits; an element without a subject waits beside all others.
+  /// Only the newest element of a subject waits; elements without a subject all wait.
   var subject: Subject? { get }
-  /// Bytes that it holds, roughly. nil: it must not be lost, so it does not count towards the bounds.
+  /// The approximate number of bytes that it holds. nil: it must not be lost, so it does not count towards the bounds.
   var size: Int? { get }
 }
 
-/// Elements that an app has not read yet. An app that reads slowly, or not at all, costs no more than this: only the newest element of each subject waits, and of those
-/// that may be lost the newest `limit`, or `byteLimit` bytes.
+/// Elements that an app has not read yet. An app that reads slowly, or not at all, costs no more than this: only the newest element of each subject waits, and of
+/// elements that may be lost the newest `limit`, or `byteLimit` bytes.
 final class UnreadQueue<Element: Unread>: Sendable {
   static var limit: Int { 1_024 }
   static var byteLimit: Int { 4 << 20 }
 
   private struct State {
-    /// The key is the number under which an element came. A replaced element leaves a gap.
+    /// The key is the number under which an element arrived. A replaced element leaves a gap.
     var elements: [UInt64: Element] = [:]
     var newest: [Element.Subject: UInt64] = [:]
-    /// No element has a lower number, and none that may be lost one below `oldest`.
+    /// No element has a lower number, and no element that may be lost has one below `oldest`.
     var first: UInt64 = 0
     var oldest: UInt64 = 0
     var next: UInt64 = 0
@@ -72,7 +72,7 @@ final class UnreadQueue<Element: Unread>: Sendable {
   /// For one reader.
   var stream: AsyncStream<Element> { AsyncStream { await self.next() } }
 
-  /// The number of elements that wait and must not be lost.
+  /// The number of waiting elements that must not be lost.
   @discardableResult
   func yield(_ element: Element) -> Int {
     defer { arrival.yield() }
@@ -93,14 +93,14 @@ final class UnreadQueue<Element: Unread>: Sendable {
       let (element, isFinished) = state.withLock { ($0.takeFirst(), $0.isFinished) }
       if element != nil || isFinished { return element }
       var iterator = arrivals.makeAsyncIterator()
-      // nil at the end, which the state says too, and when the reader is cancelled.
+      // nil at the end, which is also in the state, and when the reader is cancelled.
       guard await iterator.next() != nil || state.withLock({ $0.isFinished }) else { return nil }
     }
   }
 }
 
 extension CallUpdate: Unread {
-  /// The state that an update reports, or a warning, which says the same each time.
+  /// The state that an update reports, or a warning, which is the same each time.
   enum Subject: Hashable {
     case call, slots, need, code, key, silence, confirmation, service, quality
     /// `restartMedia`, and whether the participant is there.
@@ -144,14 +144,14 @@ extension CallUpdate: Unread {
 }
 
 extension ClientEvent: Unread {
-  /// Events about the same thing, of which the newest says all.
+  /// Events about the same subject, of which the newest is sufficient.
   enum Subject: Hashable {
     case connection
     case end
     case ring(String)
     case interrupted(String)
     case pin(user: String, device: String)
-    /// No other statement takes its place: a server could send a false one behind a true one.
+    /// No other statement replaces it: a server could send a false one after a true one.
     case statement(TrustStatement)
     case usedRing(String)
     case warning(KeyWarning)

@@ -1,6 +1,6 @@
 import MediaModel
 
-/// Calls whose ring envelope was used: a second one of the same call would let a server play an old ring again.
+/// Calls whose ring envelope was used: a second one of the same call would let a server replay an old ring.
 struct UsedRings: Sendable {
   static let limit = 1_000
   static let time: Int64 = 30 * 24 * 3_600 * 1_000

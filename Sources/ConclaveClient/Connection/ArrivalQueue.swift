@@ -1,17 +1,17 @@
 import Synchronization
 
-/// A FIFO of what has arrived and is not handled yet, from one sender to one reader. While too much waits, the sender waits too: it reads nothing more from the
+/// A FIFO of arrivals that are not handled yet, from one sender to one reader. While too much waits, the sender waits, too: it reads nothing more from the
 /// socket, so TCP holds the server back and nothing is lost.
 package final class ArrivalQueue: AsyncSequence, Sendable {
   package typealias Element = IncomingMessage
   /// Arrivals that may wait.
   static let limit = 1_024
-  /// Bytes of bodies that may wait, and one arrival.
+  /// Bytes of bodies that may wait, plus one arrival.
   static let byteLimit = 4 << 20
 
   private struct State {
     var elements: [IncomingMessage] = []
-    /// Those before it have been taken.
+    /// The elements before it have been taken.
     var first = 0
     var bytes = 0
     var isFinished = false
@@ -24,7 +24,7 @@ package final class ArrivalQueue: AsyncSequence, Sendable {
       let element = elements[first]
       bytes -= element.size
       first += 1
-      // Seldom enough that it costs little, and nothing that was taken stays for long.
+      // Rarely enough to cost little, and often enough that nothing taken stays for long.
       if first == elements.count || first >= 64 {
         elements.removeFirst(first)
         first = 0
@@ -40,7 +40,7 @@ package final class ArrivalQueue: AsyncSequence, Sendable {
   /// Arrivals that wait.
   var count: Int { state.withLock { $0.count } }
 
-  /// Appends an arrival when there is room; at once when the sender is cancelled.
+  /// Appends an arrival once there is room; immediately if the sender is cancelled.
   func send(_ element: IncomingMessage) async {
     while state.withLock({ $0.isFull && !$0.isFinished }) {
       var iterator = rooms.makeAsyncIterator()
@@ -72,7 +72,7 @@ package final class ArrivalQueue: AsyncSequence, Sendable {
       if element != nil { room.yield() }
       if element != nil || isFinished { return element }
       var iterator = arrivals.makeAsyncIterator()
-      // nil at the end, which the state says too, and when the reader is cancelled.
+      // nil at the end, which is also in the state, and when the reader is cancelled.
       guard await iterator.next() != nil || state.withLock({ $0.isFinished }) else { return nil }
     }
   }

@@ -1,4 +1,4 @@
-/// Growing pauses between attempts, spread so that the devices of a restarted server do not come all at once.
+/// Growing pauses between attempts, spread so that the devices of a restarted server do not return all at once.
 package struct Backoff: Sendable {
   private var failures = 0
 
@@ -6,7 +6,7 @@ package struct Backoff: Sendable {
 
   package mutating func succeeded() { failures = 0 }
 
-  /// 0.25 s to 8 s, of which each device takes a part between the half and the whole.
+  /// 0.25 s to 8 s, of which each device takes between half and all.
   package mutating func next(using generator: inout some RandomNumberGenerator) -> Duration {
     let whole = 250 << min(failures, 5)
     failures += 1

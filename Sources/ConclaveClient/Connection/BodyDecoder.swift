@@ -8,7 +8,7 @@ struct BodyDecoder: Sendable {
 
   /// Shorter bodies are not cut into their elements.
   private static let smallest = 2_048
-  /// Elements that are looked up together: most of a large call's members are the same in one state and the next.
+  /// How many elements are looked up together: most of a large call's members are the same in consecutive states.
   private static let blockLength = 32
 
   init(_ work: PublicWork) { self.work = work }
@@ -18,7 +18,7 @@ struct BodyDecoder: Sendable {
     return try Self.decode(type, from: body)
   }
 
-  /// Decodes the body's elements apart, because many participants get the same ones in different bodies; nil when it is not worth the while.
+  /// Decodes the body's elements separately, because many participants get the same ones in different bodies; nil if it is not worthwhile.
   private func decodeParts<Body: Listing>(_ type: Body.Type, of body: ByteBuffer) throws -> Body? {
     guard let parts = parts(of: body, at: type.path) else { return nil }
     var whole = try Self.decode(type, from: parts.rest)
@@ -43,7 +43,7 @@ struct BodyDecoder: Sendable {
   }
 
   func event(_ name: EventName, from body: ByteBuffer) throws -> EventMessage {
-    // One device's alone, so that only its members are worth keeping.
+    // It is for one device only, so only its members are worth keeping.
     if name == .callState, let state = try state(from: body) { return state }
     return try work.value(in: body, name: name) { body in
       guard name == .keysRotate else { return try Self.event(name, from: body) }
@@ -109,7 +109,7 @@ struct BodyDecoder: Sendable {
     body.readableBytes == 0 ? Data("{}".utf8) : Data(body.readableBytesView)
   }
 
-  /// An event's name stands in its header, so it is handed to the decoder beside the body.
+  /// An event's name is in its header, so it is passed to the decoder along with the body.
   private struct Event: Decodable {
     static let name = CodingUserInfoKey(rawValue: "event")!
     let message: EventMessage

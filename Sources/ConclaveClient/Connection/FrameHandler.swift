@@ -2,10 +2,10 @@ import NIOCore
 import STOMP
 import Synchronization
 
-/// Turns a TCP connection into frames and back, beats its heart, and closes it when the server's stops. Lives on the channel's event loop.
+/// Converts a TCP connection into frames and back, sends heart-beats, and closes the connection when the server's stop. Lives on the channel's event loop.
 ///
-/// Its memory is bounded against both directions: while `Inputs.highest` reads wait for the connection's owner, nothing is read from the socket, and a server
-/// that does not read what is written to it loses the connection.
+/// Its memory is bounded in both directions: while `Inputs.highest` reads wait for the connection's owner, nothing is read from the socket, and a server that
+/// does not read what is written to it loses the connection.
 final class FrameHandler: ChannelDuplexHandler {
   typealias InboundIn = ByteBuffer
   typealias OutboundIn = ByteBuffer
@@ -13,7 +13,7 @@ final class FrameHandler: ChannelDuplexHandler {
 
   /// The frames of one read, in their order, for the connection's owner. The sequence ends with the connection.
   enum Inputs {
-    /// Reads that may wait, and how few wait when reading goes on.
+    /// Reads that may wait, and how few wait when reading resumes.
     static let highest = 32
     static let lowest = 8
 
@@ -35,7 +35,7 @@ final class FrameHandler: ChannelDuplexHandler {
   final class Demand: NIOAsyncSequenceProducerDelegate {
     fileprivate let resume = Mutex<(@Sendable () -> Void)?>(nil)
 
-    // The lock is held during the call: once the handler is removed, its event loop may end and gets no more work.
+    // The lock is held during the call: once the handler is removed, its event loop may end and accept no more work.
     func produceMore() { resume.withLock { $0?() } }
     func didTerminate() { produceMore() }
   }
@@ -46,7 +46,7 @@ final class FrameHandler: ChannelDuplexHandler {
 
   private let inputs: Inputs.Sequence.Source
   private let demand: Demand
-  /// Whether the owner has more than it can handle, and whether a read was held back for it.
+  /// Whether the owner has more than it can handle, and whether a read was deferred for that.
   private var isPaused = false
   private var isReadDue = false
   private var decoder = FrameDecoder(version: .v12, limits: .client)
@@ -97,7 +97,7 @@ final class FrameHandler: ChannelDuplexHandler {
       isBroken = true
     }
     if !frames.isEmpty, inputs.yield(frames) == .stopProducing { isPaused = true }
-    // Last, because it may end the inputs at once.
+    // Last, because it may end the inputs immediately.
     if isBroken { context.close(promise: nil) }
   }
 
@@ -132,7 +132,7 @@ final class FrameHandler: ChannelDuplexHandler {
       context.close(promise: nil)
       return
     }
-    // Requests are written past this handler; a beat beside them does no harm.
+    // Requests are written bypassing this handler; a beat beside them does no harm.
     if let due = timers?.beatDue, due <= now {
       context.writeAndFlush(wrapOutboundOut(FrameEncoder.heartBeat), promise: nil)
       timers?.wrote(now: now)

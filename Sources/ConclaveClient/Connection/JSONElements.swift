@@ -2,7 +2,7 @@ import NIOCore
 import Octets
 
 /// The elements of one array in a JSON text, and the text with that array emptied: large bodies differ little from each other, so their parts are decoded
-/// apart. It only finds where the parts are; their decoder checks them.
+/// separately. It only finds where the parts are; their decoder validates them.
 struct JSONElements {
   let rest: ByteBuffer
   let elements: [ByteBuffer]
@@ -34,9 +34,9 @@ struct JSONElements {
     return text.getSlice(at: text.readerIndex + first.lowerBound, length: last.upperBound - first.lowerBound)
   }
 
-  /// A place in a text, which each step is given anew: a type that may be kept can hold no span.
+  /// A position in a text, which is passed to each step: a type that may be stored cannot contain a span.
   private struct Scanner {
-    /// Places in the text.
+    /// Positions in the text.
     struct Array {
       /// The text between the brackets.
       var content: Range<Int>
@@ -51,7 +51,7 @@ struct JSONElements {
       while let byte = next(in: text), byte == 0x20 || (0x09...0x0d).contains(byte) { index += 1 }
     }
 
-    /// Whether this byte comes next, behind blanks; then it is taken.
+    /// Whether this byte comes next, after white space; then it is consumed.
     private mutating func take(_ character: Unicode.Scalar, in text: RawSpan) -> Bool {
       skipBlanks(in: text)
       guard next(in: text) == UInt8(ascii: character) else { return false }
@@ -59,7 +59,7 @@ struct JSONElements {
       return true
     }
 
-    /// The array that `path` leads to in the object that begins here.
+    /// The array to which `path` leads in the object that begins here.
     mutating func array(_ path: ArraySlice<String>, in text: RawSpan) -> Array? {
       guard let wanted = path.first else { return elements(in: text) }
       guard take("{", in: text) else { return nil }
@@ -91,7 +91,7 @@ struct JSONElements {
       return take("]", in: text) ? Array(content: start..<index - 1, elements: elements) : nil
     }
 
-    /// The place of a string's content.
+    /// The range of a string's content.
     private mutating func string(in text: RawSpan) -> Range<Int>? {
       guard take("\"", in: text) else { return nil }
       let start = index
@@ -118,7 +118,7 @@ struct JSONElements {
           depth += 1
           index += 1
         case UInt8(ascii: "}"), UInt8(ascii: "]"):
-          // The end of what the value is in.
+          // The end of the enclosing value.
           if depth == 0 { return index > start }
           depth -= 1
           index += 1

@@ -2,15 +2,15 @@ import Contract
 import Foundation
 import NIOCore
 
-/// The words of a body and the devices that signed them, read one by one: a malformed one is passed over, and the list beside them counts all the same (protocol
-/// section 5.13).
+/// The words of a body and the devices that signed them, read one by one: a malformed one is skipped, and the accompanying list still counts (protocol section
+/// 5.13).
 struct LooseWords {
   /// The body without them.
   let rest: ByteBuffer
   let admissions: [Admission]
   let signers: [Signer]
 
-  /// nil when the body has neither.
+  /// nil if the body has neither.
   init?(of body: ByteBuffer) {
     let admissions = JSONElements(of: body, at: ["admissions"])
     let rest = admissions?.rest ?? body

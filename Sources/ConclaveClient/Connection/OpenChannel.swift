@@ -4,15 +4,15 @@ import Synchronization
 
 /// One connection to the server while it is open. Any thread may write.
 ///
-/// Acknowledgements that nobody waits for leave together: in a call of a thousand each device gets dozens of events a second, and a write for each costs both
-/// sides more than the event.
+/// Acknowledgements for which nobody waits are sent together: in a call of a thousand each device gets dozens of events a second, and a write for each costs
+/// both sides more than the event.
 final class OpenChannel: Sendable {
-  /// How long an acknowledgement may wait for others, or for a request. The server keeps 1,000 events for a device, which is many times what comes meanwhile.
+  /// How long an acknowledgement may wait for others, or for a request. The server keeps 1,000 events for a device, many times as many as arrive meanwhile.
   private static let patience = TimeAmount.milliseconds(100)
-  /// Bytes of acknowledgements that do not wait any longer.
+  /// Bytes of acknowledgements from which on they no longer wait.
   private static let limit = 8 << 10
 
-  /// The number of this connection among the device's.
+  /// The ordinal of this connection among the device's.
   let number: Int
   private let channel: any Channel
   private let version: Version
@@ -31,7 +31,7 @@ final class OpenChannel: Sendable {
 
   func write(_ frame: Frame) { channel.writeAndFlush(bytes(of: frame), promise: nil) }
 
-  /// ACKs or NACKs an event: at once if the server waits for it, otherwise within `patience`.
+  /// ACKs or NACKs an event: immediately if the server waits for it, otherwise within `patience`.
   func acknowledge(_ event: Frame, accepted: Bool = true, isAwaited: Bool) {
     let frame = Frame.acknowledge(event, accepted: accepted, version: version)
     guard !isAwaited else { return write(frame) }
@@ -44,7 +44,7 @@ final class OpenChannel: Sendable {
     if isFirst { channel.eventLoop.scheduleTask(in: Self.patience) { self.timeout() } }
   }
 
-  /// Says goodbye; returns when the connection is closed.
+  /// Sends DISCONNECT; returns when the connection is closed.
   func disconnect() async throws {
     try await channel.writeAndFlush(bytes(of: .disconnect()))
     try await channel.close()
@@ -63,7 +63,7 @@ final class OpenChannel: Sendable {
     if bytes.readableBytes > 0 { channel.writeAndFlush(bytes, promise: nil) }
   }
 
-  /// A frame with the acknowledgements that wait in front of it.
+  /// A frame, preceded by the waiting acknowledgements.
   private func bytes(of frame: Frame) -> ByteBuffer {
     var bytes = takeAcknowledgements()
     bytes.writeImmutableBuffer(FrameEncoder(version: version).encode(frame))

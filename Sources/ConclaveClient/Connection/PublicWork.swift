@@ -4,9 +4,9 @@ import NIOCore
 import Synchronization
 
 /// Results of work on public bytes that the participants of one process share: decoded bodies, and the list that follows from an announcement. They depend
-/// on nothing but those bytes, and nothing secret goes in. Each participant still makes all its checks.
+/// only on those bytes and contain no secrets. Each participant still makes all its checks.
 ///
-/// A phone takes part once in a call and shares with nobody: `PublicWork(capacity: 0)` keeps nothing.
+/// A phone has one participant in a call and shares with nobody: `PublicWork(capacity: 0)` keeps nothing.
 package final class PublicWork: Sendable {
   /// Lists kept in each generation.
   private static let listLimit = 16
@@ -17,7 +17,7 @@ package final class PublicWork: Sendable {
   private let words = Mutex(Generations<WordKey, Bool>())
   private let lists = Mutex(Generations<[UInt8], KnownList>())
 
-  /// - Parameter capacity: the bytes of bodies that are kept, of which each may be known twice.
+  /// - Parameter capacity: the bytes of bodies that are kept. Each body may be kept twice.
   package init(capacity: Int) { self.capacity = capacity }
 
   var isShared: Bool { capacity > 0 }
@@ -33,7 +33,8 @@ package final class PublicWork: Sendable {
     var word: Admission
   }
 
-  /// An epoch's list, and the announcements that it was made from: newcomers get it whole, the others its changes.
+  /// An epoch's list, and the announcements from which it was made: newcomers get the whole list, the others its
+  /// changes.
   private struct KnownList {
     var epoch: UInt32
     var list: EpochList
@@ -41,7 +42,7 @@ package final class PublicWork: Sendable {
   }
 
   private struct Origin {
-    /// nil for a list that came whole.
+    /// nil for a list that arrived whole.
     var before: EpochList?
     var added: [ListEntry]
     var removed: [ParticipantNumber] = []
@@ -51,7 +52,7 @@ package final class PublicWork: Sendable {
     }
   }
 
-  /// Values that were used lately: when the young ones fill their room, the old ones go.
+  /// Recently used values: when the young generation is full, the old one is dropped.
   private struct Generations<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     private var young: [Key: Value] = [:]
     private var old: [Key: Value] = [:]
@@ -70,7 +71,7 @@ package final class PublicWork: Sendable {
     }
   }
 
-  /// The value that `make` reads from `bytes`, which may be another participant's.
+  /// The value that `make` reads from `bytes`, possibly made by another participant.
   func value<Value: Sendable>(
     in bytes: ByteBuffer, name: EventName? = nil, _ make: (ByteBuffer) throws -> Value
   ) rethrows -> Value {
@@ -78,24 +79,25 @@ package final class PublicWork: Sendable {
     let key = BodyKey(type: ObjectIdentifier(Value.self), name: name, bytes: bytes)
     if let known = values.withLock({ $0.value(key) }) as? Value { return known }
     let value = try make(bytes)
-    // A slice would keep the whole body that it is cut from.
+    // A slice would keep the whole body from which it is cut.
     let own = BodyKey(type: key.type, name: name, bytes: ByteBuffer(bytes: bytes.readableBytesView))
     values.withLock { $0.keep(value, for: own, size: bytes.readableBytes, limit: capacity) }
     return value
   }
 
-  /// Whether a word's signature is good. `keys` are those that its fingerprint is the hash of; nil for a word under a link's key.
+  /// Whether a word's signature is good. `keys` are the keys of which its fingerprint is the hash; nil for a word under a link's
+  /// key.
   func isGood(_ word: Admission, in call: CallID, by keys: DeviceKeys?) -> Bool {
     guard isShared else { return word.isGood(in: call, by: keys) }
     let key = WordKey(call: call, word: word)
     if let known = words.withLock({ $0.value(key) }) { return known }
     let isGood = word.isGood(in: call, by: keys)
-    // Without the keys it may be good yet.
+    // Without the keys it may still turn out to be good.
     if isGood { words.withLock { $0.keep(true, for: key, size: 1, limit: 4 * LettingIn.limit) } }
     return isGood
   }
 
-  /// The list of an epoch from the whole of its entries. `listHash` is the server's claim, used only as the key under which it is stored.
+  /// An epoch's list, built from all of its entries. `listHash` is the server's claim, used only as the key under which it is stored.
   func list(_ entries: [ListEntry], epoch: UInt32, listHash: [UInt8]) throws(KeyRefusal) -> EpochList {
     let origin = Origin(before: nil, added: entries)
     return try list(from: origin, epoch, listHash) { () throws(KeyRefusal) in try EpochList(entries, epoch: epoch) }

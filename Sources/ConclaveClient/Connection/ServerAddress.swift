@@ -1,4 +1,4 @@
-/// Where a server takes STOMP: on a TCP port of its own, or in a WebSocket, as behind a web proxy.
+/// Where a server accepts STOMP: on a TCP port, or in a WebSocket, as behind a web proxy.
 public struct ServerAddress: Sendable, Hashable {
   /// Host name or address.
   public var host: String
@@ -17,8 +17,8 @@ public struct ServerAddress: Sendable, Hashable {
     self.webSocketPath = webSocketPath
   }
 
-  /// Reads `wss://host[:443][/stomp]`, `ws://host[:80][/stomp]`, `stomps://host[:61614]` or `stomp://host[:61613]`, an IPv6 address in brackets; nil when it is
-  /// none of them.
+  /// Reads `wss://host[:443][/stomp]`, `ws://host[:80][/stomp]`, `stomps://host[:61614]` or `stomp://host[:61613]`, an IPv6 address in brackets; nil if it is
+  /// none of these.
   public init?(_ url: String) {
     guard let scheme = Scheme.all.first(where: { url.hasPrefix($0.prefix) }) else { return nil }
     var rest = url.dropFirst(scheme.prefix.count)
@@ -58,19 +58,19 @@ public struct ServerAddress: Sendable, Hashable {
     text.utf8.allSatisfy { (0x21...0x7E).contains($0) && $0 != UInt8(ascii: "#") }
   }
 
-  /// Whether a name or an address may have this character. A user and a password would not be sent.
+  /// Whether a name or an address may contain this character. A user and a password would not be sent.
   private static func isOfAuthority(_ character: UInt8) -> Bool {
     (0x21...0x7E).contains(character) && !"@?#/\\".utf8.contains(character)
   }
 }
 
 extension ServerAddress {
-  /// The text of a request's `Host`: the port only where it is not the scheme's own (RFC 9110 section 7.2).
+  /// The text of a request's `Host`: the port only if it is not the scheme's default (RFC 9110 section 7.2).
   var authority: String {
     let host = host.contains(":") ? "[\(host)]" : host
     return port == (usesTLS ? 443 : 80) ? host : "\(host):\(port)"
   }
 
-  /// The name that the certificate must have; nil where the host is an address.
+  /// The name that the certificate must have; nil if the host is an address.
   var certificateName: String? { host.contains(where: \.isLetter) && !host.contains(":") ? host : nil }
 }

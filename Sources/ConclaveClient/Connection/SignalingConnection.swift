@@ -7,23 +7,25 @@ import NIOSSL
 import STOMP
 import Synchronization
 
-/// A device's STOMP connection to the server, which comes back by itself: requests with replies, and events to acknowledge (protocol sections 2 and 3).
+/// A device's STOMP connection to the server, which reconnects automatically: requests with replies, and events to acknowledge (protocol sections 2 and
+/// 3).
 package actor SignalingConnection {
   /// How long a reply may take.
   static let replyTimeout: Duration = .seconds(20)
 
-  /// How the connection stands.
+  /// The state of the connection.
   package enum Status: Sendable, Hashable {
     case connected
-    /// It broke and is tried again.
+    /// It broke and is being retried.
     case disconnected
-    /// It is over for good; the words are the server's.
+    /// It is over permanently; the text is the server's.
     case ended(String)
   }
 
   /// While its reader is behind, the connection reads nothing more from the server. A pause of more than 19 s counts as a lost connection.
   package nonisolated let arrivals = ArrivalQueue()
-  /// Only the newest two wait: the first of them says that the connection broke if the second says that there is one.
+  /// Only the newest two wait: if the second says that there is a connection, the first says that the previous one
+  /// broke.
   package nonisolated let statuses: AsyncStream<Status>
 
   private let address: ServerAddress
@@ -34,7 +36,7 @@ package actor SignalingConnection {
   private let bodies: BodyDecoder
   private let statusSink: AsyncStream<Status>.Continuation
 
-  /// Acknowledgements are written from wherever an event was handled.
+  /// Acknowledgements are written on any thread that has handled an event.
   private nonisolated let guardedChannel = Mutex<OpenChannel?>(nil)
   private nonisolated var openChannel: OpenChannel? {
     get { guardedChannel.withLock { $0 } }
@@ -46,13 +48,13 @@ package actor SignalingConnection {
   private var lastSeq: UInt64?
   private var loop: Task<Void, Never>?
 
-  /// Where a reply goes.
+  /// The destination of a reply.
   private enum Waiting {
     case request(CheckedContinuation<ByteBuffer, any Error>)
     case state(CallID, timeout: Task<Void, any Error>)
   }
 
-  /// `token` is asked for a JWT at each connect, so that it may be a fresh one.
+  /// `token` is asked for a JWT at each connect, so that it can be a fresh one.
   package init(
     address: ServerAddress, user: String, device: String, group: any EventLoopGroup,
     work: PublicWork = PublicWork(capacity: 0), token: @escaping @Sendable () async throws -> String
@@ -66,16 +68,16 @@ package actor SignalingConnection {
     (statuses, statusSink) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(2))
   }
 
-  /// Connects, and connects again whenever the connection breaks, until `close`.
+  /// Connects, and reconnects whenever the connection breaks, until `close`.
   package func open() {
     guard loop == nil else { return }
     loop = Task { await run() }
   }
 
-  /// Breaks the connection, and so begins another.
+  /// Breaks the connection, so that another one begins.
   package func restart() { openChannel?.close() }
 
-  /// Says goodbye and ends the streams.
+  /// Sends DISCONNECT and ends the streams.
   package func close(reason: String = "closed") async {
     loop?.cancel()
     try? await openChannel?.disconnect()
@@ -105,8 +107,8 @@ package actor SignalingConnection {
     openChannel.acknowledge(delivery.frame, accepted: accepted, isAwaited: isAwaited)
   }
 
-  /// Asks how a call stands. The reply takes its place among the events, as an arrival: a state that came in a way of its own could overwrite events that
-  /// were sent after it. Each question brings one arrival, so the caller's questions bound those that do not wait for room.
+  /// Requests a call's state. The reply takes its place among the events, as an arrival: delivered separately, a state could overwrite events that were
+  /// sent after it. Each request brings one arrival, so the caller's requests bound those that do not wait for room.
   package func askState(of call: CallID) {
     do {
       guard let openChannel else { throw SignalingError.disconnected }
@@ -194,7 +196,7 @@ extension SignalingConnection {
         switch frame.command {
         case .connected where isForThisDevice(frame): connected(frame, channel)
         case .connected:
-          // Under another name its rings, calls and devices would be another's.
+          // Under another name it would get another device's rings, calls and devices.
           channel.close(promise: nil)
           return .final("the server took this device for another one")
         case .message: await message(frame)
@@ -247,7 +249,7 @@ extension SignalingConnection {
 
   private static func clientTLS(_ address: ServerAddress) -> TLSConfiguration {
     var tls = TLSConfiguration.makeClientConfiguration()
-    // Proxies that also speak HTTP/2 have no WebSockets there for this client.
+    // Proxies that also speak HTTP/2 do not offer WebSockets over it to this client.
     if address.webSocketPath != nil { tls.applicationProtocols = ["http/1.1"] }
     return tls
   }
@@ -262,7 +264,7 @@ extension SignalingConnection {
     statusSink.yield(.connected)
   }
 
-  /// Whether the server connected the user and device that were asked for.
+  /// Whether the server connected the requested user and device.
   private func isForThisDevice(_ connected: Frame) -> Bool {
     Self.names(connected.headers["user-name"], connected.headers["device"], user, device)
   }
@@ -297,7 +299,7 @@ extension SignalingConnection {
     settle(id, .failure(.refused(code: error.code, message: error.message)))
   }
 
-  /// An error reply, its code any text: a newer server may know more codes.
+  /// An error reply whose code may be any text: a newer server may know more codes.
   private struct LenientErrorReply: Decodable {
     struct Content: Decodable {
       var code: String
@@ -307,7 +309,7 @@ extension SignalingConnection {
     var error: Content
   }
 
-  /// nil when there is nothing to handle: it is acknowledged.
+  /// nil if there is nothing to handle: it is then acknowledged.
   private func event(_ frame: Frame) -> ReceivedEvent? {
     guard let openChannel else { return nil }
     let redelivered = frame.headers["redelivered"] == "true"
@@ -315,7 +317,7 @@ extension SignalingConnection {
       let name = frame.headers["event"].flatMap(EventName.init),
       let message = try? bodies.event(name, from: frame.body)
     else {
-      // Something that a newer server says and this client does not know.
+      // Something that a newer server sends and this client does not know.
       openChannel.acknowledge(frame, isAwaited: false)
       return nil
     }

@@ -1,12 +1,13 @@
-/// Why a request was not answered as wished.
+/// Why a request failed.
 public enum SignalingError: Error, Sendable, Hashable {
-  /// There is no connection, or it broke before the reply came. The client connects again by itself; whether the request took effect is not known.
+  /// There is no connection, or it broke before the reply arrived. The client reconnects automatically; whether the request took effect is
+  /// unknown.
   case disconnected
-  /// No reply came in time.
+  /// No reply arrived in time.
   case timedOut
-  /// The server said no: the code of protocol section 9, and its words.
+  /// The server refused: the code of protocol section 9, and its text.
   case refused(code: String, message: String)
-  /// The people who were to be called are in this call already, and it was not come into: this device is in it, or others are there too.
+  /// The callees are already in this call, which was not joined: this device is in it, or others are there, too.
   case crossed(call: String)
   /// The server's answer violates the protocol.
   case notUnderstood

@@ -1,28 +1,28 @@
 import NIOCore
 import NIOWebSocket
 
-/// STOMP's bytes in WebSocket frames (RFC 6455 section 5). The borders of messages mean nothing to STOMP, so each frame's payload is passed on as it comes.
+/// STOMP's bytes in WebSocket frames (RFC 6455 section 5). Message boundaries mean nothing to STOMP, so each frame's payload is passed on as it arrives.
 final class WebSocketBytes: ChannelDuplexHandler {
   typealias InboundIn = WebSocketFrame
   typealias InboundOut = ByteBuffer
   typealias OutboundIn = ByteBuffer
   typealias OutboundOut = WebSocketFrame
 
-  /// Whether a message has begun whose last frame has not come.
+  /// Whether a message has begun whose last frame has not arrived.
   private var isInMessage = false
   private var hasSentClose = false
 
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
     guard !hasSentClose else { return }
     let frame = Self.unwrapInboundIn(data)
-    // A server masks nothing, and no extension gives the reserved bits a meaning (sections 5.1 and 5.2).
+    // A server does not mask, and no extension gives the reserved bits a meaning (sections 5.1 and 5.2).
     guard frame.maskKey == nil, !frame.rsv1, !frame.rsv2, !frame.rsv3 else { return fail(context) }
     switch frame.opcode {
     case .text, .binary, .continuation:
       guard (frame.opcode == .continuation) == isInMessage else { return fail(context) }
       isInMessage = !frame.fin
       context.fireChannelRead(Self.wrapInboundOut(frame.data))
-    // A server that does not read the pongs loses the connection, as `FrameHandler` sees to.
+    // A server that does not read the pongs loses the connection, which `FrameHandler` enforces.
     case .ping: send(.pong, frame.data, context)
     case .pong: break
     case .connectionClose: context.channel.close(promise: nil)
@@ -35,7 +35,7 @@ final class WebSocketBytes: ChannelDuplexHandler {
     context.write(Self.wrapOutboundOut(frame), promise: promise)
   }
 
-  /// A Close frame goes out first, so that a proxy sees an end and no loss.
+  /// A Close frame is sent first, so that a proxy sees an orderly end.
   func close(context: ChannelHandlerContext, mode: CloseMode, promise: EventLoopPromise<Void>?) {
     sendClose(.normalClosure, context)
     context.close(mode: mode, promise: promise)

@@ -3,14 +3,15 @@ import NIOHTTP1
 import NIOWebSocket
 import STOMP
 
-/// Asks the server for a WebSocket (RFC 6455 section 4.1). Any answer but the wanted one breaks the connection; redirects are not followed.
+/// Requests a WebSocket from the server (RFC 6455 section 4.1). Any answer but the expected one breaks the connection; redirects are not
+/// followed.
 final class WebSocketOpening: ChannelInboundHandler, RemovableChannelHandler {
   typealias InboundIn = HTTPClientResponsePart
   typealias OutboundOut = HTTPClientRequestPart
 
-  /// How long the handshake may take, that of TLS included.
+  /// How long the handshake may take, including that of TLS.
   static let patience = TimeAmount.seconds(10)
-  /// The largest frame taken: a STOMP frame, which the server puts into one of its own.
+  /// The largest accepted frame: a STOMP frame, which the server puts into one WebSocket frame.
   static let frameBytes = FrameLimits.client.head + FrameLimits.client.body
 
   private let request: HTTPRequestHead
@@ -24,7 +25,7 @@ final class WebSocketOpening: ChannelInboundHandler, RemovableChannelHandler {
     self.opened = opened
   }
 
-  /// Asks on this channel. The handler that `frames` brings then stands behind the WebSocket.
+  /// Sends the request on this channel. The handler from `frames` is then added after the WebSocket.
   func addHandlers(to channel: any Channel, frames: @escaping @Sendable () -> FrameHandler) throws {
     let opening = NIOLoopBound(self, eventLoop: channel.eventLoop)
     let upgrader = NIOWebSocketClientUpgrader(maxFrameSize: Self.frameBytes, automaticErrorHandling: false) {
@@ -57,7 +58,7 @@ final class WebSocketOpening: ChannelInboundHandler, RemovableChannelHandler {
     context.fireChannelInactive()
   }
 
-  /// The server did not agree: its answer comes here.
+  /// The server did not agree: its answer arrives here.
   func channelRead(context: ChannelHandlerContext, data: NIOAny) { context.close(promise: nil) }
 
   func errorCaught(context: ChannelHandlerContext, error: any Error) {

@@ -27,7 +27,7 @@ extension Admission {
       sigAlg: identity.publicKeys.sign.alg, signature: Base64Bytes(identity.sign(transcript().bytes)))
   }
 
-  /// The user of this device comes by a link. nil when BoringSSL is out of memory.
+  /// The user of this device joins by a link. nil if BoringSSL is out of memory.
   static func coming(by secret: LinkSecret, into call: CallID, as identity: DeviceIdentity) -> Admission? {
     let key = secret.key(of: call)
     let link = Array(key.publicKey.rawRepresentation)
@@ -39,7 +39,7 @@ extension Admission {
       signature: Base64Bytes(Array(signature)))
   }
 
-  /// Whether it has the form of one of the three words.
+  /// Whether it has the form of one of the three kinds of words.
   var isWellFormed: Bool {
     guard fingerprint.bytes.count == 32, !signature.bytes.isEmpty, link.map({ $0.bytes.count == 32 }) ?? true else {
       return false
@@ -47,10 +47,10 @@ extension Admission {
     return isByLink || (user == nil) != (link == nil) && sigAlg != nil
   }
 
-  /// The word of a user who comes by a link, signed with the link's key.
+  /// The word of a user who joins by a link, signed with the link's key.
   var isByLink: Bool { user != nil && link != nil }
 
-  /// Whether the device with these keys signed it for this call; for the word of a user who comes by a link, whether the link's key did.
+  /// Whether the device with these keys signed it for this call; for the word of a user who joins by a link, whether the link's key did.
   func isGood(in call: CallID, by keys: DeviceKeys?) -> Bool {
     if let user, let link {
       let transcript = Transcript.linkJoin(

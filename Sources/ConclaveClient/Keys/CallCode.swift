@@ -1,7 +1,7 @@
 import MediaModel
 import Octets
 
-/// 40 digits that are the same on all honest screens that were shown one roster (protocol section 5, "Call code").
+/// 40 digits that are the same on all honest screens that were shown the same roster (protocol section 5, "Call code").
 enum CallCode {
   static func digits(call: CallID, rosterHash: [UInt8]) -> String {
     var transcript = Transcript("conclave-code-v2")

@@ -5,20 +5,21 @@ import Octets
 
 /// The members of an epoch's list known to hold its secret and the same history of lists (protocol section 5, "Confirmation").
 ///
-/// The server adds the members' tags up by XOR. It can't make the sum of a set with a tag that it never got, and every member can recompute it.
+/// The server sums up the members' tags by XOR. It cannot compute the sum of a set with a tag that it never got, and every member can recompute
+/// the sum.
 struct Confirmation: Sendable {
   static let bucketSize = 64
   static let tagByteCount = 16
 
   private let tagging: Tagging
   private let list: EpochList
-  /// Which entries of each bucket are in its sum, as the server said it last and was right.
+  /// Which entries of each bucket are in its sum, as last reported correctly by the server.
   private var confirmed: [UInt64]
-  /// Entries whose single tag was wrong.
+  /// Entries whose individual tag was wrong.
   private(set) var refuted: Set<ParticipantNumber> = []
-  /// Buckets whose single tags were asked for: once each.
+  /// Buckets whose individual tags were requested: once each.
   private var examined: Set<Int> = []
-  /// The server was wrong about a bucket, and no single tag shows why.
+  /// The server was wrong about a bucket, and no individual tag explains why.
   private(set) var isContradicted = false
   private var tags: [Int: [UInt8]] = [:]
   /// Rises with every finding.
@@ -56,9 +57,9 @@ struct Confirmation: Sendable {
   enum Finding: Sendable, Equatable {
     /// Its entries are confirmed.
     case right
-    /// Its single tags are to be asked for.
+    /// Its individual tags must be requested.
     case examine(bucket: Int)
-    /// It is wrong, and its tags were asked for before or it is no bucket of this list.
+    /// It is wrong, and its tags were requested before or it is not a bucket of this list.
     case refused
   }
 
@@ -77,7 +78,7 @@ struct Confirmation: Sendable {
     return .right
   }
 
-  /// Checks the senders' single tags of a bucket that was wrong.
+  /// Checks the senders' individual tags of a bucket that was wrong.
   mutating func check(_ single: [ConfirmationTags.Tag], of bucket: Int) {
     revision += 1
     guard confirmed.indices.contains(bucket) else { return }
@@ -94,7 +95,7 @@ struct Confirmation: Sendable {
     if !isExplained { isContradicted = true }
   }
 
-  /// Every entry has confirmed, and none's tag was wrong.
+  /// Every entry has confirmed, and no tag was wrong.
   var isConfirmed: Bool { isComplete && refuted.isEmpty }
 
   var isComplete: Bool { confirmed.indices.allSatisfy { confirmed[$0] == present($0) } }

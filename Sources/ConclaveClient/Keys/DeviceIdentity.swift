@@ -3,7 +3,7 @@ import Crypto
 import Foundation
 package import MediaModel
 
-/// A device's long-lived key pairs: one that others encrypt to, one that it signs with.
+/// A device's long-lived key pairs: one to which others encrypt, and one with which it signs.
 ///
 /// Keep the private keys in the system's key store: anyone who has them can pose as the device.
 public struct DeviceIdentity: Sendable {
@@ -12,13 +12,13 @@ public struct DeviceIdentity: Sendable {
   let signKey: P256.Signing.PrivateKey
   let publicKeys: DeviceKeys
 
-  /// Makes new keys for `device` of `user`; nil when one of the two is not an id of the protocol (1 to 128 bytes of `A-Z a-z 0-9 . _ ~ @ + -`).
+  /// Makes new keys for `device` of `user`; nil if one of the two is not an id of the protocol (1 to 128 bytes of `A-Z a-z 0-9 . _ ~ @ + -`).
   public init?(user: String, device: String) {
     self.init(
       user: user, device: device, wrapKey: P256.KeyAgreement.PrivateKey(), signKey: P256.Signing.PrivateKey())
   }
 
-  /// Takes up keys that were stored as `wrapKeyBytes` and `signKeyBytes`; nil when an id or a key is none.
+  /// Restores keys that were stored as `wrapKeyBytes` and `signKeyBytes`; nil if an id or a key is invalid.
   public init?(user: String, device: String, wrapKeyBytes: [UInt8], signKeyBytes: [UInt8]) {
     guard let wrapKey = try? P256.KeyAgreement.PrivateKey(rawRepresentation: wrapKeyBytes),
       let signKey = try? P256.Signing.PrivateKey(rawRepresentation: signKeyBytes)
@@ -43,10 +43,10 @@ public struct DeviceIdentity: Sendable {
     self.publicKeys = publicKeys
   }
 
-  /// The private key that others encrypt to, 32 bytes. Secret.
+  /// The private key to which others encrypt, 32 bytes. Secret.
   public var wrapKeyBytes: [UInt8] { Array(wrapKey.rawRepresentation) }
 
-  /// The private key that the device signs with, 32 bytes. Secret.
+  /// The private key with which the device signs, 32 bytes. Secret.
   public var signKeyBytes: [UInt8] { Array(signKey.rawRepresentation) }
 
   /// The user whose device it is.
@@ -58,7 +58,7 @@ public struct DeviceIdentity: Sendable {
   /// The hash over user, device and public keys by which other devices know this one, 32 bytes.
   public var fingerprint: [UInt8] { publicKeys.fingerprint }
 
-  /// The public keys, as `devices/register` wants them.
+  /// The public keys, as expected by `devices/register`.
   package var registration: [DeviceKey] { [publicKeys.wrap, publicKeys.sign] }
 
   /// An ES256 signature, r ‖ s.
@@ -69,6 +69,6 @@ public struct DeviceIdentity: Sendable {
 }
 
 extension DeviceIdentity: CustomStringConvertible {
-  /// Holds nothing of the keys.
+  /// Contains nothing of the keys.
   public var description: String { "device identity" }
 }

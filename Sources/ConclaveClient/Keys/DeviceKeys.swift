@@ -3,7 +3,8 @@ import Crypto
 import MediaModel
 import Octets
 
-/// A device's public keys. They are the device's own if `fingerprint` is the one it is known by, for that is a hash over them.
+/// A device's public keys. They belong to the device if `fingerprint` is the one by which it is known, because that is a hash
+/// over them.
 package struct DeviceKeys: Sendable {
   let address: Device
   let wrap: DeviceKey
@@ -25,10 +26,10 @@ package struct DeviceKeys: Sendable {
       ).sha256
   }
 
-  /// nil when the entry's keys are not one of each use.
+  /// nil unless the entry has exactly one key of each use.
   init?(_ entry: DeviceEntry) { self.init(Device(user: entry.user, device: entry.device), keys: entry.keys) }
 
-  /// Whether the entry lists just these keys for this device.
+  /// Whether the entry lists exactly these keys for this device.
   func are(_ entry: DeviceEntry) -> Bool {
     address.user == entry.user && address.device == entry.device && entry.keys.count == 2 && entry.keys.contains(wrap)
       && entry.keys.contains(sign)

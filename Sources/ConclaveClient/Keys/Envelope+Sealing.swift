@@ -3,7 +3,8 @@ import Crypto
 import MediaModel
 import Octets
 
-/// Where an envelope belongs: what its signature binds beside the ciphertext (protocol section 5, "Envelope").
+/// Where an envelope belongs: the values that its signature binds in addition to the ciphertext (protocol section 5,
+/// "Envelope").
 struct EnvelopeContext {
   var call: CallID
   var epoch: UInt32
@@ -11,7 +12,7 @@ struct EnvelopeContext {
 }
 
 extension Envelope {
-  /// Wraps `secret` for a device, to one public key of its, and signs it; nil when the algorithm is not known here, the key is none or the secret is zeros.
+  /// Wraps `secret` for a device, to one of its public keys, and signs it; nil if the algorithm is unknown here, the key is invalid or the secret is zeros.
   static func sealing(
     _ secret: SymmetricKey, for device: Device, alg: String, publicKey: [UInt8], in context: EnvelopeContext,
     from identity: DeviceIdentity
@@ -30,13 +31,13 @@ extension Envelope {
     return envelope
   }
 
-  /// Whether `sender` signed the envelope for just this place and recipient.
+  /// Whether `sender` signed the envelope for exactly this place and recipient.
   func isAuthentic(for recipient: Device, from sender: DeviceKeys, in context: EnvelopeContext) -> Bool {
     guard to == recipient, epoch == context.epoch, sigAlg == sender.sign.alg, let signature else { return false }
     return sender.signed(transcript(from: sender.address, in: context), signature.bytes)
   }
 
-  /// The secret within; `privateKey` is the half of the key that it names.
+  /// The secret inside; `privateKey` is the private half of the key that it names.
   func opened(with privateKey: P256.KeyAgreement.PrivateKey) throws(KeyRefusal) -> SymmetricKey {
     guard alg == WrapAlgorithm.hpke.rawValue,
       let secret = try? WrapAlgorithm.open(ciphertext.bytes, with: privateKey),

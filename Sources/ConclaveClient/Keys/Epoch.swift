@@ -9,7 +9,7 @@ struct Epoch: Sendable {
   static let secretByteCount = 32
   static let suite = CipherSuite.aes256GCMSHA512
 
-  /// Whether these bytes can be an epoch's secret. Zeros are what is left of a secret that was wiped: a key that everybody knows.
+  /// Whether these bytes can be an epoch's secret. Zeros are left of a secret that was wiped: a key that everybody knows.
   static func isSecret(_ bytes: [UInt8]) -> Bool { bytes.count == secretByteCount && bytes.contains { $0 != 0 } }
 
   static func secret(using generator: inout some RandomNumberGenerator) -> SymmetricKey {
@@ -21,7 +21,8 @@ struct Epoch: Sendable {
   let list: EpochList
   /// The list's hash in the chain of all announced lists.
   let listHash: [UInt8]
-  /// Envelopes of this epoch must be sealed to this generation of the own join key, or a later one: it was published before the epoch was announced.
+  /// Envelopes of this epoch must be sealed to this generation of the own join key, or a later one, because it was published before the epoch was
+  /// announced.
   var minimumGeneration: UInt32 = 0
   var secret: SymmetricKey?
   /// Numbers on the list whose devices are not heard.

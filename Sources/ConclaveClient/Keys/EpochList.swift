@@ -5,25 +5,26 @@ import Octets
 
 /// The list of an epoch: the devices that get its secret. It never changes once announced (protocol section 5, "List").
 ///
-/// A class, since the list in use, the newest and the users of both hold it: a large call's list is made once for each epoch.
+/// A class, because the list in use, the newest and the users of both hold it: a large call's list is created once for each
+/// epoch.
 final class EpochList: Sendable {
   static let maximumCount = 8_192
 
   /// Sorted by user, then device, as bytes.
   let entries: [ListEntry]
   let rosterHash: [UInt8]
-  /// Whether it has a device that rang and has not joined: only epoch 1 can.
+  /// Whether it contains a device that rang and has not joined, which is possible only in epoch 1.
   let hasRung: Bool
-  /// The roster's bytes of each entry: the next list has most of them too.
+  /// The roster's bytes of each entry. The next list shares most of them.
   private let rows: [[UInt8]]
   private let numbers: [ParticipantNumber: Int]
   private let fingerprints: Set<[UInt8]>
   private let joins: Set<[UInt8]>
   private let identity = Identity()
-  /// How it came from the list before, if it was made from that one's changes.
+  /// How it was derived from the previous list, if it was made from changes.
   private let step: Step?
 
-  /// Stands for a list where keeping the list itself would keep all before it too.
+  /// Represents a list where keeping the list itself would keep all previous ones, too.
   private final class Identity: Sendable {}
 
   private struct Step: Sendable {
@@ -39,7 +40,7 @@ final class EpochList: Sendable {
     var fingerprints: Set<[UInt8]> = []
     var joins: Set<[UInt8]> = []
 
-    /// Adds an entry behind all others.
+    /// Adds an entry after all others.
     mutating func append(_ entry: ListEntry, epoch: UInt32) throws(KeyRefusal) {
       guard EpochList.isWellFormed(entry, epoch: epoch), fingerprints.insert(entry.fingerprint.bytes).inserted,
         entry.joinId.map({ joins.insert($0.bytes).inserted }) ?? true,
@@ -50,7 +51,8 @@ final class EpochList: Sendable {
     }
   }
 
-  /// Refuses entries of the wrong shape or order, and two that share a device, a participant, a fingerprint or a joinId: a KID must name one sender.
+  /// Refuses entries of the wrong shape or order, and two entries that share a device, a participant, a fingerprint or a joinId: a KID must name one
+  /// sender.
   convenience init(_ listed: [ListEntry], epoch: UInt32) throws(KeyRefusal) {
     guard listed.count <= Self.maximumCount else { throw .malformedList }
     var content = Content()
@@ -89,7 +91,7 @@ final class EpochList: Sendable {
     return position < entries.count && entries[position].address == address ? position : nil
   }
 
-  /// Whether it holds exactly this device's join, whatever keys the entry brings.
+  /// Whether it contains exactly this device's join, whatever keys the entry has.
   func holds(_ entry: ListEntry) -> Bool {
     let known = entry.participant > 0 ? self[entry.participant] : self[entry.address]
     return known == Self.bare(entry)
@@ -106,18 +108,18 @@ final class EpochList: Sendable {
   /// The devices of these users; all devices if nil.
   func entries(of users: Set<UserID>?) -> [ListEntry] {
     guard let users else { return entries }
-    // To look for each costs more than to look at all.
+    // Looking for each costs more than visiting all.
     guard 8 * users.count < entries.count else { return entries.filter { users.contains($0.user) } }
     return users.flatMap { entries(of: $0) }
   }
 
-  /// Entries that are new or altered since the list before, and its entries that are gone or altered.
+  /// Entries that are new or changed since the previous list, and the previous list's entries that are gone or changed.
   func changes(since before: EpochList?) -> (added: [ListEntry], gone: [ListEntry]) {
     guard let before else { return (entries, []) }
     if let step, step.before === before.identity { return (step.added, step.gone) }
     var (added, gone): ([ListEntry], [ListEntry]) = ([], [])
     let old = before.entries
-    // Positions, since a copy of an entry costs more than the comparison.
+    // Positions, because a copy of an entry costs more than the comparison.
     var next = 0
     for place in entries.indices {
       while next < old.count, old[next].address < entries[place].address {
@@ -134,7 +136,7 @@ final class EpochList: Sendable {
     return (added, gone + old[next...])
   }
 
-  /// Where the device stands, or would. Ids are ASCII, whose texts compare as their bytes do.
+  /// The index of the device, or where it would be inserted. Ids are ASCII, whose texts compare as their bytes do.
   private func place(of address: Device) -> Int {
     let (user, device) = (address.user.text, address.device.text)
     return firstIndex { $0.user.text == user ? $0.device.text >= device : $0.user.text > user }
@@ -149,7 +151,7 @@ final class EpochList: Sendable {
     return low
   }
 
-  /// The list of the next epoch, from what `keys.rotate` says has changed. Devices that only rang go in any case.
+  /// The list of the next epoch, from the changes in `keys.rotate`. Devices that only rang are removed in any case.
   func changed(
     adding added: [ListEntry], removing removed: [ParticipantNumber], epoch: UInt32
   ) throws(KeyRefusal) -> EpochList {
@@ -169,7 +171,7 @@ final class EpochList: Sendable {
     }
     var position = 0
     var nextLeaving = leaving[...]
-    /// Takes over the entries up to a place.
+    /// Takes over the entries up to an index.
     func keep(upTo end: Int) {
       while position < end {
         let stop = min(end, nextLeaving.first ?? end)
@@ -186,7 +188,7 @@ final class EpochList: Sendable {
       let place = place(of: entry.address)
       guard place >= position else { throw .malformedList }
       keep(upTo: place)
-      // A device that is on the list comes again only in place of itself.
+      // A device that is on the list appears again only as a replacement of itself.
       if place < entries.count, entries[place].address == entry.address {
         guard nextLeaving.first == place else { throw .malformedList }
         nextLeaving.removeFirst()
@@ -202,7 +204,8 @@ final class EpochList: Sendable {
     return try EpochList(content, step: step)
   }
 
-  /// The hash of an epoch's list, chained to that of the epoch announced before; for epoch 1 `previous` is `noPrevious`.
+  /// The hash of an epoch's list, chained to that of the previously announced epoch; for epoch 1 `previous` is
+  /// `noPrevious`.
   func hash(_ epoch: UInt32, of call: CallID, previous: [UInt8]) -> [UInt8] {
     Self.hash(epoch, of: call, previous: previous, rosterHash: rosterHash)
   }

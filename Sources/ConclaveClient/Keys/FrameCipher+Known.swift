@@ -2,7 +2,7 @@ import Crypto
 package import MediaModel
 
 extension FrameCipher {
-  /// A cipher for measurements on servers without key agreement: it costs what a call's cipher costs, and keeps nothing secret.
+  /// A cipher for measurements on servers without key agreement: it costs as much as a call's cipher, and keeps nothing secret.
   ///
   /// - Parameters:
   ///   - participant: whose frames it encrypts.

@@ -3,18 +3,20 @@ import NIOCore
 import SFrame
 import Synchronization
 
-/// Encrypts this participant's frames and decrypts everyone else's, with the keys that the call's key agreement puts in.
+/// Encrypts this participant's frames and decrypts everyone else's, with the keys that the call's key agreement installs.
 ///
-/// Made for media threads: every method may be called from any of them. A frame counts only if its key and the slot that it came in name the same track.
+/// Made for media threads: every method may be called from any of them. A frame counts only if its key and the slot in which it arrived name the same
+/// track.
 public final class FrameCipher: Sendable {
-  /// Bytes that `encrypt` adds at most.
+  /// The most bytes that `encrypt` adds.
   public static let maximumOverhead = CipherSuite.maximumOverhead
 
   private let sealing = Mutex(())
   private let opening = Mutex(())
-  /// Only under `sealing`. Not inside it, because the lock would treat the caller's raw buffers as parts of the guarded value.
+  /// Accessed only under `sealing`. Not inside it, because the lock would treat the caller's raw buffers as parts of the
+  /// guarded value.
   nonisolated(unsafe) private var sealer = FrameSealer()
-  /// Only under `opening`.
+  /// Accessed only under `opening`.
   nonisolated(unsafe) private var opener = FrameOpener()
   private let openingChanges = Atomic(0)
 
@@ -35,8 +37,8 @@ public final class FrameCipher: Sendable {
     public var epoch: UInt32
   }
 
-  /// Encrypts one frame of the own track `n` into `output`, behind nothing: the bytes of `metadata`, which a packetizer must read, are authenticated and
-  /// not copied. Returns the bytes written, at most `maximumOverhead` more than the frame's.
+  /// Encrypts one frame of the own track `n` into `output`, from its start: the bytes of `metadata`, which a packetizer must read, are authenticated and
+  /// not copied. Returns the number of bytes written, at most `maximumOverhead` more than the frame's.
   public func encrypt(
     _ frame: UnsafeRawBufferPointer, track: UInt8, metadata: UnsafeRawBufferPointer,
     into output: UnsafeMutableRawBufferPointer
@@ -46,7 +48,8 @@ public final class FrameCipher: Sendable {
     }
   }
 
-  /// Decrypts one SFrame that came in the slot `mid` (the m-line's) into `output`, which holds as many bytes as the frame. On an error nothing is written.
+  /// Decrypts one SFrame that arrived in the slot `mid` (the m-line's) into `output`, which holds as many bytes as the frame. On an error nothing is
+  /// written.
   public func decrypt(
     _ frame: UnsafeRawBufferPointer, slot mid: String, metadata: UnsafeRawBufferPointer,
     into output: UnsafeMutableRawBufferPointer
@@ -63,7 +66,7 @@ public final class FrameCipher: Sendable {
     }
   }
 
-  /// Rises with each switch of the sending key: a video encoder makes a key frame when it sees another number. nil while nothing may be sent.
+  /// Rises with each switch of the sending key: a video encoder makes a key frame when the number changes. nil while nothing may be sent.
   public var sendingEpoch: UInt32? { sealing.withLock { _ in sealer.sendingEpoch } }
 
   package func send(_ key: SendingKey) { sealing.withLock { _ in sealer.send(key) } }
@@ -78,7 +81,7 @@ public final class FrameCipher: Sendable {
     openingChanges.add(1, ordering: .releasing)
   }
 
-  /// Rises when keys or slots have come: what waits for them is worth another try.
+  /// Rises when keys or slots have arrived: waiting frames are worth another try.
   package var openingRevision: Int { openingChanges.load(ordering: .acquiring) }
 
   package func exclude(_ fingerprint: [UInt8]) { opening.withLock { _ in opener.exclude(fingerprint) } }

@@ -12,25 +12,26 @@ struct FrameOpener: ~Copyable {
   private var slots: [String: SlotTracks] = [:]
   /// The slots in which this device offered to receive sound.
   private var soundSlots: Set<String> = []
-  /// How far a sound frame may come behind the newest of its track, 1.3 s of Opus: within this a server chooses the order of words, and jitter buffers wait for
-  /// no more.
+  /// How far a sound frame may arrive behind the newest of its track, 1.3 s of Opus: within this a server chooses the order of words, and jitter buffers wait
+  /// for no more.
   static let soundReach: UInt64 = 64
 
   private struct ReceivingEpoch {
     let number: UInt32
-    /// As good as the epoch's secret, since the ratchet and the confirmations come from the same HKDF-Extract. It goes with the base keys when the overlap is
-    /// over: which senders still have frames under way is not known before.
+    /// Equivalent to the epoch's secret, because the ratchet and the confirmations come from the same HKDF-Extract. It is dropped with the base keys when the
+    /// overlap is over: which senders still have frames in flight is not known before.
     let derivation: SenderDerivation
     var senders: Senders
-    /// Made when a sender's first frame comes.
+    /// Created when a sender's first frame arrives.
     var baseKeys: [ParticipantNumber: SymmetricKey] = [:]
-    /// The contexts of the KIDs of which a frame has opened.
+    /// The contexts of the KIDs for which a frame has opened.
     var contexts: [UInt64: ReceiverContext] = [:]
   }
 
   var heldEpochs: [UInt32] { epochs.map(\.number) }
 
-  /// Adds an epoch, or new senders to it; known senders stay. An epoch with the same low byte makes room, and then the lowest.
+  /// Adds an epoch, or new senders to it; known senders stay. An epoch with the same low byte is evicted first, then the
+  /// lowest.
   mutating func install(_ keys: EpochKeys) {
     if let place = epochs.firstIndex(where: { $0.number == keys.epoch }) {
       epochs[place].senders.update(keys.senders)
@@ -43,7 +44,7 @@ struct FrameOpener: ~Copyable {
 
   mutating func retire(_ epoch: UInt32) { epochs.removeAll { $0.number == epoch } }
 
-  /// Forgets a device's keys in all epochs. It opens again only in those that it is installed in anew.
+  /// Forgets a device's keys in all epochs. Its frames open again only in epochs in which it is installed again.
   mutating func exclude(_ fingerprint: [UInt8]) {
     for place in epochs.indices {
       let excluded = epochs[place].senders.exclude(fingerprint)
@@ -59,10 +60,10 @@ struct FrameOpener: ~Copyable {
     soundSlots = []
   }
 
-  /// The mids are those of this device's own offer: a server that calls a slot of sound one of video changes nothing.
+  /// The mids come from this device's own offer: a server that calls a sound slot a video slot changes nothing.
   mutating func receiveSound(in mids: Set<String>) { soundSlots = mids }
 
-  /// The whole slot map, as the server said it last.
+  /// The whole slot map, as last sent by the server.
   mutating func assign(_ map: [String: TrackID], now: Instant) {
     for mid in slots.keys where map[mid] == nil { slots[mid]?.assign(nil, now: now) }
     for (mid, track) in map { slots[mid, default: SlotTracks()].assign(track, now: now) }
@@ -85,7 +86,7 @@ struct FrameOpener: ~Copyable {
           frame, metadata: metadata, movingWindowAtMost: limit, reachingBackAtMost: reach, into: output)
       } else {
         guard let baseKey = baseKey(of: id.participant, in: place) else { throw FrameCipherError.unknownKey }
-        // Kept once a frame has opened, so that forged KIDs fill no memory.
+        // Kept once a frame has opened, so that forged KIDs do not fill the memory.
         var context = ReceiverContext(suite: Epoch.suite, keyID: header.keyID, baseKey: baseKey)
         count = try context.decrypt(
           frame, metadata: metadata, movingWindowAtMost: limit, reachingBackAtMost: reach, into: output)
@@ -129,14 +130,14 @@ struct FrameOpener: ~Copyable {
     return key
   }
 
-  /// The place of the KID's epoch. A search by closure would retain all that each epoch has, for every frame.
+  /// The index of the KID's epoch. A search by closure would retain everything that each epoch has, for every frame.
   private func place(of id: FrameKeyID) -> Int? {
     for place in epochs.indices where UInt8(truncatingIfNeeded: epochs[place].number) == id.epochLow { return place }
     return nil
   }
 }
 
-/// Where a frame came from, by the server's word.
+/// Where a frame came from, according to the server.
 package enum FrameSource: Sendable {
   /// The m-line's mid, and the time.
   case slot(String, now: Instant)

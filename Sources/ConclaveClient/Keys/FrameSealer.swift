@@ -7,7 +7,7 @@ import SFrame
 struct FrameSealer: ~Copyable {
   private var key: SendingKey?
   private var tracks: [UInt8: TrackSealer] = [:]
-  /// Stays that were sent in before. Their keys never come back, or their counters would begin anew.
+  /// Previous stays in which something was sent. Their keys never return, or their counters would start again.
   private var formerStays: Set<[UInt8]> = []
   private var isSending = false
   /// Own tracks that the person has muted, and whether the call is on hold. The server is asked to forward nothing of these; here nothing is sealed.
@@ -25,7 +25,8 @@ struct FrameSealer: ~Copyable {
 
   func isOwn(_ participant: ParticipantNumber) -> Bool { key?.participant == participant }
 
-  /// Sends under `next` from now on. Within a stay epochs only rise, and one that is named again goes on counting; anything else is ignored.
+  /// Sends under `next` from now on. Within a stay epochs only rise, and an epoch that is named again continues counting; anything else is
+  /// ignored.
   mutating func send(_ next: SendingKey) {
     guard !formerStays.contains(next.joinId) else { return }
     guard let key else { return take(next) }

@@ -6,7 +6,7 @@ import Octets
 /// A device's fresh values for each join: 16 random bytes, and wrap keys that are deleted with the join, so that a device lost later opens no past call
 /// (protocol section 5, "Join").
 ///
-/// The key of generation 0 is on the list. Later generations replace it for envelopes, so that a key that was read opens no later epoch.
+/// The key of generation 0 is on the list. Later generations replace it for envelopes, so that a leaked key opens no later epoch.
 package struct JoinCredentials: Sendable {
   static let refreshInterval: Duration = .seconds(240)
   static let algorithms: Set<String> = Set([WrapAlgorithm.hpke, .rsa, .ecies].map(\.rawValue))
@@ -15,11 +15,11 @@ package struct JoinCredentials: Sendable {
   package let joinId: Base64Bytes
   /// The public half of generation 0, signed by the device.
   package let joinKey: JoinKey
-  /// Signs private messages and opens them, and envelopes until a later generation has.
+  /// Signs private messages and opens them, and opens envelopes until a later generation has opened one.
   let privateKey: P256.KeyAgreement.PrivateKey
   /// The newest generation that the server is known to have stored.
   private(set) var published: UInt32 = 0
-  /// Open envelopes; those below a generation that has opened one are gone.
+  /// The keys that open envelopes; those below a generation that has opened one are gone.
   private var openers: [Opener]
   /// A later generation that the server may not have yet.
   private var pending: JoinKey?
@@ -52,7 +52,7 @@ package struct JoinCredentials: Sendable {
   /// The body of `accept`, `join` and `rejoin`.
   package var body: Join { Join(joinId: joinId, joinKey: joinKey) }
 
-  /// The generation of a key that envelopes may still be sealed to, and its private half.
+  /// The generation of a key to which envelopes may still be sealed, and its private half.
   func opener(_ keyHash: [UInt8]) -> (generation: UInt32, privateKey: P256.KeyAgreement.PrivateKey)? {
     openers.first { $0.keyHash == keyHash }.map { ($0.generation, $0.privateKey) }
   }
@@ -74,7 +74,7 @@ package struct JoinCredentials: Sendable {
     self.pending = nil
   }
 
-  /// An envelope to this generation has opened: earlier ones open none any more.
+  /// An envelope to this generation has opened: earlier ones no longer open any.
   mutating func opened(_ generation: UInt32) { openers.removeAll { $0.generation < generation } }
 
   static func hash(_ key: JoinKey) -> [UInt8] { Array(SHA256.hash(data: key.publicKey.bytes)) }

@@ -3,13 +3,13 @@ package import MediaModel
 
 /// An action for the owner of a `KeyAgreement`.
 package enum KeyEffect: Sendable {
-  /// Send it and feed the reply back as `.directory`, `.list`, `.handedOut`, `.confirmationSent` or `.confirmations`; other replies are ignored.
+  /// Send it and pass back the reply as `.directory`, `.list`, `.handedOut`, `.confirmationSent` or `.confirmations`; other replies are ignored.
   case request(Request)
-  /// Ask how the call stands, and feed back `.state`, or `.stateFailed`.
+  /// Request the call's state, and pass back `.state`, or `.stateFailed`.
   case askState
   /// ACK (`opened`) or NACK the envelope's event.
   case acknowledge(delivery: UInt64, opened: Bool)
-  /// Neither: the envelope is of no use any more.
+  /// Neither: the envelope is of no use any longer.
   case drop(delivery: UInt64)
   /// Receive under these keys from now on.
   case install(EpochKeys)
@@ -17,9 +17,9 @@ package enum KeyEffect: Sendable {
   case send(SendingKey)
   /// Send nothing until the next `.send`.
   case stopSending
-  /// Why nothing is sent, though there is a call; empty when something is.
+  /// Why nothing is sent although there is a call; empty if something is sent.
   case silence([SilenceCause])
-  /// Open nothing of this device any more, in no epoch: it was revoked, or its person has other keys.
+  /// Open nothing of this device any longer, in no epoch: it was revoked, or its person has other keys.
   case exclude(fingerprint: [UInt8])
   /// Forget these keys.
   case retire(epoch: UInt32)
@@ -35,13 +35,13 @@ package enum KeyEffect: Sendable {
   /// Some device's tile has changed.
   case tilesChanged
   case refused(KeyRefusal)
-  /// Come back as a new participant: the history of lists is broken.
+  /// Return as a new participant: the history of lists is broken.
   case rejoin
 }
 
 /// Why this device sends nothing.
 public enum SilenceCause: Sendable, Hashable {
-  /// The key that the others use has not come.
+  /// The key that the others use has not arrived.
   case noKey
   /// The call has just begun, and the server does not replace the key that the devices which rang have: "securing the call".
   case securing
@@ -55,12 +55,12 @@ public enum SilenceCause: Sendable, Hashable {
   case uninvited([ListedDevice])
   /// These devices have left, and may still hear.
   case departed([ListedDevice])
-  /// These devices are revoked, and may hear: this device gives them no key, but a member who counts the revocation for nothing may.
+  /// These devices are revoked, and may hear: this device gives them no key, but a member who ignores the revocation may.
   case revoked([ListedDevice])
-  /// These devices have other keys than those seen first, and may hear: this device gives them no key, but a member who saw only the new ones may.
+  /// These devices have keys other than those seen first, and may hear: this device gives them no key, but a member who saw only the new ones may.
   case changedKeys([ListedDevice])
-  /// It stopped twice within a minute: it goes on when the person says so (`JoinedCall.sendAnyway`).
+  /// It stopped twice within a minute: it continues when the person says so (`JoinedCall.sendAnyway`).
   case held
-  /// The server's lists do not follow from each other. Rejoining begins anew.
+  /// The server's lists do not follow from each other. Rejoining starts over.
   case brokenHistory
 }

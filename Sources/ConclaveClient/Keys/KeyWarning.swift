@@ -5,8 +5,8 @@ import MediaModel
 public enum KeyTrust: Sendable, Hashable {
   /// A device is trusted when it is first seen, and from then on only with the same keys.
   case firstUse
-  /// Only devices that a person has verified, or that a verified device of the same user vouches for, get keys, and nothing is sent under a key that another
-  /// device may hold.
+  /// Only devices that a person has verified, or for which a verified device of the same user vouches, get keys, and nothing is sent under a key that
+  /// another device may hold.
   case verifiedOnly
 }
 
@@ -14,29 +14,29 @@ public enum KeyTrust: Sendable, Hashable {
 public struct KeyWarning: Sendable, Hashable {
   /// A problem with a device.
   public enum Problem: Sendable, Hashable {
-    /// Its keys are not those seen first; it may be another device under its name. This device gives it no key, opens nothing that it sends, and sends
-    /// nothing while it is on the list, until the person decides: others in the call may let it hear.
+    /// Its keys are not those seen first, so it may be another device under its name. This device gives it no key, opens nothing that it sends, and
+    /// sends nothing while it is on the list, until the person decides: others in the call may let it hear.
     case changedKey
-    /// A user who is known has a device that is not.
+    /// A known user has an unknown device.
     case newDevice
     /// It is not verified, and `KeyTrust.verifiedOnly` is set: this device gives it no key, and nothing is sent while it is in the call.
     case unverified
-    /// The server shows no public keys that belong to its fingerprint.
+    /// The server shows no public keys that match its fingerprint.
     case unknownKeys
-    /// The key it joined with is not signed by it, or of a kind that is not known here: this device gives it no key.
+    /// The key with which it joined is not signed by it, or of an unknown kind: this device gives it no key.
     case joinKeyNotSigned
     /// The server shows an older join key of it than before: this device gives it no key.
     case oldJoinKey
-    /// A verified device of its user, or the device itself, said that it is not to be trusted: this device gives it no key, opens nothing that it sends, and
-    /// sends nothing while it is on the list, until the person decides. Others, who count the revocation for nothing, may let it hear.
+    /// A verified device of its user, or the device itself, declared that it must not be trusted: this device gives it no key, opens nothing that it sends,
+    /// and sends nothing while it is on the list, until the person decides. Others, who ignore the revocation, may let it hear.
     case revoked
-    /// A device that is vouched for speaks against it, which is verified: these devices disagree.
+    /// A device that is vouched for speaks against it although it is verified: these devices disagree.
     case disputed
-    /// It is on the list of devices that may hear, and not in the call.
+    /// It is on the list of devices that may hear, but not in the call.
     case notInCall
-    /// It is on the list of devices that may hear, and no member's signed word and no link let its user in: this device gives it no key.
+    /// It is on the list of devices that may hear, but no member's signed word and no link let its user in: this device gives it no key.
     case uninvited
-    /// It has left, and is still on the list of devices that may hear.
+    /// It has left, but is still on the list of devices that may hear.
     case mayStillHear
     /// It does not share the key that the others have.
     case otherKey

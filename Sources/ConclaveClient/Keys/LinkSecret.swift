@@ -3,7 +3,8 @@ import Crypto
 import Foundation
 import MediaModel
 
-/// The part of a call link that no server gets: 16 random bytes, and the fingerprint of the device that made the link (protocol section 5.13).
+/// The part of a call link that is never sent to a server: 16 random bytes, and the fingerprint of the device that made the link (protocol
+/// section 5.13).
 package struct LinkSecret: Sendable, Hashable {
   static let seedByteCount = 16
 
@@ -16,7 +17,7 @@ package struct LinkSecret: Sendable, Hashable {
     self.maker = maker
   }
 
-  /// Reads `text`; nil for anything else than `text` writes.
+  /// Reads `text`; nil for anything that `text` does not produce.
   init?(_ text: String) {
     let base64 = text.replacing("-", with: "+").replacing("_", with: "/")
     guard let bytes = Base64Bytes(base64: String(base64))?.bytes, bytes.count == Self.seedByteCount + 32 else {
@@ -32,13 +33,13 @@ package struct LinkSecret: Sendable, Hashable {
     Data(seed + maker).base64EncodedString().replacing("+", with: "-").replacing("/", with: "_")
   }
 
-  /// The link's key pair, whose public half stands for the link in the call.
+  /// The link's key pair, whose public half represents the link in the call.
   func key(of call: CallID) -> Curve25519.Signing.PrivateKey {
     let bytes = HKDF<SHA512>.deriveKey(
       inputKeyMaterial: SymmetricKey(data: seed), salt: Array(call.text.utf8),
       info: Array("conclave-link-secret-v1".utf8),
       outputByteCount: 32)
-    // Each 32 bytes are a seed of Ed25519.
+    // Any 32 bytes are a seed of Ed25519.
     return bytes.withUnsafeBytes { try! Curve25519.Signing.PrivateKey(rawRepresentation: $0) }
   }
 
@@ -47,6 +48,6 @@ package struct LinkSecret: Sendable, Hashable {
 }
 
 extension LinkSecret: CustomStringConvertible {
-  /// Holds nothing of the secret.
+  /// Contains nothing of the secret.
   package var description: String { "link secret" }
 }

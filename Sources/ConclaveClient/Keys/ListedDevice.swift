@@ -3,17 +3,17 @@ import MediaModel
 
 /// A device that may hear this one, or is in the call: the content of a tile.
 public struct ListedDevice: Sendable, Hashable {
-  /// How the device's place on the list and in the call agree.
+  /// How the device's place on the list agrees with its place in the call.
   public enum Standing: Sendable, Hashable {
     /// On the list and in the call.
     case present
     /// It rang, and may hear the first seconds.
     case rung
-    /// On the list, and never seen in the call as the list says.
+    /// On the list, but never seen in the call as the list says.
     case stranger
-    /// It has left, and may still hear.
+    /// It has left, but may still hear.
     case departed
-    /// In the call, and on no list yet: it can't hear this device.
+    /// In the call, but on no list yet: it cannot hear this device.
     case unlisted
   }
 
@@ -27,13 +27,14 @@ public struct ListedDevice: Sendable, Hashable {
   public var fingerprint: [UInt8]
   /// Its stay in the call, 16 bytes; empty for one that rang.
   public var joinId: [UInt8]
-  /// How sure it is that the device is its user's.
+  /// How certain it is that the device is its user's.
   public var trust: TrustLevel
-  /// How its place on the list and in the call agree.
+  /// How its place on the list agrees with its place in the call.
   public var standing: Standing
-  /// The way in which its user was let in; nil while this device has no signed invitation of its own to judge by (`CallSnapshot.isLetInByService`), and for a device on no list.
+  /// How its user was let in; nil while this device has no signed invitation by which to judge (`CallSnapshot.isLetInByService`), and for a device on no list.
   public var letIn: LetIn?
-  /// It has proven that it has the key in use: it hears, whoever gave it the key. A listed device that has not may hear as well.
+  /// It has proven that it has the key in use: it hears, whoever gave it the key. A listed device that has not proven it may
+  /// hear as well.
   public var hasConfirmed: Bool
 
   init(
@@ -51,7 +52,7 @@ public struct ListedDevice: Sendable, Hashable {
     self.hasConfirmed = hasConfirmed
   }
 
-  /// A device of the list in use, which is that of `epoch`.
+  /// A device of the list in use, which is the list of `epoch`.
   init(
     _ entry: ListEntry, watch: RosterWatch, known: KnownDevices, lettingIn: LettingIn, confirmations: Confirmations,
     epoch: UInt32?

@@ -4,15 +4,17 @@ import MediaModel
 import Octets
 import SFrame
 
-/// The sender that a base key is for, beside the participant number: another stay of the device, or another device, has another key.
+/// The sender to which a base key belongs, in addition to the participant number: another stay of the device, or another device, has
+/// a different key.
 struct SenderIdentity: Hashable, Sendable {
   var fingerprint: [UInt8]
   var joinId: [UInt8]
 }
 
-/// Makes the base keys of an epoch's senders (protocol section 5, "Sender keys"). As good as the epoch's secret for that.
+/// Makes the base keys of an epoch's senders (protocol section 5, "Sender keys"). For that it is equivalent to the
+/// epoch's secret.
 ///
-/// A large call has a thousand senders in each epoch: what HKDF computes alike for all of them is computed once.
+/// A large call has a thousand senders in each epoch: the part of HKDF that is the same for all is computed once.
 struct SenderDerivation: Sendable {
   /// HKDF's expansion (RFC 5869 section 2.3), begun with the common start of all senders' `info`. 64 bytes are one block of SHA-512: T(1).
   private let expansion: HMAC<SHA512>
@@ -39,26 +41,26 @@ struct SenderDerivation: Sendable {
   }
 }
 
-/// The other senders of an epoch whose frames are opened: those of its list but this device and those that are not heard, and devices that rang and have joined
-/// since. A list of a thousand is shared, not copied.
+/// The other senders of an epoch whose frames are opened: those of its list except this device and those that are not heard, and devices that rang and have
+/// joined since. A list of a thousand is shared, not copied.
 struct Senders: Sendable, ExpressibleByDictionaryLiteral {
   private let list: EpochList?
   private var unheard: Set<ParticipantNumber>
   private var joined: [ParticipantNumber: SenderIdentity]
 
   /// - Parameters:
-  ///   - unheard: the numbers of the list that do not count, this device's own among them.
-  ///   - joined: senders that the list has no number for.
+  ///   - unheard: the numbers of the list that do not count, including this device's own.
+  ///   - joined: senders for which the list has no number.
   init(of list: EpochList, without unheard: Set<ParticipantNumber>, joined: [ParticipantNumber: SenderIdentity]) {
     self.list = list
     self.unheard = unheard
     self.joined = joined
   }
 
-  /// These alone.
+  /// Only these.
   init(dictionaryLiteral senders: (ParticipantNumber, SenderIdentity)...) { self.init(senders) }
 
-  /// These alone.
+  /// Only these.
   init(_ senders: [(ParticipantNumber, SenderIdentity)]) {
     list = nil
     unheard = []
@@ -75,7 +77,7 @@ struct Senders: Sendable, ExpressibleByDictionaryLiteral {
     joined[participant] != nil || !unheard.contains(participant) && list?.holds(participant: participant) ?? false
   }
 
-  /// Leaves out a device, and returns the number that it sent with.
+  /// Removes a device, and returns the numbers with which it sent.
   mutating func exclude(_ fingerprint: [UInt8]) -> [ParticipantNumber] {
     let numbers =
       (list?.entries ?? []).filter { $0.participant > 0 && $0.fingerprint.bytes == fingerprint }.map(\.participant)
@@ -107,11 +109,11 @@ package struct EpochKeys: Sendable {
   let senders: Senders
 }
 
-/// The key that seals this device's own frames in one epoch, made from its own values alone.
+/// The key that seals this device's own frames in one epoch, made only from its own values.
 package struct SendingKey: Sendable {
   package let epoch: UInt32
   let participant: ParticipantNumber
-  /// The stay: no other one ever has this key.
+  /// The stay: no other stay ever has this key.
   let joinId: [UInt8]
   let baseKey: SymmetricKey
 }

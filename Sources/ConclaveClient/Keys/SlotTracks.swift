@@ -1,8 +1,8 @@
 import MediaModel
 import Octets
 
-/// The tracks whose frames count in one slot: its own, and for a second after a change its former one, since media and signaling overtake each other
-/// (protocol section 6, "Attribution").
+/// The tracks whose frames count in one slot: its own, and for a second after a change its former one, because media and signaling overtake each
+/// other (protocol section 6, "Attribution").
 struct SlotTracks: Sendable {
   static let formerTime: Duration = .seconds(1)
   /// How far a frame of the former track may move its window: a forged one can do no more harm than this.
@@ -21,7 +21,7 @@ struct SlotTracks: Sendable {
     current = track
   }
 
-  /// No frame counts here any more.
+  /// No frame counts here any longer.
   func isSpent(now: Instant) -> Bool { current == nil && (former?.until ?? now) <= now }
 
   func verdict(on id: FrameKeyID, now: Instant) -> Verdict {

@@ -22,7 +22,7 @@ enum WrapAlgorithm: String, Sendable {
       let ciphertext = try sender.seal(secret)
       return Array(sender.encapsulatedKey) + ciphertext
     case .rsa:
-      // swift-crypto refuses keys below 2,048 bits itself, and has no label.
+      // swift-crypto itself refuses keys below 2,048 bits, and has no label.
       let key = try _RSA.Encryption.PublicKey(derRepresentation: publicKey)
       return Array(try key.encrypt(secret, padding: .PKCS1_OAEP_SHA256))
     case .ecies:

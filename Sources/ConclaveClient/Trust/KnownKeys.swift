@@ -1,6 +1,6 @@
 package import Contract
 
-/// Public keys of devices, filed under the hash over them, so that no lie about them helps.
+/// Public keys of devices, stored under the hash over them, so that lying about them does not help.
 package struct KnownKeys: Sendable {
   private var keys: [[UInt8]: DeviceKeys] = [:]
 
@@ -14,7 +14,7 @@ package struct KnownKeys: Sendable {
 
   mutating func learn(_ device: DeviceKeys) { keys[device.fingerprint] = device }
 
-  /// Takes up what `devices/list` says, and returns the keys of those entries that have one of each use.
+  /// Takes over the contents of `devices/list`, and returns the keys of those entries that have one of each use.
   @discardableResult
   package mutating func learn(_ entries: [DeviceEntry]) -> [DeviceKeys] {
     entries.compactMap { entry in
@@ -25,7 +25,7 @@ package struct KnownKeys: Sendable {
     }
   }
 
-  /// Takes up the keys of a list's entry, if they are its.
+  /// Takes over the keys of a list's entry, if they match it.
   mutating func learn(_ entry: ListEntry) {
     guard !contains(entry.fingerprint) else { return }
     if let keys = entry.keys.flatMap({ DeviceKeys(entry.address, keys: $0) }),

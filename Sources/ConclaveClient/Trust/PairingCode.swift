@@ -44,7 +44,7 @@ struct PairingCode: Sendable {
       .replacing("=", with: "")
   }
 
-  /// The fingerprint within a scanned text; nil when it is none.
+  /// The fingerprint in a scanned text; nil if it contains none.
   static func fingerprint(scanned text: String) -> [UInt8]? {
     guard text.hasPrefix(scheme) else { return nil }
     let base64 = text.dropFirst(scheme.count).replacing("-", with: "+").replacing("_", with: "/") + "="

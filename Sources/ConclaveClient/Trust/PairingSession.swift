@@ -1,8 +1,8 @@
 import Contract
 import MediaModel
 
-/// One pairing of a new device with one that its user has, on either side: a value that takes the other's messages in their one order, and ends at anything
-/// else.
+/// One pairing of a new device with an existing device of its user, on either side: a value that takes the other's messages in their only order, and ends
+/// at anything else.
 struct PairingSession: Sendable {
   static let time: Duration = .seconds(120)
 
@@ -61,7 +61,7 @@ struct PairingSession: Sendable {
     )
   }
 
-  /// The existing device waits for `other`, at its person's wish.
+  /// The existing device waits for `other`, at its person's request.
   static func waiting(
     _ identity: DeviceIdentity, for other: DeviceID, now: Instant, using generator: inout some RandomNumberGenerator
   ) -> PairingSession {

@@ -13,7 +13,7 @@ package struct Pins: Sendable {
   private var pins: [Device: Pin] = [:]
   private var devices: [UserID: Set<DeviceID>] = [:]
   private var statements: [UserID: Statements] = [:]
-  /// Rises when a device that was known has another standing; not for new devices.
+  /// Rises when the standing of a known device changes; not for new devices.
   private(set) var revision = 0
 
   package init(_ devices: [PinnedDevice] = [], statements: [TrustStatement] = []) {
@@ -23,7 +23,7 @@ package struct Pins: Sendable {
 
   package subscript(device: Device) -> Pin? { pins[device] }
 
-  /// Whether any device of the user was seen before: then another one is news.
+  /// Whether any device of the user was seen before: another one is then news.
   func knows(_ user: UserID) -> Bool { devices[user] != nil }
 
   package func level(of device: Device, _ fingerprint: [UInt8]) -> TrustLevel {
@@ -33,7 +33,7 @@ package struct Pins: Sendable {
     return statements[device.user]?.vouched.contains(fingerprint) == true ? .vouched : .known
   }
 
-  /// A verified device of the user, or the device itself, said that it is not to be trusted. That is for good.
+  /// A verified device of the user, or the device itself, declared that it must not be trusted. That is permanent.
   package func isRevoked(_ user: UserID, _ fingerprint: [UInt8]) -> Bool {
     statements[user]?.revoked.contains(fingerprint) ?? false
   }
@@ -47,7 +47,7 @@ package struct Pins: Sendable {
     judge(device.user)
   }
 
-  /// Remembers the sign key of a pinned device; false when there is nothing new in it.
+  /// Remembers the sign key of a pinned device; false if it contains nothing new.
   mutating func remember(_ keys: DeviceKeys) -> Bool {
     guard let pin = pins[keys.address], pin.fingerprint == keys.fingerprint, pin.signKey == nil else { return false }
     pins[keys.address]?.signKey = SignKey(keys)
@@ -55,7 +55,7 @@ package struct Pins: Sendable {
     return true
   }
 
-  /// False when it names no device of the protocol.
+  /// False if it does not name a device of the protocol.
   @discardableResult
   package mutating func add(_ device: PinnedDevice) -> Bool {
     guard let user = UserID(device.user), let id = DeviceID(device.device), device.fingerprint.count == 32 else {
@@ -70,10 +70,10 @@ package struct Pins: Sendable {
     return true
   }
 
-  /// As the app keeps them; in no order.
+  /// As the app stores them; in no particular order.
   var pinned: [PinnedDevice] { pins.map { PinnedDevice($0.key, $0.value) } }
 
-  /// A pin as the app keeps it.
+  /// A pin as the app stores it.
   func pinned(_ device: Device) -> PinnedDevice? { pins[device].map { PinnedDevice(device, $0) } }
 
   // MARK: vouches and revocations
@@ -91,7 +91,7 @@ package struct Pins: Sendable {
   private static let maximumVouches = 8 * 32
   private static let maximumRevokes = 64
 
-  /// Stores a statement, valid or not: its signer may be verified later. False if it is known already, or there is no room.
+  /// Stores a statement, valid or not: its signer may be verified later. False if it is already known, or there is no room.
   @discardableResult
   mutating func learn(_ statement: TrustStatement) -> Bool {
     guard let user = UserID(statement.user), statement.fingerprint.count == 32,
@@ -117,10 +117,11 @@ package struct Pins: Sendable {
     return true
   }
 
-  /// Statements by which a vouched device speaks against a verified one: they change nothing, and people should know.
+  /// Statements by which a vouched device speaks against a verified one: they change nothing, but people should know.
   func disputes(of user: UserID) -> Set<TrustStatement> { statements[user]?.disputed ?? [] }
 
-  /// Works out which devices the user's verified devices vouch for or revoke. A revocation that counted once counts for good.
+  /// Determines which devices the user's verified devices vouch for or revoke. A revocation that counted once counts
+  /// permanently.
   private mutating func judge(_ user: UserID) {
     guard var known = statements[user] else { return }
     let own = (devices[user] ?? []).compactMap { device in
@@ -160,14 +161,15 @@ public struct PinnedDevice: Sendable, Hashable, Codable {
   public var device: String
   /// The hash over its public keys, 32 bytes.
   public var fingerprint: [UInt8]
-  /// Whether a person has compared it; what `KeyTrust.verifiedOnly` asks for.
+  /// Whether a person has compared it, as required by `KeyTrust.verifiedOnly`.
   public var isVerified: Bool
-  /// The algorithm that the device signs with, and its public key (SPKI): they prove what it signed about its user's other devices.
+  /// The algorithm with which the device signs, and its public key (SPKI): they prove what it signed about its user's other
+  /// devices.
   public var signAlgorithm: String?
   /// See `signAlgorithm`.
   public var signKey: [UInt8]?
 
-  /// A pin that the app kept.
+  /// A pin that the app stored.
   public init(
     user: String, device: String, fingerprint: [UInt8], isVerified: Bool = false, signAlgorithm: String? = nil,
     signKey: [UInt8]? = nil

@@ -2,7 +2,7 @@ import Contract
 import MediaModel
 import Octets
 
-/// How sure a viewer may be that a device is its user's (protocol section 5, "Vouching").
+/// How certain a viewer may be that a device is its user's (protocol section 5, "Vouching").
 public enum TrustLevel: Int, Sendable, Comparable {
   /// Not seen before, or under another fingerprint.
   case new
@@ -13,11 +13,11 @@ public enum TrustLevel: Int, Sendable, Comparable {
   /// A person has compared it.
   case verified
 
-  /// The surer one is the greater.
+  /// The more certain level is greater.
   public static func < (a: TrustLevel, b: TrustLevel) -> Bool { a.rawValue < b.rawValue }
 }
 
-/// A device's signed statement about a device of its user: that it is the user's, or that it is not to be trusted any more. Keep it with the pins: a server
+/// A device's signed statement about a device of its user: that it is the user's, or that it must no longer be trusted. Store it with the pins: a server
 /// may hide it later.
 public struct TrustStatement: Sendable, Hashable, Codable {
   /// Whether it speaks for the device or against it.
@@ -42,7 +42,7 @@ public struct TrustStatement: Sendable, Hashable, Codable {
   /// The signature.
   public var signature: [UInt8]
 
-  /// A statement that the app kept.
+  /// A statement that the app stored.
   public init(
     kind: Kind, user: String, device: String, fingerprint: [UInt8], signer: String, signerFingerprint: [UInt8],
     at: Int64, algorithm: String, signature: [UInt8]
@@ -97,7 +97,7 @@ public struct TrustStatement: Sendable, Hashable, Codable {
   }
 }
 
-/// A device's public sign key, remembered beside its fingerprint: it proves statements of a device that the server lists no more.
+/// A device's public sign key, stored with its fingerprint: it proves statements of a device that the server no longer lists.
 struct SignKey: Sendable, Hashable {
   var algorithm: String
   var publicKey: [UInt8]

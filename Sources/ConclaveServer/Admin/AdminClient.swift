@@ -2,7 +2,7 @@ import Foundation
 import Glibc
 import JSON
 
-/// The other end of the admin socket, in the program's commands.
+/// The client's end of the admin socket, for the program's commands.
 struct AdminClient {
   private static let timeout = 10
   private static let maximumReply = 64 << 20
@@ -10,7 +10,7 @@ struct AdminClient {
   let folder: String
 
   /// - Returns: the reply's JSON.
-  /// - Throws: `ConfigurationError` in words for the operator: no server, no access, or what the server refused.
+  /// - Throws: `ConfigurationError` in words for the operator: no server, no access, or the server's refusal.
   func ask(_ request: AdminRequest) throws(ConfigurationError) -> [UInt8] {
     let socket = try connected()
     defer { close(socket) }

@@ -7,9 +7,9 @@ import MediaModel
 import MediaPlane
 import Signaling
 
-/// Carries out the commands of the admin socket. Each change is logged with the user id of the process that asked, and without the person that it is about.
+/// Carries out the commands of the admin socket. Each change is logged with the user id of the process that asked, and without the person concerned.
 struct AdminCommands: Sendable {
-  /// Rows of a reply.
+  /// The most rows of a reply.
   static let maximumRows = 1_000
 
   let control: ControlPlane

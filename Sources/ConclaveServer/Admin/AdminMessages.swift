@@ -16,7 +16,7 @@ package struct AdminRequest: Codable, Sendable, Hashable {
   package var user: UserID?
   /// Required by `report`.
   package var report: ReportID?
-  /// `reports` leaves older ones out.
+  /// `reports` omits older ones.
   package var since: Timestamp?
 
   package init(
@@ -30,7 +30,7 @@ package struct AdminRequest: Codable, Sendable, Hashable {
   }
 }
 
-/// The answer to a request that was refused.
+/// The answer to a refused request.
 struct AdminFailure: Codable, Error {
   var error: String
 }
@@ -54,7 +54,7 @@ struct AdminStatus: Codable {
   var workers: [WorkerStatus]
 }
 
-/// The newest ones, as many as `AdminCommands.maximumRows`; `total` is how many there are.
+/// The newest calls, at most `AdminCommands.maximumRows`; `total` is how many there are.
 struct AdminCalls: Codable {
   var calls: [CallSummary]
   var total: Int

@@ -13,8 +13,8 @@ final class AdminServer: Sendable {
 
   /// - Parameters:
   ///   - path: in a folder to which nobody else has access.
-  ///   - answer: is called once for each request in order, with the user id of the process that sent it.
-  /// - Throws: `ConfigurationError` when the socket cannot be made.
+  ///   - answer: called once for each request in order, with the user id of the process that sent it.
+  /// - Throws: `ConfigurationError` if the socket cannot be created.
   init(path: String, group: any EventLoopGroup, answer: @escaping Answer) async throws(ConfigurationError) {
     self.path = path
     do {
@@ -36,7 +36,7 @@ final class AdminServer: Sendable {
   static func admits(_ user: UInt32) -> Bool { user == 0 || user == geteuid() }
 }
 
-/// One request of one connection.
+/// One request on one connection.
 private final class AdminHandler: ChannelInboundHandler {
   typealias InboundIn = ByteBuffer
 

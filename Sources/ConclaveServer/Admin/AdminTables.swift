@@ -69,7 +69,7 @@ enum AdminTables {
     ]) + "\n\n" + printable(report.report.text, keepingLines: true)
   }
 
-  /// Words of a stranger, for a terminal: characters that move the cursor, change colours, or turn the direction of text are shown as U+FFFD.
+  /// A stranger's text, for a terminal: characters that move the cursor, change colours, or change the direction of text are shown as U+FFFD.
   static func printable(_ text: String, keepingLines: Bool) -> String {
     String(
       String.UnicodeScalarView(
@@ -112,7 +112,7 @@ enum AdminTables {
       + "epoch \(summary.epoch)\n" + table(rows)
   }
 
-  /// A number that is not known is `-`.
+  /// An unknown number is `-`.
   private static func cells(_ quality: ParticipantQuality, _ now: Timestamp) -> [String] {
     func cell(_ value: Double?, _ unit: String) -> String { value.map { rounded($0) + unit } ?? "-" }
     let numbers = quality.numbers
@@ -124,7 +124,7 @@ enum AdminTables {
     ]
   }
 
-  /// With one decimal below ten, and none from there on.
+  /// With one decimal below ten, and without decimals from there on.
   private static func rounded(_ value: Double) -> String {
     guard value < 9.95 else { return "\(Int(value.rounded()))" }
     let tenths = Int((value * 10).rounded())

@@ -3,7 +3,7 @@ import NIOCore
 import NIOPosix
 import Synchronization
 
-/// Listens for short exchanges that an operator's tools make: few connections at once, each with a deadline, so that a client that hangs holds nothing up.
+/// Listens for short exchanges with an operator's tools: few connections at once, each with a deadline, so that a client that hangs blocks nothing.
 final class BoundedListener: Sendable {
   static let maximumConnections = 32
   static let deadline = TimeAmount.seconds(10)

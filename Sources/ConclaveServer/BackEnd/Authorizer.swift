@@ -4,11 +4,11 @@ import JSON
 import MediaModel
 import Synchronization
 
-/// Asks the app's back end which users a user may reach (protocol section 7). After any failure it is none.
+/// Asks the app's back end which users a user may reach (protocol section 7). After any failure there are none.
 final class Authorizer: Sendable {
   struct Statistics {
     var answered: UInt64 = 0
-    /// No answer in time, or none that can be read.
+    /// No answer in time, or an unreadable one.
     var failed: UInt64 = 0
     /// Not asked, because too many questions were under way.
     var overloaded: UInt64 = 0
@@ -82,7 +82,7 @@ struct AuthorizeQuestion: Encodable {
   var to: [UserID]
 }
 
-/// `{"allowed":["bob"]}`, or the array alone. Strings that are no user id are ignored.
+/// `{"allowed":["bob"]}`, or only the array. Strings that are not user ids are ignored.
 struct AuthorizeAnswer: Decodable {
   var allowed: Set<UserID>
 

@@ -10,8 +10,8 @@ final class BackEnd: Sendable {
   let authorizer: Authorizer?
   private let client: HTTPClient
 
-  /// nil when the configuration names no back end.
-  /// - Throws: `ConfigurationError` when a secret cannot be read.
+  /// nil if the configuration names no back end.
+  /// - Throws: `ConfigurationError` if a secret cannot be read.
   init?(
     _ configuration: Configuration, answerTime: Duration, clock: WallClock, group: any EventLoopGroup
   ) throws(ConfigurationError) {
@@ -30,7 +30,7 @@ final class BackEnd: Sendable {
     }
   }
 
-  /// Asks, and hands the answer to `done`.
+  /// Asks, and passes the answer to `done`.
   /// - Parameter traceparent: the header of this name.
   func ask(
     _ action: Question.Action, from: UserID, to: [UserID], traceparent: String?,

@@ -1,12 +1,12 @@
 import MediaModel
 
-/// The time for something was over.
+/// The time limit was exceeded.
 struct DeadlineExceeded: Error {}
 
-/// Waits for `work` no longer than `limit`. Work that takes longer is cancelled and ends by itself: the caller does not wait for that.
+/// Waits for `work` no longer than `limit`. Work that takes longer is cancelled, and the caller does not wait for its end.
 ///
-/// The deadline of AsyncHTTPClient ends with the answer's head. A body may come byte by byte for as long as the other side likes, so all requests to other
-/// servers whose body is read go through here.
+/// The deadline of AsyncHTTPClient ends with the answer's head. A body may arrive byte by byte for as long as the other side likes, so all requests to
+/// other servers whose response body is read use this function.
 func within<Value: Sendable>(
   _ limit: Duration, _ work: @escaping @Sendable () async throws -> Value
 ) async throws -> Value {

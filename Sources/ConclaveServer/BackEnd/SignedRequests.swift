@@ -4,7 +4,7 @@ import MediaModel
 import NIOCore
 import NIOHTTP1
 
-/// POSTs JSON to the app's back end, signed as protocol section 11 says.
+/// POSTs JSON to the app's back end, signed as in protocol section 11.
 struct SignedRequests: Sendable {
   let client: HTTPClient
   let url: String
@@ -17,9 +17,9 @@ struct SignedRequests: Sendable {
   }
 
   /// - Parameters:
-  ///   - headers: besides those of the signature.
+  ///   - headers: in addition to those of the signature.
   ///   - limit: bytes of the answer's body that are read; 0 for none.
-  /// - Throws: whatever kept the answer from being there after `timeout`.
+  /// - Throws: the reason why there is no answer after `timeout`.
   func post(
     _ body: [UInt8], headers: [(String, String)], timeout: Duration, answer limit: Int
   ) async throws -> Answer {
@@ -49,11 +49,11 @@ struct SignedRequests: Sendable {
 }
 
 extension HTTPClient {
-  /// Redirects are not followed: what is signed is for one URL.
+  /// Redirects are not followed, because the signature is for one URL.
   static func forBackEnd(_ group: any EventLoopGroup) -> HTTPClient {
     var configuration = HTTPClient.Configuration(
       redirectConfiguration: .disallow, timeout: .init(connect: .seconds(5), read: .seconds(10)))
-    // A connection that can't be made is a failure at once: when to try again is decided here.
+    // A connection that cannot be made is an immediate failure: retries are decided here.
     configuration.connectionPool.retryConnectionEstablishment = false
     return HTTPClient(eventLoopGroupProvider: .shared(group), configuration: configuration)
   }

@@ -18,13 +18,13 @@ struct WebhookQueue {
     case delivered
     /// The back end will not take it, however often it is sent.
     case refused
-    /// It did not answer, or asked for patience.
+    /// It did not answer, or asked to retry later.
     case failed
   }
 
   enum Drop: String, Sendable, CaseIterable { case full, tooOld, refused, unencodable }
 
-  /// The most posts that may be pending; beyond it the oldest are dropped.
+  /// The most posts that may be pending; above it the oldest are dropped.
   static let maximumPosts = 10_000
   static let maximumBytes = 32 << 20
   /// Posts under way at once.
@@ -41,7 +41,7 @@ struct WebhookQueue {
 
   private struct Line {
     var posts = CircularBuffer<Waiting>()
-    /// The first of `posts` is under way.
+    /// The first of `posts` is being sent.
     var isBusy = false
     var failures = 0
   }
@@ -54,9 +54,9 @@ struct WebhookQueue {
   private var lines: [String: Line] = [:]
   /// Lines whose first post may go now; each line is here, in `pauses` or busy.
   private var ready = CircularBuffer<String>()
-  /// Lines that wait after a failure, the soonest last.
+  /// Lines that wait after a failure, the earliest last.
   private var pauses: [(until: Instant, line: String)] = []
-  /// All pending posts, oldest first; also some that have gone since.
+  /// All pending posts, oldest first; also some that are no longer pending.
   private var order = CircularBuffer<Place>()
   private var underWay = 0
   private var bytes = 0
@@ -64,7 +64,7 @@ struct WebhookQueue {
   private(set) var count = 0
   private(set) var drops: [Drop: UInt64] = [:]
 
-  /// When `next` has something again without anything else happening; nil when nothing pauses.
+  /// When `next` has a post again without anything else happening; nil if nothing pauses.
   var deadline: Instant? { pauses.last?.until }
 
   /// Counts an event that did not become a post.
@@ -82,7 +82,7 @@ struct WebhookQueue {
     while count > Self.maximumPosts || bytes > Self.maximumBytes { guard dropOldest() else { break } }
   }
 
-  /// The post to send now; nil when none may go. Each is answered by `finished`.
+  /// The post to send now; nil if none may be sent. Each is answered by `finished`.
   mutating func next(now: Instant) -> Post? {
     while let pause = pauses.last, pause.until <= now {
       pauses.removeLast()
@@ -121,7 +121,7 @@ struct WebhookQueue {
     pause(post.line, until: now.advanced(by: Self.pause(after: line.failures, jitter: jitter)))
   }
 
-  /// Twice as long after each failure, between half of it and all.
+  /// Doubled after each failure, between half of it and all.
   static func pause(after failures: Int, jitter: Double) -> Duration {
     let doubled = min(firstRetry * Int(1 << min(max(0, failures - 1), 16)), lastRetry)
     return doubled * (0.5 + 0.5 * min(max(0, jitter), 1))
@@ -138,12 +138,12 @@ struct WebhookQueue {
     bytes -= first.post.body.count
   }
 
-  /// The oldest of all that is not under way. A line that is empty then goes when its turn comes.
+  /// The oldest of all that is not being sent. A line that is empty then is removed when its turn comes.
   private mutating func dropOldest() -> Bool {
     var busy: [Place] = []
     defer { for place in busy.reversed() { order.prepend(place) } }
     while let place = order.popFirst() {
-      // All of its line that was older went before it, but for the one under way.
+      // All older posts of its line left before it, except the one that is being sent.
       guard let line = lines[place.line],
         let index = line.posts.indices.prefix(2).first(where: { line.posts[$0].serial == place.serial })
       else { continue }
@@ -161,7 +161,7 @@ struct WebhookQueue {
     return false
   }
 
-  /// Posts leave a line in order, or are dropped with their place: all from the line's first pending post on are pending.
+  /// Posts leave a line in order, or are dropped with their place: from the line's first pending post on all are pending.
   private func isWaiting(_ place: Place) -> Bool {
     lines[place.line]?.posts.first.map { $0.serial <= place.serial } ?? false
   }

@@ -6,7 +6,7 @@ import MediaModel
 import NIOCore
 import Synchronization
 
-/// Sends what waits in a `WebhookQueue`, as many posts at once as it says, and again after failures.
+/// Sends the waiting posts of a `WebhookQueue`, as many at once as it allows, and again after failures.
 final class Webhooks: Sendable {
   struct Statistics {
     var delivered: UInt64 = 0
@@ -30,7 +30,7 @@ final class Webhooks: Sendable {
   private let loop: any EventLoop
   private let state = Mutex(State())
 
-  /// - Parameter events: names of those that are wanted; empty for all.
+  /// - Parameter events: names of the wanted events; empty for all.
   init(_ requests: SignedRequests, events: [String], loop: any EventLoop) {
     self.requests = requests
     wanted = events.isEmpty ? nil : Set(events)
@@ -57,7 +57,7 @@ final class Webhooks: Sendable {
     pump()
   }
 
-  /// Starts all that may go, and wakes for the next retry.
+  /// Starts all posts that may be sent, and wakes for the next retry.
   private func pump() {
     let posts = state.withLock { state -> [WebhookQueue.Post] in
       var posts: [WebhookQueue.Post] = []
@@ -92,7 +92,7 @@ final class Webhooks: Sendable {
     pump()
   }
 
-  /// 2xx is taken, 408, 425, 429 and 5xx ask for another try, anything else says that no try will do.
+  /// 2xx is accepted; 408, 425, 429 and 5xx ask for a retry; with anything else a retry is useless.
   static func response(_ status: Int?) -> WebhookQueue.Response {
     switch status {
     case .some(200..<300): .delivered

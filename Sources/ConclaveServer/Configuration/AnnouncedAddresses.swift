@@ -3,11 +3,12 @@ import MediaModel
 import MediaPlane
 import Octets
 
-/// Where clients are told to find the media ports: all of the machine's addresses, or those that the operator names.
+/// The addresses of the media ports that are announced to clients: all of the machine's addresses, or those that the
+/// operator names.
 struct AnnouncedAddresses: Sendable {
   let configured: [SocketAddress]
 
-  /// - Throws: `ConfigurationError` for text that is no address.
+  /// - Throws: `ConfigurationError` for text that is not an address.
   init(_ configured: [String]) throws(ConfigurationError) {
     var addresses: [SocketAddress] = []
     for text in configured {
@@ -19,7 +20,7 @@ struct AnnouncedAddresses: Sendable {
     self.configured = addresses
   }
 
-  /// Link-local addresses need a zone, which a candidate has no place for.
+  /// Link-local addresses need a zone, for which a candidate has no place.
   func addresses(of worker: Int, in media: MediaWorkers) -> [SocketAddress] {
     guard configured.isEmpty else {
       return configured.map { SocketAddress(high: $0.high, low: $0.low, port: media.port(of: worker)) }
@@ -29,7 +30,7 @@ struct AnnouncedAddresses: Sendable {
 }
 
 extension SocketAddress {
-  /// An address as text, without a port; nil when it is neither IPv4 nor IPv6.
+  /// An address as text, without a port; nil if it is neither IPv4 nor IPv6.
   fileprivate init?(numeric text: String) {
     var ipv4 = in_addr()
     var ipv6 = in6_addr()

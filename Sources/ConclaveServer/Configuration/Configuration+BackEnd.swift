@@ -7,23 +7,23 @@ extension Configuration {
     package var url = ""
     /// nil is a mistake.
     package var secret: Secret?
-    /// Names of the events that are wanted; empty for all.
+    /// Names of the wanted events; empty for all.
     package var events: [String] = []
   }
 
   /// Where the app's back end is asked which users a user may reach (protocol section 7).
   package struct Authorize: Sendable {
     package var url = ""
-    /// nil for that of the webhooks.
+    /// nil for the secret of the webhooks.
     package var secret: Secret?
   }
 
   /// The servers that `ice.servers` tells clients (protocol section 6).
   package struct TURN: Sendable {
     package var urls: [String] = []
-    /// Shared with coturn (`static-auth-secret`); nil when all urls are of STUN.
+    /// Shared with coturn (`static-auth-secret`); nil if all URLs are of STUN.
     package var secret: Secret?
-    /// How long a credential is good.
+    /// How long a credential is valid.
     package var seconds = 86_400
   }
 

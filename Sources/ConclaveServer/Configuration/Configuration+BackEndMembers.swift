@@ -1,4 +1,4 @@
-/// The declarations of what connects the server with the app's back end and with TURN servers.
+/// The declarations of the members that connect the server with the app's back end and with TURN servers.
 extension Configuration.Webhooks: ConfigurationSection {
   static var members: [ConfigurationMember<Self>] {
     [.requiredText("url", \.url, "Where the events are POSTed.", url)]

@@ -115,7 +115,7 @@ extension Configuration.Auth: ConfigurationSection {
     ]
   }
 
-  /// One kind of key, and with a key set whose tokens they are.
+  /// At most one kind of key; a key set also needs the issuer and audience of its tokens.
   static var schemaRules: [JSONValue.Entry] {
     let others: JSONValue = ["issuer", "audience"]
     return [

@@ -1,5 +1,5 @@
 extension Configuration {
-  /// Spans of calls for an OpenTelemetry collector. Without it nothing is made or sent.
+  /// Spans of calls for an OpenTelemetry collector. Without it no spans are made or sent.
   package struct Telemetry: Sendable {
     /// The collector's address for OTLP over HTTP, as `http://127.0.0.1:4318`.
     package var otlp = ""

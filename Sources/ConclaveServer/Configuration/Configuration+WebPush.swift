@@ -3,13 +3,14 @@ import NIOCore
 import Signaling
 
 extension Configuration {
-  /// Web Push to browsers that are not connected. Without it the server sends none: it means connections to hosts that browsers name.
+  /// Web Push to browsers that are not connected. Without it the server sends none, because it means connections to hosts that
+  /// browsers name.
   package struct WebPush: Sendable {
     /// The address at which a push service can reach the operator: a `mailto:` or `https:` URL.
     package var contact = ""
     /// Addresses and networks of push services that are not on the public Internet.
     package var networks: [String] = []
-    /// A PEM file of authorities that are trusted besides the system's.
+    /// A PEM file of authorities that are trusted in addition to the system's.
     package var trust: String?
   }
 
@@ -27,7 +28,7 @@ extension Configuration {
 }
 
 extension Configuration.WebPush {
-  /// - Throws: `ConfigurationError` when `trust` cannot be read.
+  /// - Throws: `ConfigurationError` if `trust` cannot be read.
   func check() throws(ConfigurationError) {
     do {
       _ = try PushPost.context(trust: trust)
@@ -36,7 +37,7 @@ extension Configuration.WebPush {
     }
   }
 
-  /// - Throws: `ConfigurationError` when `trust` cannot be read.
+  /// - Throws: `ConfigurationError` if `trust` cannot be read.
   func post(on group: any EventLoopGroup) throws(ConfigurationError) -> PushPost {
     do {
       return try PushPost(addresses: PushAddresses(allowed: AddressList(networks)), trust: trust, group: group)

@@ -5,7 +5,7 @@ import Signaling
 
 /// The operator's settings, in a JSON file given by `--config`. Each has a default; an unknown name is an error. `docs/deploy.md` explains each.
 package struct Configuration: Sendable {
-  /// Folder of what survives a restart; made with mode 700 when it is missing.
+  /// The folder of the state that survives a restart; created with mode 700 if it is missing.
   package var state = "/var/lib/conclave"
   package var listen = Listen()
   /// Certificate chain and key (PEM files). With them the HTTP port speaks TLS, and STOMP over TLS is opened.
@@ -13,7 +13,7 @@ package struct Configuration: Sendable {
   package var media = Media()
   package var auth = Auth()
   package var limits = Limits()
-  /// Prefixes under which clients may exchange messages of their own (protocol section 3).
+  /// Prefixes under which clients may exchange their own messages (protocol section 3).
   package var destinations: [String] = []
   /// Keyed by the names in the tokens' claim `roles` (protocol section 7).
   package var roles: [String: Role] = [:]
@@ -27,28 +27,28 @@ package struct Configuration: Sendable {
   package var history = History()
   /// How long SIGTERM waits for the calls to end, in seconds.
   package var drain = 30
-  /// The least of the log's lines.
+  /// The lowest level of log lines that are written.
   package var log = LogLevel.info
   package var logFormat = LogFormat.text
-  /// Lets the page sign in with just a name, from loopback addresses alone. Set by `serve --demo`.
+  /// Lets the page sign in with only a name, and only from loopback addresses. Set by `serve --demo`.
   package var demo = false
-  /// The file that it was read from.
+  /// The file from which it was read.
   var source: ConfigurationText?
 
   package init() {}
 
   package struct Listen: Sendable {
-    /// Local address of the TCP listeners that have none of their own; "::" takes IPv4 too.
+    /// Local address of the TCP listeners that have no separate one; "::" also accepts IPv4.
     package var address = "::"
     /// nil closes the port without TLS.
     package var stomp: ListenAddress? = 61613
     package var stompTLS: ListenAddress = 61614
     package var http: ListenAddress = 8080
-    /// A port of their own for health and metrics, which the HTTP port has no longer then.
+    /// A separate port for health and metrics, which the HTTP port then no longer serves.
     package var metrics: ListenAddress?
-    /// Origins of web pages, besides the server's own, that may open a WebSocket; "*" lets all.
+    /// Origins of web pages, in addition to the server's own, that may open a WebSocket; "*" allows all.
     package var origins: [String] = []
-    /// Addresses and networks of reverse proxies, for which limits per address do not hold.
+    /// Addresses and networks of reverse proxies, to which limits per address do not apply.
     package var proxies = ["127.0.0.0/8", "::1"]
   }
 
@@ -58,26 +58,27 @@ package struct Configuration: Sendable {
   }
 
   package struct Media: Sendable {
-    /// Threads that forward media, each with a port of its own; 0 means one a core.
+    /// Threads that forward media, each with its own port; 0 means one per core.
     package var workers = 0
-    /// Participants of one call that a thread takes before the next one joins in, and tracks are relayed between them.
+    /// The number of participants of one call on a thread before the next thread joins in and tracks are relayed
+    /// between them.
     package var callShare = 40
-    /// UDP and TCP port of the first worker; 0 lets the system choose. The default is below the ports that Linux gives to outgoing connections (from 32768 on).
+    /// UDP and TCP port of the first worker; 0 lets the system choose. The default is below the ports that Linux uses for outgoing connections (from 32768 on).
     package var port = 30000
-    /// Whether participants may come over TCP too.
+    /// Whether participants may connect over TCP, too.
     package var tcp = true
     /// Addresses to announce instead of the machine's own, for a server behind NAT.
     package var announce: [String] = []
     /// The most microphones for which a participant is asked to offer slots. In a call with more of them, those that spoke last are forwarded.
     package var voices = 8
-    /// Memory for retransmission of each thread, in MiB; beyond it the largest streams keep less.
+    /// Memory for retransmission per thread, in MiB; above it the largest streams keep less.
     package var historyMiB = 256
-    /// The most that is taken of a publisher.
+    /// The most that is accepted from a publisher.
     package var publishing = PublishingLimits()
   }
 
   package struct Auth: Sendable {
-    /// File with the HS256 secret; default `secret` in the state folder, made on the first start.
+    /// File with the HS256 secret; by default `secret` in the state folder, created on the first start.
     package var secretFile: String?
     /// A key set (RFC 7517) as a file or a URL, instead of a secret; needs `issuer` and `audience`.
     package var jwksFile: String?
@@ -101,7 +102,7 @@ package struct ConfigurationError: Error, CustomStringConvertible {
 }
 
 extension Configuration {
-  /// - Throws: `ConfigurationError` that names the members which are wrong and what would be right.
+  /// - Throws: `ConfigurationError` that names the wrong members and says what would be right.
   package init(json: [UInt8]) throws(ConfigurationError) {
     try self.init(unvalidated: json)
     try validate()
@@ -110,12 +111,12 @@ extension Configuration {
   /// The file of an installed server.
   package static let installed = "/etc/conclave/config.json"
 
-  /// `installed`, if there is one. A file that this user may not look for counts as there: its reader says so.
+  /// `installed`, if it exists. A file that this user may not access counts as existing: its reader reports that.
   package static func installedFile(_ path: String = installed) -> String? {
     access(path, F_OK) == 0 || errno == EACCES ? path : nil
   }
 
-  /// Reads a configuration file. Values may be out of range: `validate` tells.
+  /// Reads a configuration file. Values may be out of range, which `validate` reports.
   package init(unvalidated file: String) throws(ConfigurationError) {
     let text = ConfigurationText(Array(try Self.text(of: file).utf8), file: file)
     do {
@@ -126,7 +127,7 @@ extension Configuration {
     source = text
   }
 
-  /// The same error with the place in the file of each member that it names.
+  /// The same error with the position in the file of each member that it names.
   package func located(_ error: ConfigurationError) -> ConfigurationError { source?.located(error) ?? error }
 
   private init(unvalidated json: [UInt8]) throws(ConfigurationError) {
@@ -146,17 +147,17 @@ extension Configuration {
     return text
   }
 
-  /// - Throws: `ConfigurationError` with all that is wrong when values do not go together or are out of range.
+  /// - Throws: `ConfigurationError` with all faults, if values contradict each other or are out of range.
   package func validate() throws(ConfigurationError) {
     try located { () throws(ConfigurationError) in try faults.throwAny() }
   }
 
-  /// Errors of `body` get the place in the file.
+  /// Errors of `body` get the position in the file.
   func located(_ body: () throws(ConfigurationError) -> Void) throws(ConfigurationError) {
     do throws(ConfigurationError) { try body() } catch { throw located(error) }
   }
 
-  /// The values that do not go together or are out of range.
+  /// The values that contradict each other or are out of range.
   var faults: Faults {
     var faults = Faults()
     checkMembers("", &faults)

@@ -1,4 +1,4 @@
-/// One member of an object of the configuration: its name, what it accepts, and where it is kept.
+/// One member of an object of the configuration: its name, what it accepts, and where it is stored.
 struct ConfigurationMember<Section: Sendable>: Sendable {
   typealias Path<Value> = any WritableKeyPath<Section, Value> & Sendable
 
@@ -12,14 +12,14 @@ struct ConfigurationMember<Section: Sendable>: Sendable {
   let value: @Sendable (Section) -> JSONValue
   /// The schema of its values.
   private let shape: [JSONValue.Entry]
-  /// Adds what is wrong with the value; takes the member's path.
+  /// Adds what is wrong with the value. Its argument is the member's path.
   fileprivate(set) var check: @Sendable (Section, String, inout Faults) -> Void = { _, _, _ in }
   /// The values of an object; nil for other members.
   fileprivate(set) var facts: @Sendable (Section, String, Bool) -> [ConfigurationFact]? = { _, _, _ in nil }
 
   /// Takes the value of another section.
   fileprivate(set) var copy: @Sendable (inout Section, Section) -> Void = { _, _ in }
-  /// Takes from another section those values within that a running server takes.
+  /// Takes from another section those values within it that a running server accepts.
   fileprivate(set) var copyLive: @Sendable (inout Section, Section) -> Void = { _, _ in }
 
   private init(
@@ -43,14 +43,14 @@ struct ConfigurationMember<Section: Sendable>: Sendable {
     copy = { $0[keyPath: path] = $1[keyPath: path] }
   }
 
-  /// The same, for a member whose new value a running server takes.
+  /// The same, for a member whose new value a running server accepts.
   var live: Self {
     var member = self
     member.isLive = true
     return member
   }
 
-  /// The same, for a member without which its object cannot be.
+  /// The same, for a required member of its object.
   var required: Self {
     var member = self
     member.isRequired = true
@@ -96,7 +96,7 @@ extension ConfigurationMember {
       value: { .boolean($0[keyPath: path]) })
   }
 
-  /// - Parameter rules: what else the schema says of the text.
+  /// - Parameter rules: further rules of the schema for the text.
   static func text(
     _ name: String, _ path: Path<String>, _ summary: String, _ rules: [JSONValue.Entry] = [.init("minLength", 1)]
   ) -> Self {
@@ -109,7 +109,7 @@ extension ConfigurationMember {
       value: { .string($0[keyPath: path]) })
   }
 
-  /// A text that is to be there.
+  /// A required text.
   static func requiredText(
     _ name: String, _ path: Path<String>, _ summary: String, _ rules: [JSONValue.Entry] = [.init("minLength", 1)]
   ) -> Self {
@@ -132,8 +132,8 @@ extension ConfigurationMember {
   }
 
   /// - Parameters:
-  ///   - rules: what the schema says of each text.
-  ///   - count: how many there may be.
+  ///   - rules: the schema's rules for each text.
+  ///   - count: how many texts there may be.
   static func list(
     _ name: String, _ path: Path<[String]>, _ summary: String, _ rules: [JSONValue.Entry] = [.init("minLength", 1)],
     count: ClosedRange<Int>? = nil
@@ -166,7 +166,7 @@ extension ConfigurationMember {
       value: { .string($0[keyPath: path].rawValue) })
   }
 
-  /// A value with a form of its own.
+  /// A value with a special form.
   static func value<Value: Decodable & Sendable>(
     _ name: String, _ path: Path<Value>, _ summary: String, _ shape: [JSONValue.Entry],
     json: @escaping @Sendable (Value) -> JSONValue
@@ -206,7 +206,7 @@ extension ConfigurationMember {
     return member
   }
 
-  /// Objects by names of the operator's own.
+  /// Objects by names that the operator chooses.
   static func map<Value: ConfigurationSection>(
     _ name: String, _ path: Path<[String: Value]>, _ summary: String
   ) -> Self {
@@ -234,7 +234,7 @@ extension ConfigurationMember {
     return member
   }
 
-  /// A secret in a file, or as it stands: two members, of which one may be set.
+  /// A secret in a file, or given directly: two members, of which only one may be set.
   static func secret(_ path: Path<Secret?>, _ summary: String) -> [Self] {
     let shape = [JSONValue.Entry("type", "string"), .init("minLength", 1)]
     let file = Self(
@@ -266,8 +266,8 @@ extension ConfigurationMember {
 }
 
 extension KeyedDecodingContainer<MemberName> {
-  /// nil when it is absent or null.
-  /// - Parameter wanted: what is to be done about a value of another type.
+  /// nil if it is absent or null.
+  /// - Parameter wanted: what to do about a value of another type.
   fileprivate func value<Value: Decodable>(
     _ type: Value.Type, _ key: MemberName, _ wanted: String
   ) throws -> Value? {
@@ -278,7 +278,7 @@ extension KeyedDecodingContainer<MemberName> {
     }
   }
 
-  /// The object of this name; nil when it is absent or null.
+  /// The object of this name; nil if it is absent or null.
   fileprivate func object(_ key: MemberName) throws -> (any Decoder)? {
     guard contains(key), try !decodeNil(forKey: key) else { return nil }
     return try superDecoder(forKey: key)

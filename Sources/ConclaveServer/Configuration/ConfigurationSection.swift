@@ -1,5 +1,5 @@
-/// An object of the configuration. Its declaration in `members` is all there is to say of it: reading, checking, the schema, and what a reload takes follow
-/// from that.
+/// An object of the configuration. Its declaration in `members` is complete: reading, checking, the schema, and which values a reload accepts follow from
+/// it.
 protocol ConfigurationSection: Sendable {
   /// All members have their defaults.
   init()
@@ -15,7 +15,7 @@ struct ConfigurationFact: Hashable {
   /// As `listen.http`.
   var path: String
   var value: JSONValue
-  /// A running server takes a new value (SIGHUP).
+  /// A running server accepts a new value (SIGHUP).
   var isLive: Bool
 }
 
@@ -31,7 +31,7 @@ struct MemberName: CodingKey {
 extension ConfigurationSection {
   static var schemaRules: [JSONValue.Entry] { [] }
 
-  /// A member that is not declared is refused, so that a mistyped one is told and not ignored.
+  /// An undeclared member is refused, so that a mistyped one is reported and not ignored.
   init(reading decoder: any Decoder) throws {
     self.init()
     let container = try decoder.container(keyedBy: MemberName.self)
@@ -52,7 +52,7 @@ extension ConfigurationSection {
     for member in Self.members { member.check(self, path + member.name, &faults) }
   }
 
-  /// All values, those of objects within by their own paths.
+  /// All values; those of nested objects with their own paths.
   func facts(_ path: String = "", isLive: Bool = false) -> [ConfigurationFact] {
     Self.members.flatMap { member in
       let name = path + member.name
@@ -61,7 +61,7 @@ extension ConfigurationSection {
     }
   }
 
-  /// Takes from another one the values that a running server takes.
+  /// Takes from another section the values that a running server accepts.
   mutating func takeLive(_ new: Self) {
     for member in Self.members {
       if member.isLive { member.copy(&self, new) } else { member.copyLive(&self, new) }
@@ -91,11 +91,12 @@ extension Configuration {
   }
 
   /// The differences from the other configuration.
-  /// - Returns: the paths that a running server takes, and those that it takes at its next start only; each in order.
+  /// - Returns: the paths that a running server accepts, and those that take effect only at its next start; each in
+  ///   order.
   func changes(to new: Configuration) -> (live: [String], waiting: [String]) {
     let (old, new) = (Dictionary(facts()), Dictionary(new.facts()))
     let changed = Set(old.keys).union(new.keys).filter { old[$0]?.value != new[$0]?.value }.sorted()
-    // An object that came or went is named, and its members are not.
+    // An object that was added or removed is named, and its members are not.
     let named = changed.filter { path in !changed.contains { path.hasPrefix($0 + ".") } }
     let live = named.filter { old[$0]?.isLive == true || new[$0]?.isLive == true }
     return (live, named.filter { !live.contains($0) })

@@ -1,6 +1,6 @@
 import JSON
 
-/// The text of a configuration file: tells where in it a member stands.
+/// The text of a configuration file: finds the position of each member.
 struct ConfigurationText: Sendable {
   let bytes: [UInt8]
   let file: String?
@@ -17,7 +17,7 @@ struct ConfigurationText: Sendable {
     self.file = file
   }
 
-  /// Why the text is no configuration, in words for the operator.
+  /// Why the text is not a configuration, in words for the operator.
   func error(_ error: JSONError) -> ConfigurationError {
     guard let offset = error.offset else {
       return located(ConfigurationError("\(error.field ?? "the file"): \(error.reason)"))
@@ -45,7 +45,7 @@ struct ConfigurationText: Sendable {
     }
   }
 
-  /// The same, each line with the place in the file of the member that it begins with.
+  /// The same, each line with the position in the file of the member with which it begins.
   func located(_ error: ConfigurationError) -> ConfigurationError {
     guard let file else { return error }
     let offsets = Members(of: bytes).offsets
@@ -64,13 +64,13 @@ struct ConfigurationText: Sendable {
   func place(ofByte offset: Int) -> Place {
     let before = bytes.prefix(offset)
     let start = (before.lastIndex(of: UInt8(ascii: "\n")) ?? -1) + 1
-    // Bytes that go on with a character of UTF-8 are none of their own.
+    // Continuation bytes of UTF-8 are not characters.
     let column = before[start...].count { $0 & 0xc0 != 0x80 } + 1
     return Place(line: before.count { $0 == UInt8(ascii: "\n") } + 1, column: column)
   }
 }
 
-/// Where each member of a JSON text stands. The text was read already: it is valid, and not deep.
+/// The position of each member of a JSON text. The text was already read: it is valid, and not deep.
 private struct Members {
   private(set) var offsets: [String: Int] = [:]
   private let bytes: [UInt8]
@@ -130,7 +130,7 @@ private struct Members {
     readValue(name)
   }
 
-  /// Names of options have no escapes; another name is never asked for.
+  /// Names of options have no escapes; a name that has one is never looked up.
   private mutating func readString() -> String {
     next += 1
     let start = next

@@ -21,7 +21,7 @@ enum JSONValue: Hashable, Sendable {
 
   init(_ text: String?) { self = text.map { .string($0) } ?? .null }
 
-  /// Indented text, without a line end. Arrays and objects that fit into a line stand in one.
+  /// Indented text, without a line end. Arrays and objects that fit into a line are written in one.
   var text: String { text(indent: 0) }
 
   private func text(indent: Int) -> String {
@@ -52,7 +52,7 @@ enum JSONValue: Hashable, Sendable {
   }
 
   private static func quoted(_ text: String) -> String {
-    // Strings can always be written.
+    // Strings can always be encoded.
     String(decoding: (try? JSONCoding.encode(text)) ?? [], as: UTF8.self)
   }
 }

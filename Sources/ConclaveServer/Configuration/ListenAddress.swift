@@ -1,4 +1,5 @@
-/// Where a listener is: a port, and perhaps an address of its own. In the file a number, or a text such as `127.0.0.1:9464` or `[::1]:9464`.
+/// The address of a listener: a port, and possibly a separate address. In the file a number, or a text such as `127.0.0.1:9464` or
+/// `[::1]:9464`.
 package struct ListenAddress: Sendable, Hashable {
   package var port: Int
   /// nil for `listen.address`.
@@ -9,7 +10,7 @@ package struct ListenAddress: Sendable, Hashable {
     self.address = address
   }
 
-  /// nil for text of another form.
+  /// nil for text in another form.
   init?(_ text: String) {
     guard let colon = text.lastIndex(of: ":"), let port = Int(text[text.index(after: colon)...]) else { return nil }
     let host = text[..<colon]
@@ -21,7 +22,7 @@ package struct ListenAddress: Sendable, Hashable {
     self.init(port: port, address: String(address))
   }
 
-  /// As it stands in the file.
+  /// As written in the file.
   var json: JSONValue {
     guard let address else { return .integer(port) }
     return .string(address.contains(":") ? "[\(address)]:\(port)" : "\(address):\(port)")
@@ -36,7 +37,7 @@ package struct ListenAddress: Sendable, Hashable {
   ]
 
   /// Whether both cannot be open at once: `::` and `0.0.0.0` are all addresses.
-  /// - Parameter usual: the address of those without one of their own.
+  /// - Parameter usual: the address of those without a separate one.
   func overlaps(_ other: ListenAddress, usual: String) -> Bool {
     guard port == other.port, port != 0 else { return false }
     let addresses = [address ?? usual, other.address ?? usual]

@@ -1,10 +1,10 @@
 import Glibc
 
-/// Files that this process may have open, and what of them is for clients' signaling connections.
+/// Files that this process may have open, and how many of them are for clients' signaling connections.
 struct OpenFiles {
-  /// The database and its log, listeners, epoll, the back end's connections, and some to spare.
+  /// The database and its log, listeners, epoll, the back end's connections, and some spare ones.
   private static let others = 128
-  /// Files of a media worker beside its TCP connections.
+  /// Files of a media worker in addition to its TCP connections.
   private static let ofWorker = 10
   private static let tcpOfWorker = 2_048
 
@@ -12,7 +12,7 @@ struct OpenFiles {
 
   init(limit: Int) { self.limit = limit }
 
-  /// Raises the limit as far as the system allows: each client is a file.
+  /// Raises the limit as far as the system allows, because each client is a file.
   static func raised() -> OpenFiles {
     var limit = rlimit()
     guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return OpenFiles(limit: 1_024) }
@@ -22,7 +22,7 @@ struct OpenFiles {
     return OpenFiles(limit: Int(clamping: limit.rlim_cur))
   }
 
-  /// How many of the `wanted` signaling connections can be had beside media. Media over TCP gets a quarter when there are too few for all.
+  /// How many of the `wanted` signaling connections are possible beside media. Media over TCP gets a quarter if there are too few for all.
   func connections(wanted: Int, workers: Int, tcp: Bool) -> Int {
     let rest = max(0, limit - Self.others - Self.ofWorker * workers)
     let media = tcp ? min(Self.tcpOfWorker * workers, rest / 4) : 0

@@ -1,13 +1,13 @@
 import Foundation
 
-/// A secret that the configuration names or holds. It never prints.
+/// A secret that the configuration names or contains. It is never printed.
 package enum Secret: Sendable {
   case file(String)
   case text(String)
 
   /// - Parameters:
-  ///   - name: of the member that holds it, for the error.
-  ///   - minimum: bytes that it must have.
+  ///   - name: of its member, for the error.
+  ///   - minimum: the least number of bytes.
   /// - Returns: its bytes, without white space at its ends.
   func bytes(_ name: String, minimum: Int) throws(ConfigurationError) -> [UInt8] {
     let text: String

@@ -1,12 +1,13 @@
 import Foundation
 import Glibc
 
-/// The folder of what survives a restart, with mode 700: one that others may read or write is refused, for they would have the secret and all calls.
+/// The folder of the state that survives a restart, with mode 700. A folder that others may read or write is refused, because they would have the
+/// secret and all calls.
 package struct StateFolder: Sendable {
   package let path: String
 
-  /// Makes the folder when it is missing.
-  /// - Throws: `ConfigurationError` when it cannot be made.
+  /// Creates the folder if it is missing.
+  /// - Throws: `ConfigurationError` if it cannot be created.
   package init(_ path: String) throws(ConfigurationError) {
     self.path = path
     do {
@@ -27,7 +28,7 @@ package struct StateFolder: Sendable {
   /// A Unix socket's path has at most 107 bytes (unix(7)).
   static func tooLong(_ path: String) -> String { "state: \(path) is longer than 107 bytes; take a shorter folder" }
 
-  /// Held by the one server that uses the folder; the system lets go of it when the server dies.
+  /// Held by the one server that uses the folder; the system releases it when the server dies.
   final class Lock: Sendable {
     private let file: Int32
     fileprivate init(_ file: Int32) { self.file = file }
@@ -35,13 +36,13 @@ package struct StateFolder: Sendable {
   }
 
   enum Use {
-    /// The folder is free. The lock is nil where no server has made it yet.
+    /// The folder is free. The lock is nil if no server has created it yet.
     case free(Lock?)
-    /// Another server does.
+    /// Another server uses it.
     case taken
   }
 
-  /// Looks whether a server could use the folder, without making anything.
+  /// Checks whether a server could use the folder, without creating anything.
   static func use(_ path: String) throws(ConfigurationError) -> Use {
     try Configuration.checkOwnerOnly(path)
     var place = path
@@ -85,9 +86,9 @@ package struct StateFolder: Sendable {
     return Lock(file)
   }
 
-  /// The HS256 secret: the text of `file` (by default one in this folder) without white space at its ends. Made of 32 random bytes, with mode 600, when the
-  /// default file is missing.
-  /// - Returns: the secret, and whether it was made just now.
+  /// The HS256 secret: the text of `file` (by default one in this folder) without white space at its ends. Created from 32 random bytes, with mode 600, if
+  /// the default file is missing.
+  /// - Returns: the secret, and whether it was just created.
   package func secret(
     file: String?, default text: String = "secret"
   ) throws(ConfigurationError) -> (secret: String, isNew: Bool) {
@@ -99,7 +100,7 @@ package struct StateFolder: Sendable {
     var generator = SystemRandomNumberGenerator()
     let bytes = (0..<32).map { _ in UInt8.random(in: .min ... .max, using: &generator) }
     let secret = bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
-    // Made with its mode, not changed to it: at no moment can others read it.
+    // Created with its mode rather than changed to it, so that others can never read it.
     let made = FileManager.default.createFile(
       atPath: name, contents: Data((secret + "\n").utf8), attributes: [.posixPermissions: 0o600])
     guard made else {
@@ -108,7 +109,7 @@ package struct StateFolder: Sendable {
     return (secret, true)
   }
 
-  /// The secret in a file; nil when that cannot be read.
+  /// The secret in a file; nil if that cannot be read.
   /// - Throws: `ConfigurationError` for one that is too short.
   static func secret(at name: String) throws(ConfigurationError) -> String? {
     guard let text = try? String(contentsOfFile: name, encoding: .utf8) else { return nil }
@@ -132,8 +133,8 @@ extension Configuration {
         + "chmod \(isFolder ? "700" : "600") \(path), and take a new secret if somebody else may have read it")
   }
 
-  /// Whether a file or folder is its owner's alone. `group`, the server's own, may also read a file of root's: a secret that Kubernetes mounts is so, and it
-  /// cannot be changed by the server.
+  /// Whether only its owner can access a file or folder. `group`, the server's own, may also read a file of root's: a secret that Kubernetes mounts is like
+  /// that, and the server cannot change it.
   static func isPrivate(_ status: stat, group: gid_t) -> Bool {
     switch status.st_mode & 0o077 {
     case 0: true

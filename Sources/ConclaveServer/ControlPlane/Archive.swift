@@ -7,9 +7,9 @@ import Persistence
 import Signaling
 import Synchronization
 
-/// Answers history queries from the disk, on a queue of its own: a long history holds up no call, and many queries take no more than one thread.
+/// Answers history queries from the disk, on a separate queue: a long history delays no call, and many queries use no more than one thread.
 final class Archive: Sendable {
-  /// The most answers under way; a query beyond that is told to retry.
+  /// The most answers under way; a further query is told to retry.
   static let maximumWaiting = 256
   private let store: Store
   private let clock: WallClock
@@ -32,7 +32,7 @@ final class Archive: Sendable {
         RequestError(.serverBusy, "too many ask for their history: try again in a moment", retryAfterMs: 1_000)))
   }
 
-  /// The users of `others` with whom the user has history in common; none when that cannot be read.
+  /// The users of `others` with whom the user has history in common; none if that cannot be read.
   func acquainted(_ user: UserID, with others: [UserID], done: @escaping @Sendable (Set<UserID>) -> Void) {
     let isTaken = take {
       do {
@@ -46,7 +46,7 @@ final class Archive: Sendable {
   }
 
   /// Abuse reports for the operator, as `Store.reports`.
-  /// - Throws: `AdminFailure`, also when too many ask.
+  /// - Throws: `AdminFailure`, also if too many queries are under way.
   func reports(since: Timestamp, limit: Int) async throws(AdminFailure) -> (reports: [StoredReport], total: Int) {
     try await read { store throws(StoreError) in try store.reports(since: since, limit: limit) }
   }
@@ -72,7 +72,7 @@ final class Archive: Sendable {
     return try result.get()
   }
 
-  /// Returns false when there is no room.
+  /// Returns false if there is no room.
   private func take(_ work: @escaping @Sendable () -> Void) -> Bool {
     let hasRoom = waiting.withLock { waiting in
       guard waiting < Self.maximumWaiting else { return false }

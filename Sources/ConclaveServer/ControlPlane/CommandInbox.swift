@@ -15,7 +15,7 @@ final class CommandInbox: Sendable {
 
   private let state = Mutex(State())
 
-  /// - Parameter work: has the loop take out what is pending; must not block.
+  /// - Parameter work: makes the loop take out the pending commands; must not block.
   func start(work: @escaping @Sendable () -> Void) {
     let begins = state.withLock { state in
       state.work = work
@@ -24,7 +24,7 @@ final class CommandInbox: Sendable {
     if begins { work() }
   }
 
-  /// Takes a command. Returns false for a request that is one too many.
+  /// Appends a command. Returns false for a request above the limit.
   func append(_ command: NodeCommand) -> Bool { change { $0.append(command) } == nil }
 
   /// The session's user has to wait for a command that is being prepared.
@@ -33,12 +33,12 @@ final class CommandInbox: Sendable {
   /// Ends the hold with the prepared command.
   func resume(_ session: SessionID, with command: NodeCommand) { change { $0.resume(session, with: command) } }
 
-  /// Has `work` called, if it is not about to be.
+  /// Calls `work`, unless that is about to happen.
   func wake() { change { _ in () } }
 
   /// Takes out the next command, on the loop.
   /// - Parameters:
-  ///   - takesAll: false for the server's own commands alone.
+  ///   - takesAll: false for only the server's own commands.
   ///   - goesOn: `work` has more to do even without a command.
   func next(takesAll: Bool, goesOn: Bool) -> NodeCommand? {
     state.withLock { state in
@@ -48,7 +48,7 @@ final class CommandInbox: Sendable {
     }
   }
 
-  /// Requests that are pending, and that were refused since the start.
+  /// Pending requests, and requests refused since the start.
   var backlog: (waiting: Int, refused: [CommandQueue.Overflow: UInt64]) {
     state.withLock { ($0.commands.waiting, $0.commands.refused) }
   }

@@ -3,8 +3,8 @@ import Contract
 import MediaModel
 import NIOCore
 
-/// Commands on their way into the control plane: in order of arrival within a user, round-robin among users, so that no user waits for all that
-/// another one asked for.
+/// Commands on their way into the control plane: in order of arrival within a user, round-robin among users, so that no user waits for all requests of
+/// another one.
 ///
 /// ## Invariants
 /// - Commands of one connection come out in the order in which they went in.
@@ -27,7 +27,7 @@ struct CommandQueue: Sendable {
   private struct UserQueue {
     var commands = CircularBuffer<NodeCommand>()
     var requests = 0
-    /// It gives nothing until `resume`.
+    /// It returns nothing until `resume`.
     var isHeld = false
     /// Its owner is in `turns`.
     var hasTurn = false
@@ -47,7 +47,7 @@ struct CommandQueue: Sendable {
 
   init(limits: Limits = Limits()) { self.limits = limits }
 
-  /// Takes a command, or refuses a request.
+  /// Appends a command, or refuses a request.
   mutating func append(_ command: NodeCommand) -> Overflow? {
     if case .connect(let session, let identity) = command {
       owners[session] = identity.isService ? .service(identity.device.user) : .user(identity.device.user)
@@ -81,8 +81,8 @@ struct CommandQueue: Sendable {
     return queues[owner, default: UserQueue()].requests >= most ? .user : nil
   }
 
-  /// Takes out the next command; nil when there is none, or when all wait for `resume`.
-  /// - Parameter takesAll: false for the server's own commands alone.
+  /// Takes out the next command; nil if there is none, or if all wait for `resume`.
+  /// - Parameter takesAll: false for only the server's own commands.
   mutating func next(takesAll: Bool = true) -> NodeCommand? {
     if let command = own.popFirst() { return command }
     guard takesAll else { return nil }
@@ -106,7 +106,7 @@ struct CommandQueue: Sendable {
     queues[owner, default: UserQueue()].isHeld = true
   }
 
-  /// Ends the session's hold: `command`, now prepared, is the next one of its user.
+  /// Ends the session's hold: `command`, now prepared, comes next for its user.
   mutating func resume(_ session: SessionID, with command: NodeCommand) {
     guard let owner = owners[session] else { return own.append(command) }
     queues[owner, default: UserQueue()].isHeld = false

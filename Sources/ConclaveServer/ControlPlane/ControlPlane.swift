@@ -10,7 +10,8 @@ import Persistence
 import Signaling
 
 /// The one place where calls change: an actor around the pure `Node`, on one event loop. Requests of clients and events of the media plane come in by
-/// `submit`, in order. Their effects go out in that order, each once the changes that it may reveal are on the disk. The loop itself never waits for the disk.
+/// `submit`, in order. Their effects go out in the same order, each once the changes that it may reveal are on the disk. The loop itself never waits for the
+/// disk.
 actor ControlPlane: SignalingSink {
   private var node: Node
   private let clock: WallClock
@@ -24,36 +25,37 @@ actor ControlPlane: SignalingSink {
   private let loop: any EventLoop
   private let executor: any SerialExecutor
 
-  /// Called once, when no call is left and all is told.
+  /// Called once, when no call is left and everything has been delivered.
   private var idle: (@Sendable () -> Void)?
   /// Called once, when nothing is being written.
   private var quiet: CheckedContinuation<Void, Never>?
   private var isStopped = false
   private var clockWatch = ClockWatch()
-  /// When it was noted last that the server runs.
+  /// When it was last recorded that the server is running.
   private var notedRunning: Timestamp?
   private let logger: Logger
   private var timer: (deadline: Timestamp, task: Scheduled<Void>)?
 
-  /// How often it is noted that the server runs, while there are calls.
+  /// How often it is recorded that the server is running, while there are calls.
   private static let runningPause = Duration.seconds(5)
 
-  /// Effects that go out in one go.
+  /// The most effects that go out in one step.
   private static let effectsOfStep = 512
 
-  /// The way to the clients; callable from any thread, must not block.
+  /// The interface to the clients; callable from any thread, must not block.
   struct Clients: Sendable {
-    /// Takes what clients get, in order.
+    /// Receives what is sent to clients, in order.
     var deliver: @Sendable ([Delivery]) -> Void
-    /// Events followed from what this user's sessions sent.
+    /// Events that followed from what this user's sessions sent.
     var charge: @Sendable (UserID, EventCharge) -> Void
-    /// Why a request of this session is refused although it has its turn: earlier ones, which may have stood in line with it, caused too much.
+    /// Why a request of this session is refused although it has its turn: earlier requests, which may have been queued with it, caused too
+    /// much.
     var refusal: @Sendable (SessionID) -> RequestError?
   }
 
   nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
-  /// - Parameter reading: threads that read SDPs, started.
+  /// - Parameter reading: started threads that read SDPs.
   init(
     node: sending Node, media: MediaWorkers, callShare: Int, announced: AnnouncedAddresses,
     fingerprint: CertificateFingerprint, clock: WallClock, loop: any EventLoop, store: Store, recorder: Recorder,
@@ -89,24 +91,25 @@ actor ControlPlane: SignalingSink {
     }
   }
 
-  /// Takes one command from any thread. The commands of a connection are handled in order, users round-robin; a request is refused when too many are pending.
+  /// Accepts one command from any thread. The commands of a connection are handled in order, users round-robin. A request is refused if too many are pending.
   nonisolated func submit(_ command: NodeCommand) {
     guard !inbox.append(command), case .request(let session, let id, _) = command else { return }
     let error = RequestError(.serverBusy, "too many requests wait; try again in a moment", retryAfterMs: 1_000)
     clients.deliver([.reply(session, id: id, .failed(error))])
   }
 
-  /// Requests that wait, and that were refused since the start.
+  /// Pending requests, and requests refused since the start.
   nonisolated var backlog: (waiting: Int, refused: [CommandQueue.Overflow: UInt64]) {
     inbox.backlog
   }
 
-  /// Handles what waits, a millisecond long. Then the loop's connections get their turn: it looks at its sockets when it has no task that is due.
+  /// Handles pending commands for a millisecond. Then the loop's connections get their turn: the loop checks its sockets when it has no task that
+  /// is due.
   private func work() {
     let end = MonotonicClock.now().advanced(by: .milliseconds(1))
     repeat {
       let hasMore = release()
-      // On a disk that is slow clients wait in their queue, which refuses what is too much. The server's own commands are few.
+      // While the disk is slow clients wait in their queue, which refuses what is too much. The server's own commands are few.
       let takesAll = !pending.isFull && !recorder.isFull
       let command = inbox.next(takesAll: takesAll, goesOn: hasMore)
       if let command { handle(command) } else if !hasMore { return }
@@ -115,10 +118,10 @@ actor ControlPlane: SignalingSink {
     loop.execute { loop.scheduleTask(in: .microseconds(50)) { self.assumeIsolated { $0.work() } } }
   }
 
-  /// Calls that run, and devices in them.
+  /// Running calls, and devices in them.
   var counts: (calls: Int, participants: Int) { node.counts }
 
-  /// Changes limits and rules for the calls that come.
+  /// Changes limits and rules for future calls.
   func configure(_ change: @Sendable (inout CallConfiguration) -> Void) { node.configure(change) }
 
   /// The outcomes of calls and joins since the start.
@@ -141,7 +144,7 @@ actor ControlPlane: SignalingSink {
   var waitingForDisk: Int { pending.count }
 
   /// Takes no new calls from now on.
-  /// - Parameter idle: is called once, when no call is left; must not block.
+  /// - Parameter idle: called once, when no call is left; must not block.
   nonisolated func drain(idle: @escaping @Sendable () -> Void) {
     loop.execute {
       self.assumeIsolated {
@@ -182,8 +185,8 @@ actor ControlPlane: SignalingSink {
 
   // MARK: effects
 
-  /// Effects go out in order, each when the disk has all changes up to now.
-  /// - Parameter isStored: they may tell of something that is stored. Otherwise they wait only for earlier ones of the same session.
+  /// Effects go out in order, each once the disk has all changes up to now.
+  /// - Parameter isStored: they may reveal something that is stored. Otherwise they wait only for earlier ones of the same session.
   private func tell(_ effects: [Calls.Effect], isStored: Bool) {
     if pending.isEmpty, recorder.settled == recorder.recorded {
       outlet.carryOut(effects)
@@ -197,7 +200,7 @@ actor ControlPlane: SignalingSink {
     }
   }
 
-  /// Carries out effects that wait for nothing any more. Returns whether there are more of them than go out in one go.
+  /// Carries out effects that no longer wait for anything. Returns whether there are more than go out in one step.
   @discardableResult private func release() -> Bool {
     let effects = pending.release(through: recorder.settled, limit: Self.effectsOfStep)
     outlet.carryOut(effects)
@@ -224,7 +227,7 @@ actor ControlPlane: SignalingSink {
 
   // MARK: the disk
 
-  /// Lets happen what ran out while the server was down, and looks after the disk each second from then on.
+  /// Handles everything that expired while the server was down, and looks after the disk each second from then on.
   nonisolated func begin() {
     submit(.timeout)
     loop.execute {
@@ -250,7 +253,7 @@ actor ControlPlane: SignalingSink {
     inbox.wake()
   }
 
-  /// Notes that the server runs, so that its calls' times do not count the time for which it was down.
+  /// Records that the server is running, so that the times of its calls do not include an outage.
   private func noteRunning() {
     guard !node.isIdle else { return }
     notedRunning = clock.now()
@@ -278,7 +281,8 @@ actor ControlPlane: SignalingSink {
     if !recorder.isWriting { endWait() }
   }
 
-  /// Waits until what was recorded is on the disk, at most as long as the disk may take. Nothing is written afterwards.
+  /// Waits until everything recorded is on the disk, at most as long as the disk may take. Nothing is written
+  /// afterwards.
   func stop() async {
     noteRunning()
     if recorder.isWriting {
@@ -310,8 +314,8 @@ actor ControlPlane: SignalingSink {
 extension Calls.Effect {
   fileprivate var change: StoreChange? { if case .store(let change) = self { change } else { nil } }
 
-  /// A question to the app's back end, whose deadline runs already, and an SDP to be read, for which the next commands of the user wait: neither waits for
-  /// the disk. `.acquainted` reads the disk, so it waits for the changes before it.
+  /// A question to the app's back end, whose deadline is already running, and an SDP to be read, for which the next commands of the user wait: neither
+  /// waits for the disk. `.acquainted` reads the disk, so it waits for the changes before it.
   fileprivate var tellsNobody: Bool {
     switch self {
     case .ask(_, .authorize), .read: true

@@ -3,9 +3,9 @@ import Contract
 import MediaModel
 import NIOCore
 
-/// Carries out effects whose turn has come: each goes to the one part of the server that it is for. Confined to the control plane's loop.
+/// Carries out effects whose turn has come: each goes to one part of the server. Confined to the control plane's loop.
 final class EffectOutlet {
-  /// The parts of the server that effects are for; none of them blocks.
+  /// The parts of the server that receive effects; none of them blocks.
   struct Parts {
     var clients: ControlPlane.Clients
     var media: MediaOutlet
@@ -13,11 +13,11 @@ final class EffectOutlet {
     var backEnd: BackEnd?
     var webPush: WebPush?
     var measurements: Measurements
-    /// Takes the answers to questions; callable from any thread.
+    /// Receives the answers to questions; callable from any thread.
     var answer: @Sendable (NodeCommand) -> Void
   }
 
-  /// The way to the workers.
+  /// The interface to the workers.
   struct MediaOutlet: Sendable {
     var submit: @Sendable (MediaCommand, _ worker: Int) -> Void
     var candidates: @Sendable (_ worker: Int) -> [MediaModel.SocketAddress]
@@ -54,7 +54,7 @@ final class EffectOutlet {
     return .client(reply)
   }
 
-  /// Deliveries to clients go out together, after the others.
+  /// Deliveries to clients go out together, after the other effects.
   func carryOut(_ effects: [Calls.Effect]) {
     let lag = clock.lag
     var deliveries: [Delivery] = []

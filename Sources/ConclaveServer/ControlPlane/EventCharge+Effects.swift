@@ -6,7 +6,7 @@ extension EventCharge {
   /// The events among the effects. Replies are charged when they are written.
   init(_ effects: [Calls.Effect]) {
     self.init(count: 0, bytes: 0)
-    // Deliveries of one event stand next to each other.
+    // Deliveries of one event are adjacent.
     var last: (id: UInt64, cost: Int)?
     for case .client(let delivery) in effects {
       let (id, body): (UInt64, EventBody)

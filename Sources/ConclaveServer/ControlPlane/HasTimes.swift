@@ -2,8 +2,8 @@ import Calls
 import Contract
 import MediaModel
 
-/// The times of calls are those of a clock that never jumps, so they are behind the machine's clock by as much as that was set while the server ran. Clients,
-/// webhooks, the history and the operator get them by the machine's clock. Times that somebody has signed stay.
+/// The times of calls come from a clock that never jumps, so they lag behind the machine's clock by as much as that was set while the server ran. Clients,
+/// webhooks, the history and the operator get times of the machine's clock. Times that somebody has signed stay unchanged.
 protocol HasTimes: Encodable, Sendable {
   /// The same, with the server's own times later by `lag`.
   func later(by lag: Duration) -> Self
@@ -79,7 +79,7 @@ extension Delivery {
 }
 
 extension StoreChange {
-  /// The history outlives this run, so it has a call's start as people were told it.
+  /// The history outlives this run, so it stores a call's start as it was reported to people.
   func later(by lag: Duration) -> StoreChange {
     guard lag != .zero, case .history(.call(let call, let media, let startedAt)) = self else { return self }
     return .history(.call(call, media, startedAt: startedAt + lag))

@@ -6,7 +6,7 @@ import Persistence
 import Signaling
 import Synchronization
 
-/// The database's periodic work, on a thread of its own: checkpoints, users named by `conclave forget`, and expired rows.
+/// The database's periodic work, on a separate thread: checkpoints, users named by `conclave forget`, and expired rows.
 final class Housekeeping: Sendable {
   /// Between two sweeps.
   static let sweepPause = Duration.seconds(3_600)
@@ -33,8 +33,8 @@ final class Housekeeping: Sendable {
     self.log = log
   }
 
-  /// Does what is due, later and on the thread of its own; nothing while that is at work. To be called each second.
-  /// - Parameter forget: is called on that thread for each user that another process deleted; `.forget` does the rest.
+  /// Does what is due, asynchronously on its thread; nothing while that is working. Call it each second.
+  /// - Parameter forget: called on that thread for each user that another process deleted; `.forget` does the rest.
   func begin(now: Instant, forget: @escaping @Sendable (UserID) -> Void) {
     let begins = state.withLock { state in
       defer { state.isUnderWay = true }
@@ -47,12 +47,12 @@ final class Housekeeping: Sendable {
     }
   }
 
-  /// The same, at once.
+  /// The same, synchronously.
   func step(now: Instant, forget: (UserID) -> Void) {
     store.checkpoint { [log] error in
       log.log(.history, .error, "the database's log was not copied", ["reason": "\(error)"])
     }
-    // A disk that fails gets the whole state first, and its time is for that.
+    // A failing disk gets the whole state first, and its time is reserved for that.
     guard health.statistics.failure == nil else { return }
     do {
       for user in try store.takeForgotten() { forget(user) }
@@ -63,7 +63,7 @@ final class Housekeeping: Sendable {
     }
   }
 
-  /// A short step each second, until nothing is left that was kept long enough.
+  /// A short step each second, until nothing is left that has expired.
   private func sweep(now: Instant) throws(StoreError) {
     guard state.withLock({ $0.nextSweep.map { $0 <= now } ?? true }) else { return }
     let hasMore = try store.sweep(now: clock.now(), historyDays: historyDays)

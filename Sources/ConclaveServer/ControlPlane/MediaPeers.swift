@@ -7,20 +7,20 @@ import SDP
 ///
 /// ## Overview
 /// `negotiate` turns an offer into the worker's configuration and keeps the answer. `configured` releases the answer, because early media then finds its
-/// peer. `remove` forgets a peer. The other workers of a call learn of each of its peers that sends tracks.
+/// peer. `remove` forgets a peer. The other workers of a call are told about each of its peers that sends tracks.
 ///
 /// ## Invariants
-/// - Each answer that waits comes out once, from `configured` or as an error from `remove`.
-/// - No step looks at other peers, but when a worker joins a call or has no peer of it any more: then it learns of the others, or forgets them.
+/// - Each waiting answer is returned once, from `configured` or as an error from `remove`.
+/// - No step visits other peers, except when a worker joins a call or no longer has peers of it: then it is told about the others, or forgets them.
 struct MediaPeers {
   /// A command with the number of the worker that gets it.
   typealias Routed = (command: MediaCommand, worker: Int)
 
   private struct NegotiatedPeer {
     var negotiation: Negotiation
-    /// As the worker has it: with the mutes and the ends of tracks since.
+    /// As the worker has it, including later mutes and ends of tracks.
     var configuration: PeerConfiguration?
-    /// The worker has confirmed a configuration, so it knows the peer when other workers ask for its tracks.
+    /// The worker has confirmed a configuration, so it knows the peer when other workers request its tracks.
     var isConfigured = false
     var isHeld = false
     /// In the order of their requests.
@@ -43,9 +43,9 @@ struct MediaPeers {
 
   /// - Parameters:
   ///   - workers: how many there are, at least 1.
-  ///   - callShare: peers of one call that a worker takes before another one joins in.
+  ///   - callShare: how many peers of one call a worker takes before another worker joins in.
   ///   - fingerprint: of the server's certificate, for the answers.
-  ///   - hasTCP: whether the workers take TCP connections too.
+  ///   - hasTCP: whether the workers also accept TCP connections.
   init(workers: Int, callShare: Int, fingerprint: CertificateFingerprint, hasTCP: Bool) {
     placement = Placement(workers: workers, callShare: callShare)
     self.fingerprint = fingerprint
@@ -62,7 +62,7 @@ struct MediaPeers {
   /// - Parameters:
   ///   - id: the header `request-id` of the session's request.
   ///   - candidates: the addresses of a worker.
-  ///   - generator: a cryptographic one; ICE passwords come from it.
+  ///   - generator: must be cryptographic, because ICE passwords come from it.
   /// - Returns: the configuration for the peer's worker, and what the call's workers need when this one has just joined it.
   mutating func negotiate(
     _ negotiate: Negotiate, for session: SessionID, id: String, candidates: (_ worker: Int) -> [SocketAddress],
@@ -86,12 +86,13 @@ struct MediaPeers {
     peers[negotiate.peer] = peer
     let configure: Routed = (.configure(configuration, request: lastRequest), worker)
     guard !before.isEmpty, !before.contains(worker) else { return [configure] }
-    // The worker joins the call. It knows the others first, so that the peer's first slot map has their tracks.
+    // The worker joins the call. It is told about the others first, so that the peer's first slot map has their tracks.
     let others = placement.peers(of: negotiate.call, notOn: worker).flatMap { mirror($0, on: worker) }
     return others + [configure] + share(negotiate.call)
   }
 
-  /// The state of a peer for a worker that does not have it. That worker ignores a peer without tracks, unless it knew some.
+  /// The state of a peer for a worker that does not have it. That worker ignores a peer without tracks, unless it knew some
+  /// of its tracks.
   private func mirror(_ id: PeerID, on worker: Int) -> [Routed] {
     guard let home = placement.worker(of: id), home != worker, let peer = peers[id], peer.isConfigured,
       let configuration = peer.configuration
@@ -104,7 +105,7 @@ struct MediaPeers {
     return workers.map { (.share(call, workers: workers), $0) }
   }
 
-  /// The workers that a command about a peer is for: the peer's own, and the others of its call. There are none for a peer that never made an offer, or is gone.
+  /// The workers to which a command about a peer is sent: the peer's own, and the others of its call. None for a peer that never made an offer, or is gone.
   mutating func route(_ command: MediaCommand) -> [Routed] {
     guard let id = command.peer, let worker = placement.worker(of: id), let call = peers[id]?.configuration?.call else {
       return []
@@ -126,7 +127,7 @@ struct MediaPeers {
   }
 
   /// The worker has confirmed a configuration.
-  /// - Returns: the reply to the offer, and what the call's other workers need; nil when no reply waits, as for a peer that is gone.
+  /// - Returns: the reply to the offer, and what the call's other workers need; nil if no reply waits, as for a peer that is gone.
   mutating func configured(
     _ peer: PeerID, request: UInt64, slots: SlotMap
   ) -> (reply: Delivery, commands: [Routed])? {
@@ -142,7 +143,7 @@ struct MediaPeers {
   }
 
   /// Forgets a peer.
-  /// - Returns: the replies to its offers that no worker will confirm, in their order; and what the workers need when its own has no peer of the call any more.
+  /// - Returns: the replies to its offers that no worker will confirm, in order; and what the workers need if its own worker no longer has a peer of the call.
   mutating func remove(_ peer: PeerID) -> (replies: [Delivery], commands: [Routed]) {
     var commands: [Routed] = []
     if let (call, worker) = placement.remove(peer), !placement.workers(of: call).contains(worker) {

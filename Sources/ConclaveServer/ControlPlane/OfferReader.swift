@@ -4,7 +4,7 @@ import MediaModel
 import NIOPosix
 import SDP
 
-/// Reads the SDPs of `media` requests on threads of its own, since a large one takes milliseconds.
+/// Reads the SDPs of `media` requests on separate threads, because a large one takes milliseconds.
 struct OfferReader: Sendable {
   let threads: NIOThreadPool
   let inbox: CommandInbox

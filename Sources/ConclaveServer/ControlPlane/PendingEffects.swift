@@ -3,43 +3,43 @@ import Contract
 import NIOCore
 import Signaling
 
-/// The effects of commands in the commands' order, until everything that they may tell of is on the disk.
+/// The effects of commands in the commands' order, until everything that they may reveal is on the disk.
 ///
 /// ## Overview
-/// A command's effects wait for its own changes and for those of all commands before it, since a reply may tell of what another command changed. They go
-/// out in the order of the commands: replies, events, media commands and webhooks alike.
+/// A command's effects wait for its own changes and for those of all commands before it, because a reply may reveal what another command changed. They
+/// go out in the order of the commands: replies, events, media commands and webhooks alike.
 ///
 /// Reports of the media plane (speakers, slots) are not stored and must not wait for a disk: `releasable` lets them pass, except to a session for which
-/// something waits already. Each session so sees one order.
+/// something already waits. So each session sees one order.
 struct PendingEffects {
   private struct Entry {
     var effects: [Calls.Effect]
-    /// The number of the last command whose changes have to be on the disk before.
+    /// The number of the last command whose changes must be on the disk first.
     var behind: UInt64
-    /// Their memory, roughly.
+    /// Approximate memory.
     var bytes: Int
   }
 
-  /// Effects that may wait. They are little in number when each is a reply with the state of a large call, and take little memory when they are one event for
-  /// many devices, so both are bounded. One command may go beyond it.
+  /// The most effects that may wait. Effects that are replies with the state of a large call are few but large, and one event for many devices is many
+  /// effects in little memory, so both count and memory are bounded. One command may exceed the bound.
   static let maximumCount = 100_000
   static let maximumBytes = 64 << 20
 
   private var entries = CircularBuffer<Entry>()
-  /// How many effects wait for each session; media commands, webhooks and questions are for none.
+  /// How many effects wait for each session; media commands, webhooks and questions belong to none.
   private var sessions: [SessionID: Int] = [:]
   /// Effects that wait.
   private(set) var count = 0
-  /// The memory of those, roughly.
+  /// Their approximate memory.
   private(set) var bytes = 0
 
-  /// As many wait as may: clients' commands have to wait, too.
+  /// The bound is reached: clients' commands have to wait, too.
   var isFull: Bool { count >= Self.maximumCount || bytes >= Self.maximumBytes }
 
   var isEmpty: Bool { entries.isEmpty }
 
-  /// Puts effects behind all others.
-  /// - Parameter number: all changes up to this one have to be on the disk before they go out; never less than in the call before.
+  /// Appends effects after all others.
+  /// - Parameter number: all changes up to this one must be on the disk before they go out; never less than in the previous call.
   mutating func append(_ effects: [Calls.Effect], behind number: UInt64) {
     guard !effects.isEmpty else { return }
     for effect in effects { if let session = effect.session { sessions[session, default: 0] += 1 } }
@@ -49,7 +49,8 @@ struct PendingEffects {
     entries.append(entry)
   }
 
-  /// The effects of something that is stored nowhere: returns those that overtake nothing, and puts the others behind all that wait.
+  /// The effects of something that is stored nowhere: returns those that overtake nothing, and appends the others after all that
+  /// wait.
   mutating func releasable(_ effects: [Calls.Effect], behind number: UInt64) -> [Calls.Effect] {
     guard !entries.isEmpty else { return effects }
     var passing: [Calls.Effect] = []
@@ -67,8 +68,8 @@ struct PendingEffects {
 
   /// Takes out effects whose turn has come.
   /// - Parameters:
-  ///   - number: all changes up to this one are on the disk, or will not be waited for.
-  ///   - limit: ends with the command that reaches so many effects.
+  ///   - number: all changes up to this one are on the disk, or are no longer awaited.
+  ///   - limit: ends with the command that reaches this many effects.
   mutating func release(through number: UInt64, limit: Int) -> [Calls.Effect] {
     var released: [Calls.Effect] = []
     while released.count < limit, let entry = entries.first, entry.behind <= number {
@@ -81,7 +82,7 @@ struct PendingEffects {
     return released
   }
 
-  /// Deliveries of one message share its body, and stand next to each other.
+  /// Deliveries of one message share its body, and are adjacent.
   private static func bytes(of effects: [Calls.Effect]) -> Int {
     var bytes = effects.count * MemoryLayout<Calls.Effect>.stride
     var last: UInt64 = 0
@@ -112,13 +113,13 @@ struct PendingEffects {
 }
 
 extension Calls.Effect {
-  /// The session whose client gets the effect; nil for effects that are not for a client, or not at once.
+  /// The session whose client gets the effect; nil for effects that are not for a client, or are not sent immediately.
   fileprivate var session: SessionID? { if case .client(let delivery) = self { delivery.session } else { nil } }
 }
 
 /// A reply whose size grows with a call or with the request.
 private protocol Weighed {
-  /// Its memory, roughly.
+  /// Its approximate memory.
   var bytes: Int { get }
 }
 

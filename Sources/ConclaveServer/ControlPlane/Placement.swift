@@ -1,7 +1,7 @@
 import MediaModel
 
-/// Which worker forwards a peer's media. A new call goes to the worker with the fewest peers. While its workers have room for more of its peers, they stay
-/// together; then the next worker joins in.
+/// Chooses the worker that forwards a peer's media. A new call goes to the worker with the fewest peers. While its workers have room for more of its
+/// peers, they stay together; then the next worker joins in.
 struct Placement {
   private struct Place {
     var call: CallID
@@ -14,7 +14,7 @@ struct Placement {
     var peers: Set<PeerID>
   }
 
-  /// Peers of one call that a worker takes before another one joins in.
+  /// How many peers of one call a worker takes before another worker joins in.
   private let callShare: Int
   private var peers: [PeerID: Place] = [:]
   /// The workers of each call, in the order in which they came.

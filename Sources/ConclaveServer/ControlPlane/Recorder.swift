@@ -4,24 +4,24 @@ import MediaModel
 import Persistence
 import Synchronization
 
-/// Says what to write to the disk and when, and what need not wait for it any more: a group commit.
+/// Decides what to write to the disk and when, and what no longer has to wait for it: a group commit.
 ///
 /// ## Overview
-/// `record` takes the changes of each command and numbers them. All that came while a transaction was under way is the next one (`next`, `finish`).
-/// `settled` is the number up to which clients may be told.
+/// `record` takes the changes of each command and numbers them. Everything that arrived while a transaction was under way forms the next one (`next`,
+/// `finish`). `settled` is the number up to which clients may be told.
 ///
-/// A disk that fails ends no call and holds none up: calls go on in memory, everything is settled at once, the operator is told, and all is written anew
-/// until the disk takes it (`rewrite`). A transaction that takes longer than `patience` counts as a failure, too.
+/// A failing disk ends no call and delays none: calls go on in memory, everything is settled immediately, the operator is informed, and everything is
+/// written again until the disk accepts it (`rewrite`). A transaction that takes longer than `patience` counts as a failure, too.
 ///
 /// ## Invariants
 /// - At most one transaction is under way, and changes reach the disk in the order in which they came.
-/// - `settled` never goes back, and on a disk that works it is never ahead of the disk.
+/// - `settled` never goes back, and with a working disk it is never ahead of the disk.
 struct Recorder {
   private enum State {
     case healthy
     /// Nothing is written before `nextTry`.
     case failing(nextTry: Instant)
-    /// A full rewrite is on its way to the disk; `isOutdated`: too much came meanwhile to be written behind it.
+    /// A full rewrite is being written; `isOutdated`: too much arrived meanwhile to be written after it.
     case rewriting(isOutdated: Bool)
   }
 
@@ -32,7 +32,7 @@ struct Recorder {
     var since: Instant
   }
 
-  /// Between two tries on a disk that fails.
+  /// Between two attempts on a failing disk.
   static let pause = Duration.seconds(3)
   /// The longest time that clients wait for a transaction.
   static let patience = Duration.seconds(5)
@@ -45,7 +45,7 @@ struct Recorder {
   private let maximumBacklog: Int
   private var state = State.healthy
   private var transaction: Transaction?
-  /// Changes that wait for the next transaction; on a disk that is being rewritten, those since the rewrite began.
+  /// Changes that wait for the next transaction; during a rewrite, those since the rewrite began.
   private var waiting: [StoreChange] = []
   /// Changes that a full rewrite of the calls does not include.
   private var backlog: [StoreChange] = []
@@ -65,10 +65,10 @@ struct Recorder {
     self.maximumBacklog = maximumBacklog
   }
 
-  /// As many changes wait for a transaction as may: clients' commands have to wait, too. A disk that fails holds up nobody.
+  /// The most changes wait for a transaction: clients' commands have to wait, too. A failing disk delays nobody.
   var isFull: Bool { if case .healthy = state { waiting.count >= maximumBacklog } else { false } }
 
-  /// Something was given out to be written and has not been reported by `finish`.
+  /// Something was handed out to be written and has not been reported by `finish`.
   var isWriting: Bool { if case .rewriting = state { true } else { transaction != nil } }
 
   /// Takes the changes of one command.
@@ -85,7 +85,7 @@ struct Recorder {
     }
   }
 
-  /// The changes of the next transaction; nil while one is under way, or nothing waits. The caller writes them off the loop and reports by `finish`.
+  /// The changes of the next transaction; nil while one is under way, or if nothing waits. The caller writes them off the loop and calls `finish`.
   mutating func next(now: Instant) -> [StoreChange]? {
     guard case .healthy = state, transaction == nil, !waiting.isEmpty else { return nil }
     let changes = exchange(&waiting, with: [])
@@ -93,16 +93,17 @@ struct Recorder {
     return changes
   }
 
-  /// The changes that repair a disk that failed, as `next`; nil while it is too early, or nothing is to be repaired.
-  /// - Parameter everything: all that there is of the calls.
+  /// The changes that repair a disk that failed, as `next`; nil while it is too early, or if there is nothing to
+  /// repair.
+  /// - Parameter everything: the whole state of the calls.
   mutating func rewrite(now: Instant, everything: () -> [StoreChange]) -> [StoreChange]? {
     guard case .failing(let nextTry) = state, nextTry <= now, transaction == nil else { return nil }
     state = .rewriting(isOutdated: false)
     return backlog + everything()
   }
 
-  /// The changes that were given out last are written, or could not be.
-  /// - Parameter error: nil when it was written, all of it; otherwise nothing of it was.
+  /// The changes that were handed out last have been written, or could not be.
+  /// - Parameter error: nil if all of them were written; otherwise none were.
   mutating func finish(_ error: StoreError?, now: Instant) {
     if let done = transaction {
       transaction = nil
@@ -112,16 +113,16 @@ struct Recorder {
     }
   }
 
-  /// To be called each second: a transaction that takes too long counts as a failure, and clients wait no more.
+  /// Called each second: a transaction that takes too long counts as a failure, and clients no longer wait.
   mutating func checkPatience(now: Instant) {
     guard case .healthy = state, let transaction, transaction.since.advanced(by: Self.patience) <= now else { return }
-    // Perhaps it succeeds later. Then these facts are written twice, which does no harm.
+    // It may still succeed later. These facts are then written twice, which does no harm.
     keep(transaction.changes + exchange(&waiting, with: []))
     fail("\(file): the disk has not answered for \(Self.patience); look at its load and the kernel's log (dmesg)", now)
   }
 
   private mutating func finish(_ done: Transaction, _ error: StoreError?, now: Instant) {
-    // Otherwise it took too long, and its changes are kept for the rewrite already.
+    // Otherwise it took too long, and its changes are already kept for the rewrite.
     guard case .healthy = state else { return }
     if let error {
       keep(done.changes + exchange(&waiting, with: []))
@@ -143,7 +144,7 @@ struct Recorder {
       return
     }
     state = .healthy
-    // Clients were told of the changes that came meanwhile: the disk counts as failing until it has them.
+    // Clients were told about the changes that arrived meanwhile, so the disk counts as failing until it has them.
     if waiting.isEmpty { succeed() }
   }
 
@@ -184,7 +185,7 @@ struct Recorder {
 }
 
 extension StoreChange {
-  /// Not among `Node.everything`.
+  /// Not included in `Node.everything`.
   fileprivate var isLasting: Bool {
     switch self {
     case .history, .report, .number, .ended, .forgotten: true
@@ -196,12 +197,12 @@ extension StoreChange {
   }
 }
 
-/// How the database does, for `/readyz` and `/metrics`.
+/// The state of the database, for `/readyz` and `/metrics`.
 final class StoreHealth: Sendable {
   struct Statistics {
     var transactions: UInt64 = 0
     var failures: UInt64 = 0
-    /// Facts of history that the disk never got.
+    /// Facts of history that never reached the disk.
     var lost: UInt64 = 0
     /// Why it cannot be written now.
     var failure: String?
@@ -211,7 +212,7 @@ final class StoreHealth: Sendable {
 
   var statistics: Statistics { state.withLock { $0 } }
 
-  /// A transaction was written, and nothing of which clients were told waits for the disk.
+  /// A transaction was written, and nothing that clients were told waits for the disk.
   /// - Returns: whether the disk failed before.
   @discardableResult func succeeded() -> Bool {
     state.withLock { statistics in

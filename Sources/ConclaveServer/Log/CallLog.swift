@@ -10,7 +10,7 @@ struct CallCounts: Sendable, Equatable {
     case connected
     /// There was no media for 5 s or more, or until the participant was removed.
     case neverConnected = "never-connected"
-    /// The participant went sooner.
+    /// The participant left sooner.
     case leftEarly = "left-early"
   }
 
@@ -21,7 +21,7 @@ struct CallCounts: Sendable, Equatable {
 /// The log's lines about calls: one at the end of each call, and one for each failure in it. A line has the call's id and numbers of participants, and never
 /// names a person.
 struct CallLog: Sendable {
-  /// A participant that left sooner may not have had the time to connect, or to get a key.
+  /// A participant that left sooner may not have had time to connect, or to get a key.
   static let patience = Duration.seconds(5)
 
   private struct Stay {
@@ -46,7 +46,7 @@ struct CallLog: Sendable {
 
   init(_ logger: Logger) { self.logger = logger }
 
-  /// A call goes on after the server's start.
+  /// A call that continues after the server's start.
   mutating func restore(_ tally: CallTally, now: Timestamp) {
     var record = Record()
     record.oldParticipants = tally.participants
@@ -58,8 +58,8 @@ struct CallLog: Sendable {
     records[tally.call] = record
   }
 
-  /// Takes an event that the service topics carry.
-  /// - Returns: how many failures it tells of, in a call that goes on.
+  /// Handles an event of the service topics.
+  /// - Returns: how many failures it reports, in a running call.
   @discardableResult mutating func take(_ event: EventMessage) -> Int {
     guard let call = event.call else { return 0 }
     let before = records[call]?.failures ?? 0
@@ -106,7 +106,7 @@ struct CallLog: Sendable {
 
   private mutating func note(_ member: MemberState, in call: CallID, at now: Timestamp) {
     guard member.state == .joined, let participant = member.participants.first else { return }
-    // In place: a copy would be one of all stays.
+    // In place, because a copy would copy all stays.
     if records[call]?.stays[member.user]?.participant != participant.participant {
       replaced(member.user, in: call, at: now)
       records[call, default: Record()].stays[member.user] = Stay(
@@ -118,7 +118,7 @@ struct CallLog: Sendable {
     counts.joins[.connected, default: 0] &+= 1
   }
 
-  /// The device comes back under another number, before it was missed. If the media of the old one never came, that is its outcome.
+  /// The device returns under another number, before it was missed. If the media of the old one never arrived, that is its outcome.
   private mutating func replaced(_ user: UserID, in call: CallID, at now: Timestamp) {
     guard let stay = records[call]?.stays[user], !stay.wasConnected else { return }
     counts.joins[stay.since + Self.patience <= now ? .neverConnected : .leftEarly, default: 0] &+= 1

@@ -18,13 +18,14 @@ struct JSONLogHandler: LogHandler {
     FileHandle.standardError.write(Data(line))
   }
 
-  /// - Returns: the object without a line end. A metadata value is text; its name gives way to `time`, `level` and `message`.
+  /// - Returns: the object without a line end. A metadata value is text; `time`, `level` and `message` take precedence over
+  ///   its name.
   static func line(at time: Date, _ level: Logger.Level, _ message: String, _ metadata: Logger.Metadata) -> [UInt8] {
     var members = metadata.mapValues { "\($0)" }
     members["time"] = time.formatted(Date.ISO8601FormatStyle(includingFractionalSeconds: true))
     members["level"] = level.rawValue
     members["message"] = message
-    // Strings can always be written.
+    // Strings can always be encoded.
     return (try? JSONCoding.encode(members)) ?? []
   }
 }

@@ -2,7 +2,8 @@ import Foundation
 import Glibc
 import Logging
 
-/// Writes each log line to systemd's journal through standard error, with its priority in front (sd-daemon(3)): `journalctl -p warning` finds it. The journal adds the time.
+/// Writes each log line to systemd's journal through standard error, preceded by its priority (sd-daemon(3)), so that `journalctl -p warning` finds it. The journal
+/// adds the time.
 struct JournalLogHandler: LogHandler {
   let label: String
   var logLevel = Logger.Level.info
@@ -20,7 +21,7 @@ struct JournalLogHandler: LogHandler {
     FileHandle.standardError.write(Data((line + "\n").utf8))
   }
 
-  /// - Returns: one line without its end. Line ends inside are escaped, as each line would be an entry of its own.
+  /// - Returns: one line without its end. Line ends inside are escaped, because each line would be a separate entry.
   static func line(_ level: Logger.Level, _ label: String, _ message: String, _ metadata: Logger.Metadata) -> String {
     let members = metadata.sorted { $0.key < $1.key }.map { "\($0.key)=\($0.value)" }
     let words = [level.rawValue, "\(label):"] + members + [message]
@@ -40,7 +41,7 @@ struct JournalLogHandler: LogHandler {
   }
 
   /// Whether a descriptor leads to the journal.
-  /// - Parameter stream: `JOURNAL_STREAM` of the environment, device and inode (systemd.exec(5)). A child whose standard error was redirected has it, too.
+  /// - Parameter stream: `JOURNAL_STREAM` of the environment, device and inode (systemd.exec(5)). A child whose standard error was redirected also has it.
   static func isJournal(_ descriptor: Int32, stream: String?) -> Bool {
     var status = stat()
     guard let stream, fstat(descriptor, &status) == 0 else { return false }

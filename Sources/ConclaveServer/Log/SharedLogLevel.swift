@@ -1,7 +1,7 @@
 import Logging
 import Synchronization
 
-/// The least level of the log's lines, which all loggers share: it may change while the server runs.
+/// The lowest level of log lines that are written, shared by all loggers: it may change while the server runs.
 package final class SharedLogLevel: Sendable {
   private let stored: Mutex<Logger.Level>
 
@@ -22,7 +22,7 @@ package final class SharedLogLevel: Sendable {
   }
 }
 
-/// Hands lines on to another handler, from a level on that all loggers share.
+/// Passes lines on to another handler, from a level on that all loggers share.
 struct SharedLevelHandler<Handler: LogHandler>: LogHandler {
   private var handler: Handler
   private let level: SharedLogLevel
@@ -35,7 +35,7 @@ struct SharedLevelHandler<Handler: LogHandler>: LogHandler {
 
   var logLevel: Logger.Level {
     get { level.value }
-    // The configuration alone sets it.
+    // Only the configuration sets it.
     set {}
   }
 

@@ -5,7 +5,7 @@ import Synchronization
 final class Measurements: Sendable {
   struct Histogram: Sendable {
     let bounds: [Double]
-    /// For each bound the values up to it that are over the one before; the last counts the rest.
+    /// For each bound the number of values up to it and above the previous one; the last counts the rest.
     private(set) var counts: [UInt64]
     private(set) var sum = 0.0
 
@@ -14,7 +14,7 @@ final class Measurements: Sendable {
       counts = Array(repeating: 0, count: bounds.count + 1)
     }
 
-    /// Values that no client can mean are left out.
+    /// Values that no client can mean are ignored.
     mutating func add(_ value: Double?) {
       guard let value, value.isFinite, (0...1e9).contains(value) else { return }
       counts[bounds.firstIndex { value <= $0 } ?? bounds.count] &+= 1
@@ -22,7 +22,7 @@ final class Measurements: Sendable {
     }
   }
 
-  /// Times in seconds, loss as a part of 1.
+  /// Times in seconds, loss as a fraction of 1.
   struct Values: Sendable {
     var roundTrip = Histogram([0.025, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6])
     var loss = Histogram([0.001, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2])

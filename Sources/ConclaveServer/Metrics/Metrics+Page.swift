@@ -26,7 +26,8 @@ extension Metrics {
       for (labels, value) in values { text += "\(name){\(labels)} \(value)\n" }
     }
 
-    /// - Parameter counts: for each bound the values up to it that are over the one before; one more counts the rest.
+    /// - Parameter counts: for each bound the number of values up to it and above the previous one; one more counts the
+    ///   rest.
     mutating func histogram(
       _ name: String, _ help: String, bounds: [String],
       _ series: [(labels: String, counts: [UInt64], sum: Double)]

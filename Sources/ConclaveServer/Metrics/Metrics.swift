@@ -5,7 +5,7 @@ import MediaModel
 import MediaPlane
 import Signaling
 
-/// The text of `/metrics`, in Prometheus' exposition format 0.0.4. Nothing in it is about a person.
+/// The text of `/metrics`, in Prometheus' exposition format 0.0.4. It contains nothing about a person.
 enum Metrics {
   static func text(
     media workers: [WorkerStatistics], signaling: SignalingStatistics?, calls: (calls: Int, participants: Int),

@@ -2,12 +2,12 @@ import NIOCore
 import NIOHTTP1
 import Signaling
 
-/// The port of `listen.metrics`: health and metrics over plain HTTP, one request a connection.
+/// The port of `listen.metrics`: health and metrics over plain HTTP, one request per connection.
 final class MonitoringServer: Sendable {
   private let listener: BoundedListener
   var port: Int { listener.port }
 
-  /// - Throws: `ConfigurationError` when the port cannot be opened.
+  /// - Throws: `ConfigurationError` if the port cannot be opened.
   init(
     _ host: String, port: Int, group: any EventLoopGroup, pages: StatusPages
   ) async throws(ConfigurationError) {

@@ -26,7 +26,7 @@ struct ProcessFacts: Sendable {
 
   /// Read once: it does not change.
   private static let startSeconds: Double? = {
-    // The name, in parentheses, may hold anything; the fields after it are counted from 3.
+    // The name, in parentheses, may contain anything; the fields after it are counted from 3.
     guard let stat = try? String(contentsOfFile: "/proc/self/stat", encoding: .utf8),
       let name = stat.lastIndex(of: ")")
     else { return nil }

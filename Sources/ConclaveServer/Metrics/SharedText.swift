@@ -2,8 +2,8 @@ import LinuxIO
 import MediaModel
 import Octets
 
-/// A text that is dear to make: all who ask within a second get the same one. A few more are made when it was not asked for in a while, so that two readings in a row
-/// differ.
+/// A text that is expensive to make: all requests within a second get the same one. A few more are made if it was not requested for a while, so that two consecutive
+/// readings differ.
 actor SharedText {
   private let make: @Sendable () async -> String
   private let now: @Sendable () -> Instant

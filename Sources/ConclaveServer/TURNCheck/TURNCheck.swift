@@ -4,7 +4,7 @@ import MediaModel
 import NIOCore
 import NIOPosix
 
-/// Tries each server that clients are told, as a client would, with credentials of its own.
+/// Tries each server that clients are told, as a client would, with its own credentials.
 struct TURNCheck {
   /// The user in the credentials' name; coturn's log shows it.
   private static let user = UserID("check-turn")
@@ -15,8 +15,8 @@ struct TURNCheck {
   private let peers: [MediaModel.SocketAddress]
   private let trust: String?
 
-  /// - Parameter trust: a PEM file of authorities to trust besides the system's.
-  /// - Throws: `ConfigurationError` when the configuration names no server, or one whose secret cannot be read.
+  /// - Parameter trust: a PEM file of authorities to trust in addition to the system's.
+  /// - Throws: `ConfigurationError` if the configuration names no server, or one whose secret cannot be read.
   init(_ configuration: Configuration, trust: String?, now: Timestamp) throws(ConfigurationError) {
     guard let turn = configuration.turn, let user = Self.user else {
       throw ConfigurationError("turn: the configuration names no TURN server; docs/deploy.md has a recipe")
@@ -32,7 +32,7 @@ struct TURNCheck {
     self.trust = trust
   }
 
-  /// - Returns: a line for each URL, in their order, and whether it is good.
+  /// - Returns: a line for each URL, in order, and whether it works.
   func run() async -> [(line: String, isGood: Bool)] {
     let group = MultiThreadedEventLoopGroup.singleton
     let words = await withTaskGroup(of: (Int, TURNWords).self) { tasks in

@@ -19,7 +19,7 @@ struct TURNConnection: Sendable {
   }
 
   let url: TURNServerURL
-  /// A PEM file of authorities to trust besides the system's.
+  /// A PEM file of authorities to trust in addition to the system's.
   let trust: String?
   let limit: TimeAmount
 

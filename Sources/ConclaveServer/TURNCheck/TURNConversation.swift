@@ -3,8 +3,9 @@ import Foundation
 import MediaModel
 import NIOCore
 
-/// A client's part in a talk with a TURN server that shows whether it relays: an allocation with credentials, a permission for each address of the media ports, and the end of
-/// the allocation (RFC 8656 sections 7 to 9). A STUN server is asked for this side's address. No sockets and no clock: messages in, messages out.
+/// The client's side of a conversation with a TURN server that shows whether it relays: an allocation with credentials, a permission for each address of the media
+/// ports, and the end of the allocation (RFC 8656 sections 7 to 9). A STUN server is asked for this side's address. No sockets and no clock: messages in, messages
+/// out.
 struct TURNConversation {
   struct Credentials: Sendable {
     var name: String
@@ -14,11 +15,11 @@ struct TURNConversation {
   enum Outcome: Sendable, Equatable {
     /// It relays from this address, but not to the refused ones, each with the error's number.
     case relays(from: MediaModel.SocketAddress, refused: [Refusal])
-    /// A STUN server that tells this side's address.
+    /// A STUN server that reports this side's address.
     case answers
     /// An error's number; `knowsCredentials` says whether the refused request had them.
     case refuses(code: Int, knowsCredentials: Bool)
-    /// The answer is not a TURN server's.
+    /// The answer does not come from a TURN server.
     case isOther
   }
 
@@ -52,7 +53,7 @@ struct TURNConversation {
 
   /// - Parameters:
   ///   - credentials: nil for a STUN server.
-  ///   - peers: the addresses that it is to relay to.
+  ///   - peers: the addresses to which it must relay.
   init(_ credentials: Credentials?, peers: [MediaModel.SocketAddress]) {
     self.credentials = credentials
     self.peers = peers
@@ -61,7 +62,7 @@ struct TURNConversation {
 
   mutating func begin(using generator: inout some RandomNumberGenerator) -> ByteBuffer { request(&generator) }
 
-  /// The answer to the last request, whole.
+  /// The complete answer to the last request.
   mutating func take(_ bytes: ByteBuffer, using generator: inout some RandomNumberGenerator) -> Step {
     guard let answer = TURNMessage(bytes), answer.kind != .request else { return .end(.isOther) }
     guard answer.transaction == transaction else { return .wait }
@@ -71,7 +72,7 @@ struct TURNConversation {
     case .asking, .allocating:
       guard let address = answer.address(.xorRelayedAddress) else { return .end(.isOther) }
       relayed = address
-      // A permission is for addresses of the relayed address's own family (RFC 8656 section 9.1).
+      // A permission is for addresses of the relayed address's family (RFC 8656 section 9.1).
       peers.removeAll { $0.isIPv4 != address.isIPv4 }
       return next(&generator)
     case .permitting: return next(&generator)
@@ -98,7 +99,7 @@ struct TURNConversation {
     case .permitting(let peer):
       refused.append(Refusal(peer: peer, code: code))
       return next(&generator)
-    // The allocation ends by itself, too.
+    // The allocation also ends by itself.
     case .ending: return .end(end)
     case .binding, .asking, .allocating: return .end(.refuses(code: code, knowsCredentials: !realm.isEmpty))
     }

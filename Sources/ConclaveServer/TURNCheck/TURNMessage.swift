@@ -52,7 +52,7 @@ struct TURNMessage: Sendable {
 
   subscript(attribute: Attribute) -> [UInt8]? { attributes.first { $0.0 == attribute }?.1 }
 
-  /// An error's number; nil where there is none.
+  /// An error's number; nil if there is none.
   var errorCode: Int? {
     guard let value = self[.errorCode], value.count >= 4 else { return nil }
     return Int(value[2] & 7) * 100 + Int(value[3])
@@ -76,7 +76,7 @@ struct TURNMessage: Sendable {
     return zip(bytes, cookie.prefix(2) + cookie + transaction).map { $0 ^ $1 }
   }
 
-  /// - Parameter key: that of the long-term credentials, which then authenticate the message.
+  /// - Parameter key: of the long-term credentials, which then authenticate the message.
   func encoded(key: [UInt8]? = nil) -> ByteBuffer {
     var body = ByteBuffer()
     for (attribute, value) in attributes {
@@ -101,7 +101,7 @@ struct TURNMessage: Sendable {
     return message
   }
 
-  /// nil for what is no whole message of a known method. Attributes that are not known are left out.
+  /// nil unless it is a complete message of a known method. Unknown attributes are ignored.
   init?(_ datagram: ByteBuffer) {
     var bytes = datagram
     guard let type = bytes.readInteger(as: UInt16.self), let length = bytes.readInteger(as: UInt16.self),
@@ -118,7 +118,8 @@ struct TURNMessage: Sendable {
     }
   }
 
-  /// How many bytes the message at the begin of a stream has; nil while its header is not whole, or when none begins there.
+  /// The length of the message at the beginning of a stream; nil while its header is incomplete, or if no message begins
+  /// there.
   static func length(in stream: ByteBuffer) -> Int? {
     guard stream.readableBytes >= headerLength, startsMessage(stream),
       let length = stream.getInteger(at: stream.readerIndex + 2, as: UInt16.self)
@@ -126,7 +127,7 @@ struct TURNMessage: Sendable {
     return headerLength + Int(length)
   }
 
-  /// Whether what has come of a stream may be a message: two zero bits, and the cookie as far as it is there.
+  /// Whether the beginning of a stream may be a message: two zero bits, and as much of the cookie as has arrived.
   static func startsMessage(_ stream: ByteBuffer) -> Bool {
     let bytes = Array(stream.readableBytesView.prefix(8))
     guard let first = bytes.first else { return true }

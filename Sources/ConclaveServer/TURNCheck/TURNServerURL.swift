@@ -6,10 +6,10 @@ struct TURNServerURL: Sendable, Hashable {
   let host: String
   let port: Int
   let transport: TransportKind
-  /// Whether it relays; STUN alone tells a client its address.
+  /// Whether it relays; STUN only tells a client its address.
   let isTURN: Bool
 
-  /// nil for what is no such URL, and for one of DTLS, which browsers do not use.
+  /// nil unless it is such a URL, and for one of DTLS, which browsers do not use.
   init?(_ text: String) {
     self.text = text
     guard let colon = text.firstIndex(of: ":") else { return nil }

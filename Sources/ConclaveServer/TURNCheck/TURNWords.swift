@@ -1,6 +1,6 @@
 import MediaModel
 
-/// The result of one server's check in a line for the operator: the failure and its remedy.
+/// The result of one server's check as a line for the operator: the failure and its remedy.
 struct TURNWords: Sendable {
   let line: String
   let isGood: Bool

@@ -5,15 +5,15 @@ import MediaModel
 ///
 /// ## Overview
 /// The first span, `call`, goes from the start to the end. Below it are `ring` (until a callee answers, declines or misses it), `join` and `rejoin` (until
-/// media is up) and `authorize` (a question to the app's back end). A span is given out when it ends.
+/// media is up) and `authorize` (a question to the app's back end). A span is returned when it ends.
 ///
-/// Users are told apart by their ids in here. A span has only the role of its user.
+/// Users are told apart by their ids in here. A span contains only the role of its user.
 ///
-/// A call that was there before the server started has no trace.
+/// A call that existed before the server started has no trace.
 struct CallSpans {
-  /// Calls that the back end was asked about and that are not made yet. Beyond it the oldest is given up.
+  /// Calls about which the back end was asked and that are not created yet. Above it the oldest is abandoned.
   static let maximumAwaited = 1_024
-  /// Spans that wait for their call to be made.
+  /// Spans that wait for the creation of their call.
   static let maximumEarly = 16
 
   fileprivate struct Open {
@@ -43,14 +43,14 @@ struct CallSpans {
 
   private var traces: [CallID: Trace] = [:]
   private var awaited: [CallID: Awaited] = [:]
-  /// The calls of `awaited`, the oldest first; also some that are there no more.
+  /// The calls of `awaited`, oldest first; also some that are no longer there.
   private var order: [CallID] = []
 
-  /// Calls with a trace that goes on.
+  /// Calls with an open trace.
   var count: Int { traces.count }
   var awaitedCount: Int { awaited.count }
 
-  /// Where requests about the call belong; nil without a trace.
+  /// The parent of requests about the call; nil without a trace.
   func context(of call: CallID) -> TraceContext? { traces[call]?.context }
 
   // MARK: events
@@ -67,7 +67,7 @@ struct CallSpans {
     }
   }
 
-  /// The server ends, and the calls go on without it.
+  /// The server ends, and the calls continue without it.
   mutating func stop(now: Timestamp) -> [Span] {
     traces.keys.sorted().flatMap { end($0, "server-stopped", talk: nil, at: now) }
   }
@@ -112,15 +112,15 @@ struct CallSpans {
 
   // MARK: questions to the app's back end
 
-  /// The back end is asked about a call, which may not be made yet.
+  /// The back end is asked about a call, which may not exist yet.
   /// - Returns: the question's own place in the call's trace.
   mutating func ask(about call: CallID, random: () -> UInt64) -> TraceContext {
     let root = traces[call]?.context ?? awaited[call]?.context ?? wait(for: call, random)
     return root.child(random: random)
   }
 
-  /// - Parameter outcome: what became of the question, in one word.
-  /// - Returns: the question's span; none while the call is not made.
+  /// - Parameter outcome: the result of the question, in one word.
+  /// - Returns: the question's span; none while the call does not exist.
   mutating func answered(
     _ question: TraceContext, about call: CallID, asked: Int, allowed: Int, outcome: String, hasFailed: Bool,
     from: Timestamp, to: Timestamp
@@ -152,7 +152,7 @@ struct CallSpans {
 }
 
 extension CallSpans.Trace {
-  /// A stay that was shorter without media may not have had the time to connect.
+  /// A shorter stay without media may not have had time to connect.
   private static var patience: Duration { CallLog.patience }
 
   fileprivate mutating func take(
@@ -187,7 +187,7 @@ extension CallSpans.Trace {
     participants += 1
   }
 
-  /// Ends the joins of those of the user's participants that are there no more.
+  /// Ends the joins of those of the user's participants that are no longer there.
   fileprivate mutating func leave(
     _ user: UserID, except present: [ParticipantNumber], cause: MemberCause, at now: Timestamp, _ spans: inout [Span]
   ) {

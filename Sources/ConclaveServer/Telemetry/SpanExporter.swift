@@ -7,7 +7,7 @@ import NIOCore
 import NIOHTTP1
 import Synchronization
 
-/// Sends what waits in a `SpanQueue` to an OpenTelemetry collector (OTLP over HTTP, as JSON).
+/// Sends the waiting spans of a `SpanQueue` to an OpenTelemetry collector (OTLP over HTTP, as JSON).
 final class SpanExporter: Sendable {
   struct Statistics {
     var waiting = 0
@@ -24,7 +24,7 @@ final class SpanExporter: Sendable {
   }
 
   private static let timeout = Duration.seconds(10)
-  /// The longest time that the end of the server waits for the collector.
+  /// The longest time for which the end of the server waits for the collector.
   private static let farewell = Duration.seconds(2)
 
   private let client: HTTPClient
@@ -44,14 +44,14 @@ final class SpanExporter: Sendable {
     }
   }
 
-  /// Returns at once.
+  /// Returns immediately.
   func add(_ spans: [Span]) {
     guard !spans.isEmpty else { return }
     state.withLock { $0.queue.add(spans, now: MonotonicClock.now()) }
     pump()
   }
 
-  /// Sends the rest, for a moment at most.
+  /// Sends the rest, for at most a moment.
   func stop() async {
     let end = MonotonicClock.now().advanced(by: Self.farewell)
     let batches = state.withLock { state in
@@ -106,7 +106,7 @@ final class SpanExporter: Sendable {
     return Self.response(Int(response.status.code), retryAfter: response.headers.first(name: "retry-after"))
   }
 
-  /// OTLP/HTTP, "Failures": these four are tried again, and no other. A `Retry-After` in seconds counts.
+  /// OTLP/HTTP, "Failures": only these four are retried. A `Retry-After` in seconds is obeyed.
   static func response(_ status: Int, retryAfter: String?) -> SpanQueue.Response {
     switch status {
     case 200..<300: .delivered

@@ -1,24 +1,25 @@
 import MediaModel
 import NIOCore
 
-/// Says which spans to send and when: in batches, one after the other, again after failures. It is bounded, and counts what it drops.
+/// Decides which spans to send and when: in batches, one after the other, again after failures. It is bounded, and counts what it
+/// drops.
 struct SpanQueue {
   enum Response: Sendable {
     case delivered
     /// The collector will not take the batch, however often it is sent.
     case refused
-    /// The collector did not answer, or asked to be left alone for `retryAfter`; nil when it gave no time.
+    /// The collector did not answer, or asked to retry after `retryAfter`; nil if it gave no time.
     case failed(retryAfter: Duration?)
   }
 
   enum Drop: String, Sendable, CaseIterable { case full, tooOld, refused }
 
-  /// Spans that may wait, those under way included. New ones are dropped beyond it.
+  /// Spans that may wait, including those being sent. Above it new ones are dropped.
   static let maximumSpans = 8_192
   static let maximumBatch = 512
   /// The longest time that the first span of a batch waits for others.
   static let gathering = Duration.seconds(1)
-  /// A batch that was first sent so long ago is given up.
+  /// A batch that was first sent this long ago is abandoned.
   static let lifetime = Duration.seconds(300)
   static let longestPause = Duration.seconds(60)
 
@@ -26,19 +27,19 @@ struct SpanQueue {
     var spans: [Span]
     var since: Instant
     var failures = 0
-    /// nil while it is under way.
+    /// nil while it is being sent.
     var nextTry: Instant?
   }
 
   private var waiting = CircularBuffer<Span>()
-  /// When those that wait are sent, however few they are; nil when none waits.
+  /// When the waiting spans are sent, however few they are; nil if none waits.
   private var isDueAt: Instant?
   private var batch: Batch?
   private(set) var drops: [Drop: UInt64] = [:]
 
   var count: Int { waiting.count + (batch?.spans.count ?? 0) }
 
-  /// When `next` has something without anything else happening; nil while a batch is under way, and when nothing waits.
+  /// When `next` has spans without anything else happening; nil while a batch is being sent, and if nothing waits.
   var deadline: Instant? { batch.map(\.nextTry) ?? isDueAt }
 
   mutating func add(_ spans: [Span], now: Instant) {
@@ -49,7 +50,7 @@ struct SpanQueue {
     if isDueAt == nil, !waiting.isEmpty { isDueAt = now.advanced(by: Self.gathering) }
   }
 
-  /// The spans to send now; nil when none are. Each answer is reported by `finished`.
+  /// The spans to send now; nil if there are none. Each answer is reported by `finished`.
   mutating func next(now: Instant) -> [Span]? {
     if let tried = batch, let nextTry = tried.nextTry {
       guard nextTry <= now else { return nil }
@@ -82,7 +83,7 @@ struct SpanQueue {
     }
   }
 
-  /// All that are not under way, for a server that ends: batch by batch, those that were tried before first.
+  /// All that are not being sent, for a server that ends: batch by batch, those that were tried before first.
   mutating func drain() -> [[Span]] {
     var batches: [[Span]] = []
     if let tried = batch, tried.nextTry != nil {

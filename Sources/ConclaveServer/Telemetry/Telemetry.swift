@@ -10,7 +10,7 @@ struct Telemetry {
 
   private static func random() -> UInt64 { .random(in: .min ... .max) }
 
-  /// - Returns: the `traceparent` of a webhook with this event; nil for one of no trace.
+  /// - Returns: the `traceparent` of a webhook with this event; nil for an event without a trace.
   mutating func take(_ event: EventMessage) -> String? {
     // The end of a call is the end of its trace.
     let before = event.call.flatMap { spans.context(of: $0) }

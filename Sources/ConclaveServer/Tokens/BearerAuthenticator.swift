@@ -5,7 +5,7 @@ import Signaling
 /// A client's token, verified with the configured secret or key set, at the time of the server's clock.
 final class BearerAuthenticator: Authenticator {
   let tokens: TokenAuthority
-  /// nil where guests are not let in.
+  /// nil if guests are not admitted.
   let guests: TokenAuthority?
   let secretIsNew: Bool
   private let clock: WallClock
@@ -13,7 +13,7 @@ final class BearerAuthenticator: Authenticator {
   private let keys: KeySource?
   private let watching: Task<Void, Never>?
 
-  /// - Throws: `ConfigurationError` when the secret or the key set's file cannot be used.
+  /// - Throws: `ConfigurationError` if the secret or the key set's file cannot be used.
   init(
     _ configuration: Configuration, _ folder: StateFolder, clock: WallClock, log: LimitedLog
   ) async throws(ConfigurationError) {
@@ -42,7 +42,7 @@ final class BearerAuthenticator: Authenticator {
 
   deinit { watching?.cancel() }
 
-  /// Why no token can be verified now; nil when they can.
+  /// Why no token can be verified now; nil if tokens can be verified.
   var failure: String? {
     keys?.hasKeys == false ? "no key set could be read from auth.jwksURL yet, so no token can be verified" : nil
   }

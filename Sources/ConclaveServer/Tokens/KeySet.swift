@@ -3,7 +3,8 @@ import CryptoExtras
 import Foundation
 import JSON
 
-/// Public keys by their ids (RFC 7517). Keys that are of no use here are left out, as section 5 asks: other types, for encryption, or malformed.
+/// Public keys by their ids (RFC 7517). Keys that are of no use here are ignored, as section 5 requires: other types, for encryption, or
+/// malformed.
 struct KeySet: Sendable {
   private let keys: [Entry]
 
@@ -20,7 +21,7 @@ struct KeySet: Sendable {
   /// Bytes of a key set that are read.
   static let maximumBytes = 256 << 10
 
-  /// - Throws: `ConfigurationError`, without anything of the contents, unless there is a key that can be used.
+  /// - Throws: `ConfigurationError`, without anything of the contents, unless there is a usable key.
   init(json: [UInt8]) throws(ConfigurationError) {
     guard let list = try? JSONCoding.decode(List.self, from: json) else {
       throw ConfigurationError("this is no JWK set (RFC 7517): take an object whose member keys is an array")
@@ -70,7 +71,8 @@ private struct JWK: Decodable {
     case operations = "key_ops"
   }
 
-  /// nil for what is no public key that we know, or a weak one. Lengths are checked before the library sees them.
+  /// nil unless it is a public key of a known type, and not a weak one. Lengths are checked before the library sees
+  /// them.
   var key: VerificationKey? {
     switch (kty, crv) {
     case ("RSA", _):

@@ -9,8 +9,8 @@ import NIOPosix
 import Signaling
 import Synchronization
 
-/// The newest good key set of a file or a URL. It is read again when the file changes, every few minutes from a URL, and early when a token names a key
-/// that the set lacks. A set that cannot be used leaves the last good one in place.
+/// The newest good key set of a file or a URL. It is read again when the file changes, every few minutes from a URL, and early if a token names a key
+/// that the set lacks. An unusable set leaves the last good one in place.
 final class KeySource: Sendable {
   enum Origin: Sendable {
     case file(String)
@@ -20,16 +20,16 @@ final class KeySource: Sendable {
   private struct State {
     var keys: KeySet?
     var contents: [UInt8] = []
-    /// nil before the file was looked at; `.some(nil)` when it is missing.
+    /// nil before the file was checked; `.some(nil)` if it is missing.
     var stamp: FileStamp??
     var lastReading: Instant?
     var reading: Task<Void, Never>?
   }
 
-  /// Between two looks at a file.
+  /// Between two checks of a file.
   private static let filePause = Duration.seconds(5)
   private static let urlPause = Duration.seconds(300)
-  /// Between two readings whatever tokens ask for, and while there is no set yet.
+  /// The least time between two readings, regardless of tokens, and while there is no set yet.
   private static let shortestPause = Duration.seconds(10)
   /// For a whole reading from a URL: a token that names an unknown key waits no longer.
   private static let answerTime = Duration.seconds(5)
@@ -49,7 +49,7 @@ final class KeySource: Sendable {
   var hasKeys: Bool { state.withLock { $0.keys != nil } }
 
   /// The first reading.
-  /// - Throws: `ConfigurationError` when a file cannot be used. A URL may answer later: until then no token is good, and that is logged.
+  /// - Throws: `ConfigurationError` if a file cannot be used. A URL may answer later: until then no token is valid, and that is logged.
   func start() async throws(ConfigurationError) {
     switch origin {
     case .file: try await readFile()
@@ -72,7 +72,7 @@ final class KeySource: Sendable {
     }
   }
 
-  /// The key that a token names; looked for anew when the set lacks it.
+  /// The key that a token names; if the set lacks it, the set is read again.
   func key(for token: SignedToken) async throws(TokenError) -> VerificationKey {
     if let key = try key(in: state.withLock({ $0.keys }), for: token) { return key }
     await readForUnknownKey()
@@ -80,7 +80,7 @@ final class KeySource: Sendable {
     return key
   }
 
-  /// nil when the set lacks it.
+  /// nil if the set lacks it.
   private func key(in keys: KeySet?, for token: SignedToken) throws(TokenError) -> VerificationKey? {
     do throws(TokenError) {
       return try keys?.key(for: token)
@@ -90,7 +90,8 @@ final class KeySource: Sendable {
     }
   }
 
-  /// Strangers may name any key, so readings are rate-limited; a token that comes meanwhile waits for the reading under way or finds no key.
+  /// Strangers may name any key, so readings are rate-limited. A token that arrives meanwhile waits for the reading under way or finds no
+  /// key.
   private func readForUnknownKey() async {
     let time = now()
     let reading = state.withLock { state -> Task<Void, Never>? in
@@ -104,7 +105,7 @@ final class KeySource: Sendable {
     if let reading { state.withLock { if $0.reading == reading { $0.reading = nil } } }
   }
 
-  /// Reads the set, and keeps the last one when that fails.
+  /// Reads the set, and keeps the last one if that fails.
   func read() async {
     state.withLock { $0.lastReading = now() }
     do {
@@ -113,7 +114,7 @@ final class KeySource: Sendable {
       case .url(let url): try accept(try await within(Self.answerTime) { try await Self.answer(of: url) })
       }
     } catch {
-      // An error of ours tells nothing of the contents, and one of the HTTP client names no more than what went wrong.
+      // Our own errors reveal nothing of the contents, and an error of the HTTP client names only what went wrong.
       log.log(
         .keySet, .error, "the key set cannot be read, the last good one stays: check auth.jwksFile or auth.jwksURL",
         ["reason": "\(error)"])
@@ -140,7 +141,7 @@ final class KeySource: Sendable {
   private static func answer(of url: String) async throws -> [UInt8] {
     // Minutes lie between two readings, so no connection is kept.
     let client = HTTPClient.forBackEnd(MultiThreadedEventLoopGroup.singleton)
-    // The other side may take its time for the end of the connection.
+    // The other side may delay the end of the connection.
     defer { Task { try? await client.shutdown() } }
     return try await answer(of: url, client)
   }

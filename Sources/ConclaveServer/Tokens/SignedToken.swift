@@ -1,12 +1,12 @@
 import Contract
 import JSON
 
-/// A signed token in its compact form (RFC 7515 section 7.1), cut into its parts. Only the header has been read: the payload stays closed until the
-/// signature is right.
+/// A signed token in its compact form (RFC 7515 section 7.1), split into its parts. Only the header has been read: the payload stays closed until
+/// the signature is verified.
 struct SignedToken {
   let algorithm: TokenAlgorithm
   let keyID: String?
-  /// The bytes that the signature covers: the header and the payload as they were sent, with the dot between them.
+  /// The bytes that the signature covers: the header and the payload as sent, with the dot between them.
   let signedBytes: ArraySlice<UInt8>
   let signature: [UInt8]
   private let payload: ArraySlice<UInt8>
@@ -19,7 +19,7 @@ struct SignedToken {
     guard bytes.count <= Self.maximumBytes, parts.count == 3, let json = [UInt8](base64URL: parts[0]),
       let signature = [UInt8](base64URL: parts[2]), let header = try? JSONCoding.decode(Header.self, from: json)
     else { throw .malformed }
-    // No extension is understood here, so whatever it names must not be passed over (RFC 7515 section 4.1.11).
+    // No extension is understood here, and a critical one must not be ignored (RFC 7515 section 4.1.11).
     guard !header.hasCritical else { throw .critical }
     guard let algorithm = TokenAlgorithm(rawValue: header.alg) else { throw .algorithm }
     self.algorithm = algorithm
@@ -29,7 +29,7 @@ struct SignedToken {
     self.signature = signature
   }
 
-  /// The claims. To be read once the signature is right, never before.
+  /// The claims. Must be read only after the signature was verified.
   func claims<Claims: Decodable>(_ type: Claims.Type) throws(TokenError) -> Claims {
     guard let json = [UInt8](base64URL: payload), let claims = try? JSONCoding.decode(type, from: json) else {
       throw .malformed
@@ -71,7 +71,7 @@ enum TokenAlgorithm: String {
 }
 
 extension [UInt8] {
-  /// nil when `text` is not canonical base64url without padding (RFC 7515 section 2).
+  /// nil unless `text` is canonical base64url without padding (RFC 7515 section 2).
   init?(base64URL text: some Collection<UInt8>) {
     var characters: [UInt8] = []
     characters.reserveCapacity(text.count + 3)

@@ -9,14 +9,15 @@ struct TURNCredentials: Sendable {
   private let secret: [UInt8]?
   private let lifetime: Duration
 
-  /// - Throws: `ConfigurationError` when the secret cannot be read.
+  /// - Throws: `ConfigurationError` if the secret cannot be read.
   init(_ configuration: Configuration.TURN) throws(ConfigurationError) {
     urls = configuration.urls
     secret = try configuration.secret?.bytes("turn", minimum: 16)
     lifetime = .seconds(configuration.seconds)
   }
 
-  /// STUN servers take no credentials; they stand apart, for some clients give theirs to all of an entry's.
+  /// STUN servers need no credentials. They are listed separately, because some clients send an entry's credentials to
+  /// all of its servers.
   func ice(for user: UserID, now: Timestamp) -> ICE {
     let turn = urls.filter { $0.hasPrefix("turn") }
     let stun = urls.filter { $0.hasPrefix("stun") }

@@ -5,10 +5,11 @@ import JSON
 package import MediaModel
 package import Signaling
 
-/// Verifies the JWT that a client connects with (protocol section 2), and mints tokens where the secret is at hand.
+/// Verifies the JWT with which a client connects (protocol section 2), and mints tokens if the secret is available.
 ///
 /// ## Overview
-/// The form, then the key, then the signature, then the claims: nothing that a stranger wrote is looked at as a claim.
+/// First the form, then the key, then the signature, then the claims: nothing that a stranger wrote is treated as a
+/// claim.
 package struct TokenAuthority: Sendable {
   private enum Keys: Sendable {
     case secret(SymmetricKey)
@@ -19,17 +20,19 @@ package struct TokenAuthority: Sendable {
 
   private let keys: Keys
 
-  /// The issuer's clock may be ahead a little (RFC 7519 section 4.1.5).
+  /// The issuer's clock may be slightly ahead (RFC 7519 section 4.1.5).
   private static let leeway = Duration.seconds(60)
 
-  /// A shared secret: HS256, and HS384 and HS512 when it is as long as their digests.
+  /// A shared secret: HS256, and also HS384 and HS512 if it is as long as their digests.
   package init(secret: String) { keys = .secret(SymmetricKey(data: Array(secret.utf8))) }
 
-  /// For guests alone. Their tokens have a key of their own, so that neither this server's nor the app's is good for the other.
+  /// For guests only. Their tokens have a separate key, so that neither this server's tokens nor the app's are valid for the
+  /// other.
   package init(guestSecret: String) { keys = .guests(SymmetricKey(data: Array(guestSecret.utf8))) }
 
   /// A key set: `iss` and `aud` of each token must match.
-  /// - Parameter userClaim: the claim with the user's id, for issuers whose `sub` is no id of the protocol; nil for `sub`.
+  /// - Parameter userClaim: the claim with the user's id, for issuers whose `sub` is not an id of the protocol; nil for
+  ///   `sub`.
   init(keys source: KeySource, issuer: String, audience: String, userClaim: String? = nil) {
     keys = .set(source, issuer: issuer, audience: audience, userClaim: userClaim)
   }
@@ -52,7 +55,7 @@ package struct TokenAuthority: Sendable {
     let device = payload.device.flatMap(DeviceID.init)
     guard (device == nil) == (payload.device == nil) else { throw .subject }
     return Claims(
-      // The issuer is not the client's fault: the user then goes by the id.
+      // A bad name is the issuer's fault and not the client's: the user is then shown by id.
       user: user, name: payload.name.flatMap { $0.isDisplayName ? $0 : nil }, device: device,
       isService: payload.scope.names.contains { $0.split(separator: " ").contains("service") },
       roles: payload.roles.names,
@@ -104,11 +107,11 @@ package struct TokenAuthority: Sendable {
   /// Claims that matter here (RFC 7519 section 4.1, protocol section 2).
   private struct Payload: Decodable {
     var sub: String
-    /// In seconds, fractions too (RFC 7519 section 2).
+    /// In seconds, including fractions (RFC 7519 section 2).
     var exp: Double
     var nbf: Double?
     var name, device, iss, call: String?
-    /// `scope` is a text (RFC 8693 section 4.2), and a list with some issuers.
+    /// `scope` is a text (RFC 8693 section 4.2), but a list with some issuers.
     var roles, aud, scope: Names
 
     private enum CodingKeys: CodingKey { case sub, exp, nbf, name, device, scope, call, roles, iss, aud }
@@ -121,7 +124,7 @@ package struct TokenAuthority: Sendable {
       name = try container.decodeIfPresent(String.self, forKey: .name)
       device = try container.decodeIfPresent(String.self, forKey: .device)
       scope = try container.decodeIfPresent(Names.self, forKey: .scope) ?? Names()
-      // Another issuer's matter, but in the tokens of guests.
+      // A private claim of another issuer, except in the tokens of guests.
       call = try? container.decodeIfPresent(String.self, forKey: .call)
       roles = try container.decodeIfPresent(Names.self, forKey: .roles) ?? Names()
       iss = try? container.decodeIfPresent(String.self, forKey: .iss)
@@ -129,7 +132,7 @@ package struct TokenAuthority: Sendable {
     }
 
     func expiry(now: Timestamp) throws(TokenError) -> Timestamp {
-      // Seconds: a time in milliseconds is a mistake, and larger ones would not fit our own units.
+      // In seconds: a time in milliseconds is a mistake, and larger values would not fit our own units.
       guard (0..<9e9).contains(exp) else { throw .malformed }
       let expiry = Timestamp(milliseconds: Int64(exp * 1000))
       guard expiry > now else { throw .expired }
@@ -155,7 +158,8 @@ package struct TokenAuthority: Sendable {
     }
   }
 
-  /// A claim that holds names, or a single one. In another form it holds none: for `roles` and `scope` that is another issuer's matter, and `aud` then does not match.
+  /// A claim that contains names, or a single one. In another form it contains none: for `roles` and `scope` that is a matter of the issuer, and `aud` then does not
+  /// match.
   private struct Names: Decodable {
     var names: [String] = []
 
@@ -172,7 +176,7 @@ package struct TokenAuthority: Sendable {
   }
 }
 
-/// A token that is not good; why is for the server's own counters and log, never for the client.
+/// Why a token is not valid: only for the server's own counters and log, never for the client.
 package enum TokenError: String, Error, Sendable {
   case malformed, critical, algorithm, key, signature, expired, early, issuer, subject
 }

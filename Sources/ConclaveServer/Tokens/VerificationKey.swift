@@ -2,7 +2,8 @@ import Crypto
 import CryptoExtras
 import Foundation
 
-/// A key that signatures of tokens are checked with. Every length that a signer chooses is checked before the library sees it.
+/// A key with which signatures of tokens are checked. Every length that a signer chooses is checked before the library sees
+/// it.
 enum VerificationKey: Sendable {
   case secret(SymmetricKey)
   case rsa(_RSA.Signing.PublicKey)
@@ -11,7 +12,7 @@ enum VerificationKey: Sendable {
   case p521(P521.Signing.PublicKey)
   case ed25519(Curve25519.Signing.PublicKey)
 
-  /// Whether the algorithm is one of this key's type. A secret is as long as the digest (RFC 7518 section 3.2).
+  /// Whether the algorithm belongs to this key's type. A secret is as long as the digest (RFC 7518 section 3.2).
   func accepts(_ algorithm: TokenAlgorithm) -> Bool {
     switch (self, algorithm) {
     case (.secret(let key), .hs256): key.bitCount >= 256
@@ -23,7 +24,7 @@ enum VerificationKey: Sendable {
     }
   }
 
-  /// - Returns: whether `signature` is this key's for `bytes`, by an algorithm that the key accepts.
+  /// - Returns: whether `signature` was made by this key over `bytes`, with an algorithm that the key accepts.
   func isSignature(_ signature: [UInt8], for bytes: ArraySlice<UInt8>, by algorithm: TokenAlgorithm) -> Bool {
     guard accepts(algorithm) else { return false }
     switch self {
@@ -45,7 +46,7 @@ enum VerificationKey: Sendable {
       case .ps384: key.isValidSignature(signature, for: SHA384.hash(data: bytes), padding: padding.PSS)
       default: key.isValidSignature(signature, for: SHA512.hash(data: bytes), padding: padding.PSS)
       }
-    // R and S, one behind the other (RFC 7518 section 3.4); another length does not become a signature.
+    // R followed by S (RFC 7518 section 3.4); no other length is a signature.
     case .p256(let key):
       let signature = try? P256.Signing.ECDSASignature(rawRepresentation: signature)
       return signature.map { key.isValidSignature($0, for: SHA256.hash(data: bytes)) } ?? false

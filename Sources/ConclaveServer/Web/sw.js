@@ -1,12 +1,12 @@
-// The service worker: shows rings as notifications of the system, and a clear text where there is no network. It stores no file, so every page is as new as the
-// server's. A browser stops and starts it as it likes: what it must know is in its own address and in the notifications.
+// The service worker: shows rings as system notifications, and a clear text if there is no network. It stores no file, so every page is as new as the server's.
+// A browser stops and starts it at will: what it must know is in its own address and in the notifications.
 
 /** In the language of the page that registered it: `{offline, answer, decline, ring, audio, video, over}`; `ring` has `{name}` for the caller. */
 const texts = JSON.parse(new URLSearchParams(location.search).get('texts') ?? '{}');
 
 addEventListener('install', (event) => {
   skipWaiting();
-  // Where the browser has routes, requests other than for a page do not wait for the worker (Service Workers, section 4.5, "addRoutes").
+  // If the browser has routes, requests other than for a page do not wait for the worker (Service Workers, section 4.5, "addRoutes").
   const modes = ['cors', 'no-cors', 'same-origin'].map((requestMode) => ({ requestMode }));
   event.addRoutes?.({ condition: { or: modes }, source: 'network' }).catch(() => {});
 });
@@ -19,8 +19,8 @@ addEventListener('fetch', (event) => {
 });
 
 /**
- * A page says what rings on it: `{type: 'ring', call, title, text}`, `{type: 'ring-over', call}`, and `{type: 'opened', call}` for the call of the notification
- * that opened it. From then on a push of the call is not needed.
+ * A page reports what rings on it: `{type: 'ring', call, title, text}`, `{type: 'ring-over', call}`, and `{type: 'opened', call}` for the call of the
+ * notification that opened it. From then on a push of the call is not needed.
  */
 addEventListener('message', (event) => {
   const { type, call, title, text } = event.data;
@@ -34,13 +34,16 @@ addEventListener('message', (event) => {
   }
 });
 
-/** The server's push rings where no page is open: `{type: 'ring', call, from, name, media}`, and `{type: 'ring-over', call}`. */
+/** The server's push rings if no page is open: `{type: 'ring', call, from, name, media}`, and `{type: 'ring-over', call}`. */
 addEventListener('push', (event) => event.waitUntil(inTurn(() => pushed(event.data.json()))));
 
-/** Stands for the page that is not open. */
+/** Represents the page that is not open. */
 const PUSH = 'push';
 
-/** The button of a pushed ring that the person pressed last, `{call, action}`, until the page that it opened asks. The page's address must not say it: a site that leads there would answer for the person. */
+/**
+ * The button of a pushed ring that the person pressed last, `{call, action}`, until the opened page asks for it. The page's address must not contain it: a site
+ * that links there would answer for the person.
+ */
 let pressed;
 
 async function pushed({ type, call, from, name, media }) {
@@ -48,7 +51,7 @@ async function pushed({ type, call, from, name, media }) {
     const title = texts.ring.replace('{name}', () => name ?? from);
     return show({ call, title, text: media === 'video' ? texts.video : texts.audio, page: PUSH });
   }
-  // A browser wants each push to be seen: the ring turns into a quiet note.
+  // A browser requires each push to be visible: the ring turns into a quiet note.
   const tag = tagOf(PUSH, call);
   const [before] = await registration.getNotifications({ tag });
   return registration.showNotification(before?.title ?? 'Conclave', { body: texts.over, tag, silent: true, data: {} });
@@ -58,7 +61,7 @@ let turn = Promise.resolve();
 
 /** A notification that is still being shown cannot be found, and so not closed. */
 function inTurn(action) {
-  turn = turn.then(action).catch(() => {}); // the person may have taken the permission back
+  turn = turn.then(action).catch(() => {}); // the person may have revoked the permission
   return turn;
 }
 
@@ -82,7 +85,7 @@ addEventListener('notificationclick', (event) => {
 
 /**
  * The page that rings gets `{type: 'answer' | 'decline', call}`; a click beside the buttons only brings it to the front, where it rings. A page that is opened
- * for a push signs in as it did last, and gets it when it asks.
+ * for a push signs in as last time, and gets it when it asks.
  */
 async function clicked({ call, page }, action) {
   if (page === PUSH) {

@@ -7,9 +7,10 @@ import NIOCore
 package import Signaling
 import Synchronization
 
-/// `/guest`: people without an account come in by a link. The holder of one gets a token that is good for its call alone (protocol section 4, "Guests").
+/// `/guest`: admits people without an account by a link. The holder of a link gets a token that is valid only for its call (protocol section 4,
+/// "Guests").
 package final class GuestEntry: Sendable {
-  /// Requests for tokens, by what became of them.
+  /// Requests for tokens, by their result.
   package struct Counts: Hashable, Sendable {
     package var letIn: UInt64 = 0
     package var renewed: UInt64 = 0
@@ -40,7 +41,7 @@ package final class GuestEntry: Sendable {
   private let origins: LiveValue<OriginPolicy>
   private let state = Mutex((counts: Counts(), rates: GuestRates()))
 
-  /// The page asks for a fresh one by itself.
+  /// The page requests a fresh token automatically.
   static let lifetime = Duration.seconds(3600)
   static let nameBytes = 1...128
   static let device = DeviceID(unchecked: "guest")
@@ -64,7 +65,7 @@ package final class GuestEntry: Sendable {
     var call: CallID?
     var link: String?
     var name: String?
-    /// A former token, for a fresh one.
+    /// A previous token, in exchange for a fresh one.
     var token: String?
   }
 
@@ -85,7 +86,7 @@ package final class GuestEntry: Sendable {
     return response.map { shared($0, with: request) }
   }
 
-  /// Pages of the operator's other origins may read the answer (Fetch standard, CORS protocol). No cookie is of any use here, so none is asked for.
+  /// Pages of the operator's other origins may read the answer (Fetch standard, CORS protocol). Cookies are of no use here, so none are requested.
   private func shared(_ response: HTTPResponse, with request: HTTPRequest) -> HTTPResponse {
     var response = response
     response.headers.append(("vary", "origin"))
@@ -100,7 +101,7 @@ package final class GuestEntry: Sendable {
   }
 
   private func token(for request: HTTPRequest) async -> HTTPResponse {
-    // Another site's page can't read the answer, but must not make the server act either.
+    // Another site's page cannot read the answer, but must not make the server act either.
     guard request[header: "content-type"]?.hasPrefix("application/json") == true else {
       return HTTPResponse(status: 415, text: "Send application/json.\n")
     }
@@ -132,7 +133,7 @@ package final class GuestEntry: Sendable {
     return try grant(user, name: name, call)
   }
 
-  /// A fresh token for the same guest, also when the link is over: the call decides whether it may still come in.
+  /// A fresh token for the same guest, even if the link is over: the call decides whether the guest may still join.
   private func renew(_ asked: Asked, from address: AddressBlock?) async throws -> HTTPResponse {
     guard let text = asked.token, text.hasPrefix(UserID.guestPrefix),
       let claims = try? await tokens.verify(String(text.dropFirst(UserID.guestPrefix.count)), now: clock.machineTime()),
@@ -151,7 +152,7 @@ package final class GuestEntry: Sendable {
       body: ByteBuffer(bytes: try JSONCoding.encode(Granted(token: UserID.guestPrefix + token, user: user))))
   }
 
-  /// The same whatever is wrong: a stranger does not learn whether a call exists.
+  /// The same answer whatever is wrong: a stranger does not learn whether a call exists.
   private func refused(from address: AddressBlock?) -> HTTPResponse {
     if let wait = state.withLock({ $0.rates.takeWrong(from: address, now: Self.now) }) { return limited(wait) }
     state.withLock { $0.counts.refused += 1 }

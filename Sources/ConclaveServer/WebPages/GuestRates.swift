@@ -4,16 +4,16 @@ import Signaling
 
 /// How often people may ask for tokens as guests.
 ///
-/// A right link is charged to its call, the address, and all together; a token that is renewed to its guest. The server knows that a link is right only when it has
-/// checked it, which costs less than the HTTP request that brought it. So wrong links never use up what is for right ones. They have bounds of their own: of the
-/// address, and of all. An address is refused unseen only while both are used up.
+/// A valid link is charged to its call, the address, and all together; a renewed token is charged to its guest. The server knows that a link is valid only after
+/// checking it, which costs less than the HTTP request that brought it. So invalid links never use up the budget of valid ones. They have separate bounds: per
+/// address, and for all. An address is refused without a check only while both are used up.
 struct GuestRates: Sendable {
   static let perAddress = (perSecond: 1, burst: 20)
   static let perCall = (perSecond: 1, burst: 60)
   static let perGuest = (perSecond: 1, burst: 5)
   static let ofAll = (perSecond: 100, burst: 200)
   static let wrongOfAll = (perSecond: 500, burst: 1_000)
-  /// Calls, and guests, that are remembered at once.
+  /// How many calls, and guests, are remembered at once.
   static let capacity = 10_000
 
   private var all = TokenBucket(perSecond: ofAll.perSecond, burst: ofAll.burst)
@@ -23,33 +23,33 @@ struct GuestRates: Sendable {
   private var wrong = TokenBucket(perSecond: wrongOfAll.perSecond, burst: wrongOfAll.burst)
   private var wrongAddresses = AddressRates(perSecond: perAddress.perSecond, burst: perAddress.burst)
 
-  // Each returns nil, or the nanoseconds to wait. An address is nil where the bound of an address does not hold.
+  // Each returns nil, or the nanoseconds to wait. An address is nil if the bound per address does not apply.
 
   /// Before anything is checked.
   mutating func look(from address: AddressBlock?, now: UInt64) -> UInt64? {
     guard let address, let wait = wrongAddresses.wait(from: address, now: now) else { return nil }
-    // A copy: to look at it takes nothing.
+    // A copy, because checking must not charge it.
     var all = wrong
     return all.take(now: now) == nil ? nil : wait
   }
 
-  /// A wrong link or token was shown.
+  /// An invalid link or token was presented.
   mutating func takeWrong(from address: AddressBlock?, now: UInt64) -> UInt64? {
     let wait = wrong.take(now: now)
     guard let address else { return wait }
     return wrongAddresses.take(from: address, now: now) ?? wait
   }
 
-  /// A right link of the call was shown.
+  /// A valid link of the call was presented.
   mutating func take(for call: CallID, from address: AddressBlock?, now: UInt64) -> UInt64? {
     if let address, let wait = addresses.wait(from: address, now: now) { return wait }
-    // The call before all: one link does not use up what is for all links.
+    // The call comes before all: one link does not use up the budget of all links.
     if let wait = Self.take(call, in: &calls, Self.perCall, now: now) { return wait }
     if let wait = all.take(now: now) { return wait }
     return address.flatMap { addresses.take(from: $0, now: now) }
   }
 
-  /// The guest showed a token that is still good.
+  /// The guest presented a token that is still valid.
   mutating func takeRenewal(of guest: UserID, now: UInt64) -> UInt64? {
     Self.take(guest, in: &guests, Self.perGuest, now: now)
   }

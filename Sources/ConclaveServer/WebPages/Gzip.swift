@@ -2,12 +2,12 @@ import CZlib
 
 /// Compression in the gzip format (RFC 1952), for files that are compressed once.
 enum Gzip {
-  /// nil when zlib has no memory, or compression makes the bytes no smaller.
+  /// nil if zlib has no memory, or compression makes the bytes no smaller.
   static func compress(_ bytes: [UInt8]) -> [UInt8]? {
     var stream = z_stream()
     guard conclave_begin_gzip(&stream) == Z_OK else { return nil }
     defer { deflateEnd(&stream) }
-    // zlib declares its input as mutable and does not write to it.
+    // zlib declares its input as mutable but does not write to it.
     var input = bytes
     var isWhole = false
     let compressed = [UInt8](unsafeUninitializedCapacity: bytes.count) { output, count in

@@ -1,7 +1,7 @@
 import Foundation
 
-/// The imports between the page's JavaScript modules. Without hints a browser finds each module only when it has read the one that imports it: a round trip for
-/// each step of the longest chain.
+/// The imports between the page's JavaScript modules. Without hints a browser finds each module only after it has read the importing one: a round trip for each
+/// step of the longest chain.
 struct ModuleGraph {
   /// The modules that each one imports before it runs.
   private let imports: [String: [String]]
@@ -20,7 +20,7 @@ struct ModuleGraph {
     laterImports = found(Self.laterNames(in:))
   }
 
-  /// The modules that those at `paths` load before they run, themselves first, each once and nearer ones first.
+  /// The modules that those at `paths` load before they run, including themselves, each once and nearer ones first.
   func loaded(by paths: [String]) -> [String] {
     var found = paths.filter { imports[$0] != nil }
     var known = Set(found)
@@ -32,8 +32,8 @@ struct ModuleGraph {
     return found
   }
 
-  /// The page, which lies at the top, with a link that preloads each module of its script. Links for the modules that the script loads later lie in
-  /// `<template id="rest">`, where a browser does nothing with them until the script moves them out.
+  /// The page, which is at the top level, with a link that preloads each module of its script. Links for the modules that the script loads later
+  /// are in `<template id="rest">`, where a browser does nothing with them until the script moves them out.
   func preloading(_ page: String) -> String {
     let begin = #"<script type="module" src=""#
     guard let script = page.range(of: begin), let end = page[script.upperBound...].firstIndex(of: "\"") else {
@@ -70,7 +70,7 @@ struct ModuleGraph {
     }
   }
 
-  /// The path of the module that the one at `path` calls `name`; nil for one that lies elsewhere.
+  /// The path of the module that the one at `path` calls `name`; nil for a module elsewhere.
   private static func path(of name: Substring, from path: String) -> String? {
     guard name.hasPrefix("./") || name.hasPrefix("../") else { return nil }
     return URL(string: String(name), relativeTo: URL(string: "http://localhost" + path))?.path

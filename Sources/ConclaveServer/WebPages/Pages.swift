@@ -5,24 +5,24 @@ import MediaModel
 import NIOCore
 package import Signaling
 
-/// The pages of the HTTP port: the web client, health, metrics, the guests' entry, and in demo mode a token for just a name.
+/// The pages of the HTTP port: the web client, health, metrics, the guests' entry, and in demo mode tokens for only a name.
 package struct Pages: Sendable {
   private let webClient: WebClient
   /// nil without demo mode.
   private let demo: TokenAuthority?
-  /// nil where guests are not let in.
+  /// nil if guests are not admitted.
   private let guests: GuestEntry?
   private let clock: WallClock
-  /// nil when health and metrics have a port of their own.
+  /// nil if health and metrics have a separate port.
   private let status: StatusPages?
 
-  /// How long a demo token is good; the page asks for a fresh one by itself.
+  /// How long a demo token is valid; the page requests a fresh one automatically.
   private static let demoTokenLifetime = Duration.seconds(3600)
 
   /// - Parameters:
-  ///   - demo: mints tokens for just a name; nil without demo mode.
-  ///   - guests: nil where guests are not let in.
-  ///   - status: nil when health and metrics have a port of their own.
+  ///   - demo: mints tokens for only a name; nil without demo mode.
+  ///   - guests: nil if guests are not admitted.
+  ///   - status: nil if health and metrics have a separate port.
   package init(
     demo: TokenAuthority?, guests: GuestEntry?, clock: WallClock, status: StatusPages?
   ) throws(ConfigurationError) {
@@ -59,7 +59,7 @@ package struct Pages: Sendable {
   private struct DemoToken: Encodable { var token: String }
 
   private func demoToken(_ request: HTTPRequest, mintedBy tokens: TokenAuthority) -> HTTPResponse {
-    // Another site's page can't read our answer, but must not make us act either.
+    // Another site's page cannot read our answer, but must not make us act either.
     guard request[header: "content-type"]?.hasPrefix("application/json") == true else {
       return HTTPResponse(status: 415, text: "Send application/json.\n")
     }
@@ -86,7 +86,7 @@ package struct Pages: Sendable {
 }
 
 extension HTTPRequest {
-  /// Whether a person at this very machine asks, by a name of this machine: a foreign name that points here (DNS rebinding) is another site's page.
+  /// Whether a person on this machine asks, by a name of this machine: a foreign name that points here (DNS rebinding) is another site's page.
   fileprivate var isForThisMachine: Bool {
     guard isFromLoopback, let host = self[header: "host"] else { return false }
     return ["localhost", "127.0.0.1", "[::1]"].contains { name in

@@ -1,13 +1,13 @@
 import NIOCore
 package import Signaling
 
-/// Health and metrics, on the HTTP port or on one of their own (`listen.metrics`).
+/// Health and metrics, on the HTTP port or on a separate port (`listen.metrics`).
 package struct StatusPages: Sendable {
   let unready: @Sendable () -> String?
   private let metrics: SharedText
 
   /// - Parameters:
-  ///   - unready: why the server should get no new clients; nil when it should.
+  ///   - unready: why the server should get no new clients; nil if it should.
   ///   - metrics: the text of `/metrics`.
   package init(unready: @escaping @Sendable () -> String?, metrics: @escaping @Sendable () async -> String) {
     self.unready = unready

@@ -21,7 +21,7 @@ struct WebClient: Sendable {
   private struct File {
     var contentType: String
     var plain: Representation
-    /// nil where compression makes the file no smaller.
+    /// nil if compression makes the file no smaller.
     var gzip: Representation?
   }
 
@@ -39,7 +39,7 @@ struct WebClient: Sendable {
     self.init(contents)
   }
 
-  /// - Parameter contents: the files by their paths, which begin with a slash; those of unknown types are left out.
+  /// - Parameter contents: the files by their paths, which begin with a slash; files of unknown types are ignored.
   init(_ contents: [String: Data]) {
     let graph = ModuleGraph(
       contents.filter { $0.key.hasSuffix(".js") }.mapValues { String(decoding: $0, as: UTF8.self) })
@@ -53,11 +53,12 @@ struct WebClient: Sendable {
     }
   }
 
-  /// nil where there is no such file.
+  /// nil if there is no such file.
   func response(to request: HTTPRequest) -> HTTPResponse? {
     guard let file = files[request.path == "/" ? "/index.html" : request.path] else { return nil }
     let chosen = request.acceptsGzip ? file.gzip ?? file.plain : file.plain
-    // A browser takes the headers of a 304 over into what it has stored (RFC 9111 section 3.2), so it has the policy, too.
+    // A browser updates what it has stored with the headers of a 304 (RFC 9111 section 3.2), so the policy is included,
+    // too.
     var headers =
       Self.securityHeaders + [("cache-control", "no-cache"), ("vary", "accept-encoding"), ("etag", chosen.tag)]
     if request.hasStored(chosen.tag) { return HTTPResponse(status: 304, headers: headers) }
@@ -84,7 +85,7 @@ struct WebClient: Sendable {
 }
 
 extension HTTPRequest {
-  /// The elements of a header that is a list, over all its lines (RFC 9110 section 5.6.1).
+  /// The elements of a list header, over all its lines (RFC 9110 section 5.6.1).
   private func elements(of name: String) -> [Substring] {
     headers.filter { $0.name.lowercased() == name }.flatMap { $0.value.split(separator: ",") }
       .map { $0.drop { $0 == " " || $0 == "\t" } }
@@ -102,7 +103,7 @@ extension HTTPRequest {
     return (weights["gzip"] ?? weights["x-gzip"] ?? weights["*"] ?? 0) > 0
   }
 
-  /// Whether the client has this representation (RFC 9110 section 13.1.2, with the weak comparison of 8.8.3.2).
+  /// Whether the client has stored this representation (RFC 9110 section 13.1.2, with the weak comparison of 8.8.3.2).
   fileprivate func hasStored(_ tag: String) -> Bool {
     elements(of: "if-none-match").contains { element in
       let element = element.trimmingCharacters(in: .whitespaces)

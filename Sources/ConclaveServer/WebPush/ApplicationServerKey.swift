@@ -7,7 +7,7 @@ struct ApplicationServerKey: Sendable {
   private let key: P256.Signing.PrivateKey
   /// The address at which a push service can reach the operator: a `mailto:` or `https:` URL.
   private let contact: String
-  /// A push service takes a token for at most 24 hours (RFC 8292 section 2).
+  /// A push service accepts a token for at most 24 hours (RFC 8292 section 2).
   static let tokenLifetime = Duration.seconds(12 * 3_600)
 
   init(_ key: P256.Signing.PrivateKey, contact: String) {
@@ -38,8 +38,8 @@ struct ApplicationServerKey: Sendable {
 }
 
 extension StateFolder {
-  /// The private key of Web Push, in the file `push-key` with mode 600; made when that is missing. Subscriptions are for this key: with another one browsers have to
-  /// subscribe anew.
+  /// The private key of Web Push, in the file `push-key` with mode 600; created if that is missing. Subscriptions belong to this key: with another one browsers have
+  /// to subscribe again.
   func pushKey() throws(ConfigurationError) -> P256.Signing.PrivateKey {
     if let key = try Self.storedPushKey(in: path) { return key }
     let name = path + "/push-key"
@@ -51,8 +51,8 @@ extension StateFolder {
     return key
   }
 
-  /// nil when there is none.
-  /// - Throws: `ConfigurationError` for a file that cannot be read, or is no key.
+  /// nil if there is none.
+  /// - Throws: `ConfigurationError` for a file that cannot be read, or does not contain a key.
   static func storedPushKey(in folder: String) throws(ConfigurationError) -> P256.Signing.PrivateKey? {
     let name = folder + "/push-key"
     guard let text = try? String(contentsOfFile: name, encoding: .utf8) else {

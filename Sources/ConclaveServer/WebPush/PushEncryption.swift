@@ -2,13 +2,15 @@ import Contract
 import Crypto
 import Foundation
 
-/// Encrypts the content of a push for the browser alone (RFC 8291), as one record of `aes128gcm` (RFC 8188).
+/// Encrypts the content of a push so that only the browser can read it (RFC 8291), as one record of `aes128gcm` (RFC
+/// 8188).
 enum PushEncryption {
-  /// Every content is padded to so many bytes: a push service learns nothing from its length.
+  /// All content is padded to this many bytes: a push service learns nothing from its length.
   static let contentBytes = 1_024
   private static let recordSize: UInt32 = 4_096
 
-  /// The body of the POST; nil when the content is too long for `length` or the browser's key is no point of the curve.
+  /// The body of the POST; nil if the content is too long for `length` or the browser's key is not a point of the
+  /// curve.
   /// - Parameters:
   ///   - length: of the content with its padding.
   ///   - salt: 16 random bytes, new for each message.
@@ -31,7 +33,7 @@ enum PushEncryption {
       HKDF<SHA256>.deriveKey(
         inputKeyMaterial: input, salt: salt, info: Array("Content-Encoding: \(purpose)\0".utf8), outputByteCount: count)
     }
-    // 2 marks the last record; the zeros behind it are padding (RFC 8188 section 2).
+    // 2 marks the last record; the zeros after it are padding (RFC 8188 section 2).
     let record = content + [2] + [UInt8](repeating: 0, count: length - content.count)
     let nonce = derived("nonce", 12).withUnsafeBytes { try? AES.GCM.Nonce(data: Array($0)) }
     guard let nonce, let sealed = try? AES.GCM.seal(record, using: derived("aes128gcm", 16), nonce: nonce) else {

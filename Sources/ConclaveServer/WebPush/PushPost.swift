@@ -5,19 +5,19 @@ import NIOHTTP1
 import NIOPosix
 import NIOSSL
 
-/// POSTs to push services, each over a connection of its own to an address that was looked up and checked just before. A redirect is not followed, and nothing of an
-/// answer is used but its status.
+/// POSTs to push services, each over a separate connection to an address that was looked up and checked just before. Redirects are not followed, and only the status
+/// of an answer is used.
 final class PushPost: Sendable {
   enum Failure: String, Error, CaseIterable {
-    /// The push service knows the subscription no more.
+    /// The push service no longer knows the subscription.
     case gone
-    /// It will not take the push, however often it is sent.
+    /// It will not accept the push, however often it is sent.
     case refused
-    /// It asked for patience, or failed itself.
+    /// It asked to retry later, or failed itself.
     case busy
-    /// The name leads to an address that the server does not connect to.
+    /// The name resolves to an address to which the server does not connect.
     case address
-    /// No address, no connection, no TLS, or no answer that can be read.
+    /// No address, no connection, no TLS, or no readable answer.
     case unreachable
     case timeout
     /// The content cannot be encrypted for the subscription.
@@ -35,7 +35,7 @@ final class PushPost: Sendable {
   /// A name's lookup blocks its thread until the system's own timeout. There is a thread for each push under way, so a slow name server delays no other push.
   private let lookUps = NIOThreadPool(numberOfThreads: PushQueue.parallel)
 
-  /// - Throws: when the trusted certificates cannot be read.
+  /// - Throws: if the trusted certificates cannot be read.
   init(addresses: PushAddresses, trust: String?, group: any EventLoopGroup) throws {
     self.addresses = addresses
     self.group = group
@@ -43,7 +43,7 @@ final class PushPost: Sendable {
     lookUps.start()
   }
 
-  /// - Parameter trust: a PEM file of authorities that are trusted besides the system's.
+  /// - Parameter trust: a PEM file of authorities that are trusted in addition to the system's.
   static func context(trust: String?) throws -> NIOSSLContext {
     var configuration = TLSConfiguration.makeClientConfiguration()
     configuration.applicationProtocols = ["http/1.1"]
@@ -111,7 +111,7 @@ final class PushPost: Sendable {
       .connect(to: address)
     connected.whenSuccess(send)
     connected.whenFailure { _ in answer.fail(Failure.unreachable) }
-    // Also when the time is over.
+    // Also after the time limit.
     answer.futureResult.whenComplete { _ in connected.whenSuccess { $0.close(promise: nil) } }
   }
 }

@@ -2,9 +2,10 @@ import Contract
 import MediaModel
 import NIOCore
 
-/// Pushes that wait, and which may go now. Pure: times are arguments, the next push is a value.
+/// Waiting pushes, and which of them may be sent now. Pure: times are arguments, the next push is a value.
 ///
-/// Pushes of one call to one endpoint go one after the other, and a later one takes the place of an earlier one that waits: a ring's end, of its ring.
+/// Pushes of one call to one endpoint are sent one after the other, and a later one replaces an earlier one that waits: the end of a ring replaces the
+/// ring.
 struct PushQueue {
   struct Push: Sendable {
     var user: UserID
@@ -51,7 +52,7 @@ struct PushQueue {
     insert(push, from: now)
   }
 
-  /// The push to send now; nil when none may go. Each is answered by `finished`.
+  /// The push to send now; nil if none may be sent. Each is answered by `finished`.
   mutating func next(now: Timestamp) -> Push? {
     while let place = waiting.firstIndex(where: { $0.push.until <= now }) {
       remove(place)
@@ -69,7 +70,7 @@ struct PushQueue {
     return push
   }
 
-  /// - Parameter again: another try may help. There is none when a later push of the same call waits.
+  /// - Parameter again: a retry may help. There is none if a later push of the same call waits.
   mutating func finished(_ push: Push, again: Bool, now: Timestamp) {
     guard busy.removeValue(forKey: push.key) != nil else { return }
     let left = busyOf[push.user, default: 1] - 1

@@ -5,7 +5,7 @@ import MediaModel
 import NIOCore
 import Synchronization
 
-/// Sends what waits in a `PushQueue` to browsers' push services (RFC 8030), encrypted and signed.
+/// Sends the waiting pushes of a `PushQueue` to browsers' push services (RFC 8030), encrypted and signed.
 final class WebPush: Sendable {
   struct Statistics {
     var sent: UInt64 = 0
@@ -25,7 +25,7 @@ final class WebPush: Sendable {
   private let post: PushPost
   private let clock: WallClock
   private let loop: any EventLoop
-  /// Takes a user and an endpoint that the push service knows no more.
+  /// Called with a user and an endpoint that the push service no longer knows.
   private let gone: @Sendable (UserID, String) -> Void
   private let state = Mutex(State())
 
@@ -55,7 +55,7 @@ final class WebPush: Sendable {
     pump()
   }
 
-  /// Pushes under way end by themselves; those that wait are lost.
+  /// Pushes being sent end by themselves; waiting ones are lost.
   func stop() {
     state.withLock {
       $0.timer?.task.cancel()
@@ -65,7 +65,7 @@ final class WebPush: Sendable {
     post.stop()
   }
 
-  /// Starts all that may go, and wakes for the next try.
+  /// Starts all pushes that may be sent, and wakes for the next retry.
   private func pump() {
     let now = clock.now()
     let pushes = state.withLock { state -> [PushQueue.Push] in

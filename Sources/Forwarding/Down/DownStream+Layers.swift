@@ -14,17 +14,17 @@ extension DownStream {
     frameNumbers.begin(frame, frames.pointee.structure, isSameTrack: isSameTrack)
   }
 
-  /// Some packets of the source may be left out. Most sources have no layers, and then no packet is looked at.
+  /// Some packets of the source may be left out. Most sources have no layers, and then packets are not examined.
   var mayOmit: Bool { frames != nil || isLimited || isThinned }
 
-  /// Whether the receiver gets the packet. Frames that it does not get are not missed by it.
+  /// Whether the receiver gets the packet. The receiver does not miss frames that it does not get.
   mutating func selects(_ packet: borrowing Packet) -> Bool {
     guard let frames, selector != nil, let frame = packet.frame else { return selectsWithoutDescriptor(packet) }
     if frames.pointee.revision != revision { chooseTarget() }
     return selector?.admits(frame, wanted: target, frames.pointee.structure) ?? true
   }
 
-  /// VP8's own temporal layers: the higher ones are left out from a frame's beginning until the next key frame.
+  /// VP8's own temporal layers: the higher ones are left out, from the beginning of a frame until the next key frame.
   private mutating func selectsWithoutDescriptor(_ packet: borrowing Packet) -> Bool {
     guard isLimited || isThinned, let vp8 = packet.vp8 else { return true }
     if packet.isKeyFrame { isThinned = false }
@@ -32,13 +32,14 @@ extension DownStream {
     return !isThinned || vp8.temporalLayer ?? 0 == 0
   }
 
-  /// Whether the last packet of a frame gets the marker though its sender has set none: no higher layer of the picture goes to this receiver.
+  /// Whether the last packet of a frame gets the marker although its sender did not set it: no higher layer of the picture goes to this
+  /// receiver.
   func endsPicture(_ frame: FrameDependencies, endsFrame: Bool) -> Bool {
     guard endsFrame, let selector, let frames else { return false }
     return selector.marks(frame, endsPicture: false, frames.pointee.structure)
   }
 
-  /// Chooses the decode target by the wish and by the stream's layers: its spatial layer is the lowest that is high enough.
+  /// Chooses the decode target by the wish and by the stream's layers. Its spatial layer is the lowest that is high enough.
   mutating func chooseTarget() {
     guard let frames else { return }
     revision = frames.pointee.revision

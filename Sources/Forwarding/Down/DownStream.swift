@@ -4,21 +4,23 @@ import Octets
 import RTP
 import Transport
 
-/// All that it takes to send one more packet to a slot, in flat memory: made and kept up to date by the slot's `DownTrack`.
+/// Everything needed to send one more packet to a slot, in flat memory. Created and kept up to date by the slot's
+/// `DownTrack`.
 struct DownStream {
   /// The outcome of sending one packet to one receiver.
   enum SendResult { case sent, waits, notOpen, dropped(DropReason) }
 
   let path: UnsafeMutablePointer<SendTransport.Path>
-  /// Among the receiver's slots for video, as the pacer knows it; nil for one beyond those that it knows.
+  /// The slot's index among the receiver's video slots, as the pacer knows it; nil for a slot that the pacer does not
+  /// know.
   var number: UInt8?
   let isVideo: Bool
   let ssrc: UInt32
   let rtxSSRC: UInt32
   var sourceSwitch: SourceSwitch
-  /// The receiver's id of the transport-wide number; 0 when it does not report on the stream.
+  /// The receiver's id of the extension with the transport-wide number; 0 when it does not report on the stream.
   var numberExtension: UInt8 = 0
-  /// The receiver's id of the time of sending; 0 when it does not estimate its rate by it.
+  /// The receiver's id of the abs-send-time extension; 0 when it does not estimate its rate by that.
   var sendTimeExtension: UInt8 = 0
   /// The receiver's id of the MID extension; 0 when it needs none.
   var midExtension: UInt8 = 0
@@ -32,9 +34,9 @@ struct DownStream {
   var retransmissionTypes = InlineArray<128, UInt8>(repeating: 255)
   /// The source's clock rate.
   var clockRate: UInt32 = 90_000
-  /// A new source starts at a key frame, as its key frames are recognizable.
+  /// A new source starts at a key frame, because its key frames can be recognized.
   var waitsForKeyFrame = false
-  /// The counts of the sender reports (RFC 3550 6.4.1).
+  /// The counts for sender reports (RFC 3550 6.4.1).
   private(set) var packetCount: UInt32 = 0
   private(set) var octetCount: UInt32 = 0
   private var retransmissionSequence: UInt16
@@ -45,24 +47,24 @@ struct DownStream {
   var frameNumbers = FrameNumbers()
   /// The receiver's wish, in pixels; nil for no limit.
   var maxHeight: Int?
-  /// The slot waits for a lower layer: until then the lowest temporal layer of this one is enough.
+  /// The slot waits for a lower layer. Until then the lowest temporal layer of the current one suffices.
   var isLimited = false
-  /// The receiver's rate has room for layers up to these, or for nothing.
+  /// The highest layers that the receiver's rate has room for; `isWithheld` if it has room for none.
   var spatialLimit = Int.max
   var temporalLimit = Int.max
   var isWithheld = false
   /// Frames of VP8's higher temporal layers were left out since the last key frame.
   var isThinned = false
-  /// The decode target by wish and structure, and the revision of the structure that it was chosen by.
+  /// The decode target chosen by wish and structure, and the revision of the structure by which it was chosen.
   var target = 0
   var revision: UInt64 = 0
-  /// The source's packets are kept, so that they can wait for the receiver's path.
+  /// The source's packets are kept, so they can wait for the receiver's path.
   var isKept = false
-  /// The type of the last packet's retransmissions.
+  /// The RTX type of the last packet.
   private var retransmissionType: UInt8 = 255
   /// The receiver's first RTX type; 255 for none.
   var paddingType: UInt8 = 255
-  /// The datagrams that went out, for a receiver without RTX; its `DownTrack`'s.
+  /// The datagrams that were sent, for a receiver without RTX. Owned by the `DownTrack`.
   var sentDatagrams: Unmanaged<PacketHistory>?
 
   init(_ slot: SlotDescription, path: UnsafeMutablePointer<SendTransport.Path>, random: inout SplitMix64) {
@@ -88,7 +90,7 @@ struct DownStream {
       guard packet.isKeyFrame || !waitsForKeyFrame else { return .dropped(.awaitingKeyFrame) }
       begin(packet, now: now)
     }
-    // Perhaps its structure comes yet: it can be asked for again then.
+    // Its structure may still come; the packet can be requested again then.
     guard !packet.isUnreadable else { return .dropped(.dependencies) }
     if mayOmit, !selects(packet) {
       sourceSwitch.omit(packet)
@@ -142,8 +144,8 @@ struct DownStream {
   /// The source's packet is not sent on, and the receiver does not miss it.
   mutating func leaveOut(_ packet: borrowing Packet) { sourceSwitch.omit(packet) }
 
-  /// The source's numbers have jumped: it begins anew, with this packet or with a key frame to come.
-  /// - Returns: nil for a packet that is merely too old, and when it is no key frame and one is needed.
+  /// The source's numbers have jumped: it starts again, with this packet or with a later key frame.
+  /// - Returns: nil if the packet is merely too old, or if a key frame is needed and this is not one.
   @inline(never)
   private mutating func beginAfterJump(_ packet: borrowing Packet, now: Instant) -> SourceSwitch.Numbers? {
     guard sourceSwitch.hasJumped(to: packet.index) else { return nil }
@@ -165,18 +167,19 @@ struct DownStream {
     octetCount &+= UInt32(truncatingIfNeeded: octets)
   }
 
-  /// Asks the pacer of a narrow path for the packet.
+  /// Asks the pacer of a narrow path whether the packet may leave.
   /// - Returns: nil when it leaves now.
   @inline(never)
   private mutating func pace(
     _ packet: borrowing Packet, by downlink: UnsafeMutablePointer<Downlink>, now: Instant
   ) -> SendResult? {
-    // Requests for the numbers that stay unused are answered on the RTX stream.
+    // Requests for unused numbers are answered on the RTX stream.
     guard let number, isKept, packet.length <= PacketHistory.longestPacket, numberExtension != 0,
       retransmissionTypes[Int(packet.header.payloadType & 127)] != 255
     else { return nil }
     if packet.isKeyFrame, downlink.pointee.holds(slot: number), sourceSwitch.isAhead(packet.index) {
-      // Older packets, which wait, make way for it: the slot begins anew, so that the receiver misses none of them.
+      // Older packets that wait are discarded in favor of this one: the slot starts again, so the receiver misses none
+      // of them.
       sourceSwitch.pause()
       begin(packet, now: now)
     }
@@ -202,7 +205,7 @@ struct DownStream {
       isDiscardable: isDiscardable, isKeyFrame: packet.isKeyFrame)
   }
 
-  /// Sends a packet of the source's history that has waited, under a sequence number that it gets only now: what was dropped meanwhile has none.
+  /// Sends a packet of the source's history that has waited. It gets its sequence number only now, so packets dropped meanwhile have none.
   mutating func release(_ packet: borrowing Packet, now: Instant, into outbox: Outbox) -> SendResult {
     let payloadType = payloadTypes[Int(packet.header.payloadType & 127)]
     guard payloadType != 255 else { return .dropped(.payloadType) }
@@ -218,7 +221,8 @@ struct DownStream {
     return .sent
   }
 
-  /// Sends a packet of the source's history again, under the slot's RTX SSRC (RFC 4588). False when it can't be.
+  /// Sends a packet of the source's history again, under the slot's RTX SSRC (RFC 4588). Returns false if it cannot be
+  /// sent.
   /// - Parameter kind: how it counts for the estimate.
   mutating func retransmit(
     _ packet: borrowing Packet, as kind: SentKind = .retransmission, now: Instant, into outbox: Outbox
@@ -231,7 +235,8 @@ struct DownStream {
     return true
   }
 
-  /// Sends a datagram again as it went out: another one under its number would use a nonce twice (RFC 7714 section 8.1).
+  /// Sends a datagram again exactly as it was sent before: a different one under its number would reuse a nonce (RFC
+  /// 7714 section 8.1).
   mutating func sendAgain(_ datagram: UnsafeMutableRawBufferPointer, now: Instant, into outbox: Outbox) -> Bool {
     guard path.pointee.isOpen, path.pointee.sender != nil,
       let room = outbox.reserve(datagram.count, &path.pointee.cursor)
@@ -251,7 +256,7 @@ struct DownStream {
     return datagram.bytes.uint16(at: element.offset)
   }
 
-  /// Sends a packet of the source's history, which goes on having the source's numbers.
+  /// Sends a packet of the source's history, which keeps the source's numbers.
   /// - Parameter kind: all but `.video` go out on the RTX stream.
   private mutating func sendKept(
     _ packet: borrowing Packet, _ numbers: SourceSwitch.Numbers, _ payloadType: UInt8, as kind: SentKind, now: Instant,
@@ -273,7 +278,7 @@ struct DownStream {
     }
     let start = isCopy ? header + 2 : header
     if isCopy { room.store(numbers.sequenceNumber, at: header) }
-    // The history's memory must keep the source's numbers, so the descriptor is rewritten at its new place.
+    // The packet in the history must keep the source's numbers, so the descriptor is rewritten in the copy.
     let descriptor = packet.vp8?.length ?? 0
     let copy = UnsafeMutableRawBufferPointer(rebasing: room[start..<(start + descriptor)])
     copy.copyMemory(from: UnsafeRawBufferPointer(rebasing: packet.payload[..<descriptor]))
@@ -310,13 +315,13 @@ struct DownStream {
 
 extension DownStream {
   /// Answers a request for a sequence number under which no packet is sent, so that the receiver stops waiting for it: with an RTX packet
-  /// that has nothing but the number in it. False when it can't be.
+  /// that contains only the number. Returns false if it cannot be sent.
   mutating func retransmitNothing(_ sequenceNumber: UInt16, now: Instant, into outbox: Outbox) -> Bool {
     guard retransmissionType != 255 else { return false }
     return sendEmpty(retransmissionType, as: .retransmission, answering: sequenceNumber, now: now, into: outbox)
   }
 
-  /// Sends padding on the slot's RTX stream, so that the receiver misses no media. False when it can't be.
+  /// Sends padding on the slot's RTX stream, so that the receiver misses no media. Returns false if it cannot be sent.
   mutating func sendPadding(now: Instant, into outbox: Outbox) -> Bool {
     guard paddingType != 255 else { return false }
     return sendEmpty(paddingType, as: .padding, answering: nil, now: now, into: outbox)
@@ -351,7 +356,8 @@ extension DownStream {
     return true
   }
 
-  /// The extensions that we may add: a word of extension header, the number or time with 5 bytes at most, the MID with 18, filled up to words.
+  /// Room for the extensions that we may add: one word of extension header, the number or time with at most 5 bytes, the MID with 18, padded
+  /// to words.
   private static let headerRoom = 32
   private static let maximumPadding = 255
 
@@ -361,7 +367,7 @@ extension DownStream {
     now: Instant, into room: UnsafeMutableRawBufferPointer
   ) -> Int {
     let header = packet.header
-    // An extension that is not of RFC 8285 was not negotiated.
+    // An extension outside RFC 8285 was not negotiated.
     let start = header.extensionOffset == 0 ? header.headerLength : header.extensionOffset - 4
     room.baseAddress!.copyMemory(from: packet.base, byteCount: start)
     RTPHeader.rewrite(
@@ -392,8 +398,9 @@ extension DownStream {
     }
   }
 
-  /// Padding that makes equal lengths, and so one GSO run, of a frame's packets. They differ by a byte or so: browsers split a frame
-  /// evenly and put the longer packets last, hence the rounding of those that begin a run. At most a sixteenth of the packet.
+  /// Padding that makes the packets of a frame equally long, so that they form one GSO run. They differ by a byte or so: browsers
+  /// split a frame evenly and put the longer packets last, so the packets that begin a run are rounded up. At most a sixteenth of
+  /// the packet.
   private static func padding(for length: Int, isLast: Bool, _ outbox: Outbox, _ cursor: Outbox.Cursor) -> Int {
     let joining = outbox.padding(for: length, cursor)
     if joining > 0, joining <= min(length / 16, maximumPadding) { return joining }

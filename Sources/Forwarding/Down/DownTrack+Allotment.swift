@@ -2,15 +2,15 @@ import CongestionControl
 import MediaModel
 import RTP
 
-/// The part of a slot's track that there is room for: on the receiver's path, or in the worker's time.
+/// How much of a slot's track there is room for, on the receiver's path or in the worker's time.
 enum Allotment: Comparable {
-  /// The slot pauses, and goes on with a key frame.
+  /// The slot pauses and resumes with a key frame.
   case nothing
   case upTo(spatial: Int, temporal: Int)
-  /// All that the receiver wishes.
+  /// Everything that the receiver wishes.
   case everything
 
-  /// - Parameter step: of the stream's ladder; nil is paused.
+  /// - Parameter step: a step of the stream's ladder; nil if paused.
   init(_ step: Int?, of stream: StreamWish) {
     guard let step else {
       self = .nothing
@@ -29,20 +29,20 @@ extension DownTrack {
   }
 
   /// The allocator's view of the slot.
-  /// - Parameter priority: the receiver's wish.
+  /// - Parameter priority: as the receiver wishes.
   func wish(priority: Int) -> StreamWish {
     guard let source, !source.isSilent else { return StreamWish(priority: .min, height: 0, steps: []) }
     return StreamWish(
       isScreen: source.isScreen, priority: priority, height: stream.pointee.maxHeight ?? .max,
-      // The one who spoke last comes first.
+      // The latest speaker comes first.
       speakerRank: -Int(clamping: source.peer.spokeAt.nanoseconds), steps: source.ladder())
   }
 
-  /// The lesser of the two.
+  /// The smaller of the two.
   var allotment: Allotment { min(rateAllotment, loadAllotment) }
 
-  /// Sets what the receiver's rate or the worker's time has room for, or both; nil leaves the one as it is.
-  /// - Returns: the encoding whose key frame is needed now; nil when none is.
+  /// Sets what the receiver's rate or the worker's time has room for, or both; nil leaves that one unchanged.
+  /// - Returns: the encoding whose key frame is needed now; nil if none is needed.
   func setAllotment(rate: Allotment? = nil, load: Allotment? = nil) -> Encoding? {
     let old = allotment
     rateAllotment = rate ?? rateAllotment
@@ -64,13 +64,14 @@ extension DownTrack {
     return encoding
   }
 
-  /// The layer that the receiver gets of a track with several: the one of its wish, or the one that its rate has room for.
+  /// The layer that the receiver gets of a track with several: the one that it wishes, or the one that its rate has room
+  /// for.
   func allotted(_ wanted: Encoding, of source: UpTrack) -> Encoding {
     guard case .upTo(let spatial, _) = allotment, spatial < wanted.rank else { return wanted }
     return source.encodings[spatial]
   }
 
-  /// Hands the limit to the packets. A layer below the allotted one is sent whole.
+  /// Passes the limit on to the packet path. A layer below the allotted one is sent whole.
   func limitTargets() {
     var (spatialLimit, temporalLimit) = (Int.max, Int.max)
     if case .upTo(let spatial, let temporal) = allotment {
@@ -85,7 +86,7 @@ extension DownTrack {
 }
 
 extension DownTrack {
-  /// Sends something that the receiver can do without, on the slot's RTX stream: a copy of one of the last packets, else padding.
+  /// Sends something that the receiver does not need, on the slot's RTX stream: a copy of one of the last packets, else padding.
   /// - Parameter back: packets between the newest one and the copied one.
   /// - Returns: false when neither can be sent.
   func sendFiller(back: Int, now: Instant, into outbox: Outbox) -> Bool {
@@ -99,7 +100,7 @@ extension DownTrack {
     return stream.pointee.sendPadding(now: now, into: outbox)
   }
 
-  /// It can carry fillers: on a stream of their own, and reported.
+  /// It can carry fillers: on an RTX stream, with reports from the receiver.
   var takesFillers: Bool {
     stream.pointee.numberExtension != 0 && slot.rtxSSRC != 0 && stream.pointee.paddingType != 255
   }

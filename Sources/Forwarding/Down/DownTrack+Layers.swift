@@ -2,8 +2,8 @@ import MediaModel
 
 /// The layer that a slot shows.
 extension DownTrack {
-  /// The receiver wants pictures of this height in pixels; nil for the highest.
-  /// - Returns: the encoding whose key frame is needed for it; nil when none is.
+  /// The receiver wishes pictures of this height in pixels; nil for the highest.
+  /// - Returns: the encoding whose key frame is needed for it; nil if none is needed.
   func setMaxHeight(_ height: Int?) -> Encoding? {
     guard height != stream.pointee.maxHeight else { return nil }
     stream.pointee.maxHeight = height
@@ -14,12 +14,13 @@ extension DownTrack {
     return encoding
   }
 
-  /// Chooses the layer anew, after a change of the wish or of the layers that flow.
-  /// - Returns: the encoding whose key frame is needed now; nil when none is.
+  /// Chooses the layer again, after a change of the wish or of the layers that flow.
+  /// - Returns: the encoding whose key frame is needed now; nil if none is needed.
   func chooseLayer() -> Encoding? {
     guard let source, source.isLayered, let encoding else { return nil }
     guard let wanted = source.layer(for: stream.pointee.maxHeight) else { return nil }
-    // Where the path has no room for the wish, the best layer that fits must be sent to be found.
+    // If the path has no room for the wish, the lower layers must be sent, too, so that the best one that fits can be
+    // found.
     let lowest = rateAllotment == .everything ? wanted.rank : 0
     claim(source.encodings[lowest...wanted.rank])
     guard !stream.pointee.isWithheld else { return nil }
@@ -73,7 +74,7 @@ extension DownTrack {
     stream.pointee.chooseTarget()
   }
 
-  /// Gets the packets of `new` from now on.
+  /// Shows `new` from now on: the slot gets its packets.
   func show(_ new: Encoding?) {
     forgetWaiting()
     encoding?.remove(self)

@@ -16,7 +16,8 @@ extension DownTrack {
     return new &- measured.packets
   }
 
-  /// The receiver reported on this stream. Returns the round trip from a sender report of ours to this report, less the receiver's delay; nil when it speaks of another report.
+  /// The receiver reported on this stream. Returns the round trip from one of our sender reports to this report, less the receiver's delay; nil if it refers to
+  /// another report.
   func received(_ block: ReportBlock, now: Instant) -> Duration? {
     isKnown = true
     stream.pointee.midExtension = 0
@@ -26,14 +27,15 @@ extension DownTrack {
     return time >= .zero ? time : nil
   }
 
-  /// When the report left that a receiver names so.
+  /// When we sent the report that a receiver names by this value.
   private func sentReport(_ compact: UInt32) -> Instant? {
     if let lastReport, lastReport.compact == compact { return lastReport.at }
     if let reportBefore, reportBefore.compact == compact { return reportBefore.at }
     return nil
   }
 
-  /// Writes a sender report in which the source's times are this slot's. False before the source reported itself, and while it pauses.
+  /// Writes a sender report that translates the source's times into this slot's. Returns false before the source has reported, and
+  /// while it pauses.
   func writeSenderReport(_ now: Instant, into writer: inout RTCPWriter) -> Bool {
     guard let source, let encoding, stream.pointee.sourceSwitch.isRunning,
       let report = encoding.reception.pointee.statistics.lastReport, let offset = source.peer.clockOffset

@@ -2,7 +2,7 @@ import CongestionControl
 import MediaModel
 import RTP
 
-/// A receiver's slot: one stream under one SSRC for life, whatever track stands in it.
+/// A receiver's slot: one stream under one SSRC for its whole life, whichever track is in it.
 final class DownTrack {
   private(set) var slot: SlotDescription
   /// The receiver; a slot with a source has one.
@@ -12,35 +12,35 @@ final class DownTrack {
   var place = 0
   let stream: UnsafeMutablePointer<DownStream>
   private(set) var source: UpTrack?
-  /// The source's encoding that the slot shows.
+  /// The encoding of the source that the slot shows.
   var encoding: Encoding?
-  /// The layer that it will show from that layer's next key frame on.
+  /// The layer that it will show, starting at that layer's next key frame.
   var next: Encoding?
-  /// The layers that the receiver should get, of a track with several.
+  /// For a track with several layers: those that the receiver should get.
   var claimed: ArraySlice<Encoding> = []
-  /// The parts of the source that the receiver's rate has room for, and the worker's time.
+  /// How much of the source the receiver's rate and the worker's time have room for.
   var rateAllotment = Allotment.everything
   var loadAllotment = Allotment.everything
   /// The limit that the receiver was told, and the one that was found last.
   private(set) var picture: LimitedPicture?
   private var judgedPicture: LimitedPicture?
-  /// When the source took the slot; it is not displaced by a louder one at once.
+  /// When the source took the slot. A louder source cannot displace it immediately.
   private(set) var since = Instant(nanoseconds: 0)
   /// The receiver's ids.
   private var extensions: HeaderExtensionIDs
-  /// The receiver reported on this SSRC, so it has identified the stream and needs no MID any more.
+  /// The receiver has reported on this SSRC, so it has identified the stream and no longer needs the MID.
   var isKnown = false
-  /// The last two sender reports that went out: the id by which a receiver report names each, and when it left. A round trip may be longer than
-  /// the time between two.
+  /// The last two sender reports that were sent: the id by which a receiver report names each, and when it was sent. A round trip may be longer
+  /// than the time between two reports.
   var lastReport: (compact: UInt32, at: Instant)?
   var reportBefore: (compact: UInt32, at: Instant)?
   /// The counts of `stream` when it was last asked.
   var measured: (packets: UInt32, octets: UInt32) = (0, 0)
-  /// Bounds the copies to a receiver that reports no arrivals; nil before it asks for one.
+  /// Bounds the copies to a receiver that does not report arrivals; nil until the receiver requests one.
   var copies: CopyBudget?
   /// For each key of the call's formats, whether the slot carries it.
   private var supportedFormats: [Bool] = []
-  /// The datagrams that went out; nil where RTX carries what is asked for again, or nothing is.
+  /// The datagrams that were sent; nil if RTX carries the retransmissions, or nothing can be requested again.
   private var sentDatagrams: PacketHistory?
 
   init(
@@ -79,7 +79,8 @@ final class DownTrack {
     noteAwaiting()
   }
 
-  /// A receiver without RTX gets the same datagram again. It needs fewer of them than a source whose packets many ask for.
+  /// A receiver without RTX gets the same datagram again. It needs fewer kept packets than a source whose packets are
+  /// requested by many.
   private func keepSent(_ configuration: SFUConfiguration, _ histories: HistoryBudget) {
     let isOfUse = slot.formats.contains { $0.nack && $0.rtxPayloadType == nil }
     guard isOfUse != (sentDatagrams != nil) else { return }
@@ -91,7 +92,7 @@ final class DownTrack {
     stream.pointee.sentDatagrams = sentDatagrams.map { .passUnretained($0) }
   }
 
-  /// Puts `track` in the slot, or nothing.
+  /// Puts `track` in the slot; nil empties it.
   func setSource(_ track: UpTrack?, now: Instant) {
     guard track !== source else { return }
     goOver(to: nil)
@@ -116,8 +117,9 @@ final class DownTrack {
     noteAwaiting()
   }
 
-  /// Compares what the receiver gets with what it was told. It is told what two judgements in a row found: a change that is soon undone is none.
-  /// - Returns: whether it is to be told something else.
+  /// Compares what the receiver gets with what it was told. The receiver is told only what two judgements in a row found, so a brief change is
+  /// not reported.
+  /// - Returns: whether the receiver must be told something else.
   func judgePicture() -> Bool {
     let before = judgedPicture
     judgedPicture =
@@ -132,10 +134,11 @@ final class DownTrack {
     return true
   }
 
-  /// Tells the source when this slot shows nothing until its next key frame.
+  /// Tells the source if this slot shows nothing until its next key frame.
   func noteAwaiting() { if isAwaitingKeyFrame { encoding?.awaitKeyFrame() } }
 
-  /// Makes the tables from the source's numbers to the receiver's; again when either side's offer changed them.
+  /// Builds the tables from the source's numbers to the receiver's; called again when an offer of either side has
+  /// changed them.
   func mapSource() {
     stream.pointee.mid = slot.mid
     stream.pointee.midExtension = isKnown ? 0 : extensions.mid
@@ -154,7 +157,7 @@ final class DownTrack {
     stream.pointee.clockRate = source.clockRate
     stream.pointee.waitsForKeyFrame = source.hasVisibleKeyFrames
     for format in source.description.formats {
-      // The same profile rather than one that contains it.
+      // Prefers the same profile to one that contains it.
       guard
         let own = slot.formats.first(where: { $0.profile == format.profile })
           ?? slot.formats.first(where: format.carries)
@@ -166,13 +169,13 @@ final class DownTrack {
     mapExtensions(from: source.peer.configuration.extensions)
   }
 
-  /// MID, RID, abs-send-time and the transport-wide number belong to the hop; all but RID are written anew.
+  /// MID, RID, abs-send-time and the transport-wide number belong to the hop; all but RID are written for each hop.
   private func mapExtensions(from sender: HeaderExtensionIDs) {
     let ids = [
       (sender.audioLevel, extensions.audioLevel), (sender.videoOrientation, extensions.videoOrientation),
       (sender.playoutDelay, extensions.playoutDelay),
     ]
-    // Packets of both forms carry it, and the shorter one has no longer ids.
+    // Packets of both header forms carry it, and the shorter form has no longer ids.
     stream.pointee.sourceDescriptorID = sender.dependencyDescriptor
     if sender.dependencyDescriptor != 0, (1...14).contains(extensions.dependencyDescriptor) {
       stream.pointee.extensionMap[sender.dependencyDescriptor] = extensions.dependencyDescriptor
@@ -187,7 +190,7 @@ final class DownTrack {
     noteAwaiting()
   }
 
-  /// The source began anew under another SSRC.
+  /// The source started again under another SSRC.
   func sourceRestarted() {
     forgetWaiting()
     stream.pointee.sourceSwitch.endSource()
@@ -203,7 +206,7 @@ final class DownTrack {
     return formats.indices.contains(key) && supportedFormats[key]
   }
 
-  /// Sends a packet again that went out as `sequenceNumber`. False when it can't be.
+  /// Sends the packet again that was sent as `sequenceNumber`. Returns false if it cannot be sent.
   func retransmit(_ sequenceNumber: UInt16, now: Instant, into outbox: Outbox) -> Bool {
     if let sentDatagrams, let index = stream.pointee.sourceSwitch.index(of: sequenceNumber),
       let datagram = sentDatagrams.datagram(index)
@@ -244,14 +247,14 @@ final class DownTrack {
     return stream.pointee.retransmit(packet, now: now, into: outbox) ? .sent : .dropped(.notRetransmitted)
   }
 
-  /// Packets that wait for the receiver's path are of no use any more.
+  /// Packets that wait for the receiver's path are of no use any longer.
   func forgetWaiting() {
     if let number = stream.pointee.number { transport.downlink?.pointee.removeWaiting(slot: number) }
   }
 
-  /// Sends the last 200 ms of a speaker who has just been let in, so that the first syllable is heard. The times are the packets' own: a jitter buffer
-  /// takes them for a burst.
-  /// - Returns: how many packets.
+  /// Sends the last 200 ms of a speaker who has just been let in, so that the first syllable is heard. The packets keep their timestamps, so a jitter
+  /// buffer takes them for a burst.
+  /// - Returns: the number of packets sent.
   func sendPreRoll(now: Instant, into outbox: Outbox) -> UInt64 {
     guard let source, let since = source.peer.voiceSince, since.duration(to: now) < Self.preRollWindow,
       let encoding, let history = encoding.preRoll, let newest = encoding.reception.pointee.unwrapper.highest,
@@ -268,6 +271,6 @@ final class DownTrack {
   }
 
   private static let preRollPackets: UInt64 = 10
-  /// A slot that is free later than this comes too late for the first syllable.
+  /// A slot that becomes free after this time is too late for the first syllable.
   private static let preRollWindow = Duration.milliseconds(300)
 }

@@ -1,15 +1,16 @@
 import RTP
 
-/// Decides which frames of one stream a receiver gets: those of its decode target, whose references it got.
+/// Decides which frames of one stream a receiver gets: the frames of its decode target whose references it got.
 ///
-/// A pure value. It remembers the last 256 frame numbers; each frame is decided once, however many packets it has and however late they come.
+/// A pure value. It remembers the last 256 frame numbers; each frame is decided once, regardless of how many packets it has and how late they
+/// arrive.
 struct FrameSelector {
-  /// Frame numbers, of which layers of one track share a series.
+  /// In frame numbers. Layers of one track share a series.
   static let window: UInt64 = 256
 
   /// The decode target that the receiver gets.
   private(set) var target: Int
-  /// A frame of the target was refused, because it refers to one that was not sent: only a key frame helps.
+  /// A frame of the target was refused because it refers to one that was not sent. Only a key frame helps.
   private(set) var isBroken = false
   private let first: UInt64
   private var newest: UInt64
@@ -17,10 +18,10 @@ struct FrameSelector {
   private var picture: UInt32
   private var decided = FrameSet()
   private var sent = FrameSet()
-  /// Frames that had not come when one that refers to them was sent.
+  /// Frames that had not arrived when a frame that refers to them was sent.
   private var owed = FrameSet()
 
-  /// Begins with a key frame, which is not decided yet.
+  /// Begins with a key frame that has not been decided yet.
   init(at frame: EncodedFrame, target: Int) {
     self.target = target
     first = frame.number
@@ -29,7 +30,8 @@ struct FrameSelector {
   }
 
   /// Whether the packets of `frame` are to be sent.
-  /// - Parameter wanted: the decode target that the receiver should get. It goes over to it, or nearer to it, at the first picture that allows it.
+  /// - Parameter wanted: the decode target that the receiver should get. The selector switches to it, or closer to it, at the first picture that
+  ///   allows that.
   mutating func admits(_ frame: EncodedFrame, wanted: Int, _ structure: borrowing DependencyStructure) -> Bool {
     if frame.number <= newest {
       guard frame.number >= first, newest &- frame.number < Self.window else { return false }
@@ -55,15 +57,16 @@ struct FrameSelector {
     return true
   }
 
-  /// Whether a receiver that got `target` until now can decode `other` from this frame on: the frame says so, and all that it refers to was sent.
+  /// Whether a receiver that got `target` until now can decode `other` from this frame on: the frame says so, and everything that it refers to
+  /// was sent.
   func canSwitch(to other: Int, at frame: EncodedFrame) -> Bool {
     guard frame.dependencies.switching >> UInt32(other) & 1 != 0 else { return false }
     for i in 0..<frame.dependencies.referenceCount where !wasSent(frame.reference(i)) { return false }
     return true
   }
 
-  /// Whether the last packet of a frame that is sent gets the marker: browsers decode no picture without one (RFC 7741 section 4.1).
-  /// - Parameter endsPicture: the sender has marked it, or it turned out that no higher layer of the picture follows.
+  /// Whether the last packet of a sent frame gets the marker. Browsers do not decode a picture without it (RFC 7741 section 4.1).
+  /// - Parameter endsPicture: the sender has set the marker, or it turned out that no higher layer of the picture follows.
   func marks(_ frame: FrameDependencies, endsPicture: Bool, _ structure: borrowing DependencyStructure) -> Bool {
     if endsPicture { return true }
     guard target < structure.targetCount else { return false }
@@ -73,7 +76,7 @@ struct FrameSelector {
   private mutating func change(to wanted: Int, at frame: EncodedFrame, _ structure: borrowing DependencyStructure) {
     let count = structure.targetCount
     guard wanted < count else { return }
-    // Lower temporal layers, and in full SVC lower spatial ones, need nothing that the receiver has not got.
+    // Lower temporal layers, and with full SVC lower spatial layers, need nothing that the receiver does not have.
     var isFree = frame.isKeyFrame
     if !isFree, target < count { isFree = structure.isNested(wanted, in: target) }
     if isFree || canSwitch(to: wanted, at: frame) {
@@ -81,7 +84,7 @@ struct FrameSelector {
       return
     }
     guard target < count else { return }
-    // A layer between is better than none of the way.
+    // A layer in between is better than no switch at all.
     var step = wanted
     while step > target + 1 {
       step -= 1
@@ -92,7 +95,7 @@ struct FrameSelector {
     }
   }
 
-  /// A reference that never came may still come, by retransmission; one that was refused never does.
+  /// A reference that never arrived may still arrive by retransmission; one that was refused never will.
   private func lacksReference(_ frame: EncodedFrame) -> Bool {
     for i in 0..<frame.dependencies.referenceCount {
       let number = frame.reference(i)
@@ -102,7 +105,7 @@ struct FrameSelector {
     return false
   }
 
-  /// Its references that have not come are to be sent when they do, whatever the target is then.
+  /// Its references that have not arrived must be sent when they do, whatever the target is then.
   private mutating func owe(_ frame: EncodedFrame) {
     for i in 0..<frame.dependencies.referenceCount {
       let number = frame.reference(i)
@@ -116,11 +119,11 @@ struct FrameSelector {
 }
 
 extension EncodedFrame {
-  /// The number of a frame that it refers to.
+  /// The number of a frame that this one refers to.
   fileprivate func reference(_ index: Int) -> UInt64 { number &- UInt64(dependencies.reference(index)) }
 }
 
-/// Frame numbers of the last window, a bit each.
+/// Frame numbers of the last window, one bit each.
 private struct FrameSet {
   private var words = InlineArray<4, UInt64>(repeating: 0)
 

@@ -1,10 +1,11 @@
-/// The numbers under which one source's packets go out in a slot, some of them left out.
+/// The numbers under which the packets of one source are sent in a slot, some of them left out.
 ///
-/// Indices are unwrapped sequence numbers of the source, outputs unwrapped sequence numbers of the slot. Invariants: outputs rise with indices,
-/// none is given twice, and a packet keeps its output for as long as it is in the window. A packet that is omitted while it is the newest has no
-/// output, so the receiver sees no gap. A packet that is omitted after a newer one went out leaves its output unused: a gap that is never filled.
+/// Indices are unwrapped sequence numbers of the source, outputs are unwrapped sequence numbers of the slot. Invariants: outputs rise with
+/// indices, no output is used twice, and a packet keeps its output as long as it is in the window. A packet that is omitted while it is the
+/// newest gets no output, so the receiver sees no gap. A packet that is omitted after a newer one was sent leaves its output unused: a gap that
+/// is never filled.
 struct SequenceMap {
-  /// How far behind the newest packet an index is still mapped, and an output traced back.
+  /// How far behind the newest packet an index can still be mapped, and an output traced back.
   static let window: UInt64 = 1024
 
   /// The first packet of the source here, and the number that it got.
@@ -12,18 +13,19 @@ struct SequenceMap {
   private let firstOutput: UInt64
   /// The newest packet that was mapped or omitted; `first` − 1 before any.
   private var newest: UInt64
-  /// From the newest index to its output, modulo 2^64. It falls by one with each packet that is omitted without a gap.
+  /// Difference from the newest index to its output, modulo 2^64. It decreases by one with each packet that is omitted
+  /// without a gap.
   private var offset: UInt64
-  /// Those without an output, and those with one that is not used, for the window's indices.
+  /// Within the window: the indices without an output, and those whose output is unused.
   private var omitted = IndexSet()
   private var withheld = IndexSet()
-  /// Something was left out within the window. Most maps have nothing, and then no set is looked at.
+  /// Something was omitted within the window. Most maps omit nothing, and then no set is examined.
   private var hasOmissions = false
 
   /// The packet `first` gets `output`, unless it is omitted.
   /// - Parameters:
   ///   - first: above 0.
-  ///   - output: no number from there on has been given before.
+  ///   - output: neither it nor a higher number has been used before.
   init(first: UInt64, output: UInt64) {
     self.first = first
     firstOutput = output
@@ -34,27 +36,27 @@ struct SequenceMap {
   /// Whether no packet from `index` on was mapped or omitted.
   func isAhead(_ index: UInt64) -> Bool { index > newest }
 
-  /// The output of a packet that is to be sent, which becomes the newest if none was newer.
-  /// - Returns: nil for a packet from before the first, from before the window, or that was omitted.
+  /// The output of a packet that is to be sent. The packet becomes the newest if no newer one exists.
+  /// - Returns: nil if the packet precedes the first or the window, or was omitted.
   mutating func map(_ index: UInt64) -> UInt64? {
     if index > newest, index >= first { advance(to: index) }
     return output(of: index)
   }
 
-  /// The output that a packet has. nil before the first, before the window and behind the newest, and for one that was omitted.
+  /// The output that a packet has; nil if it precedes the first or the window, is newer than the newest, or was omitted.
   func output(of index: UInt64) -> UInt64? {
     guard index >= first, index <= newest, newest &- index < Self.window else { return nil }
     return hasOmissions ? outputBesideOmissions(of: index) : index &+ offset
   }
 
-  /// Apart, so that the usual path copies no set.
+  /// A separate function, so that the usual path copies no set.
   @inline(never)
   private func outputBesideOmissions(of index: UInt64) -> UInt64? {
     guard !omitted.contains(index), !withheld.contains(index) else { return nil }
     return index &+ offset &+ omitted.count(above: index, through: newest)
   }
 
-  /// Leaves out a packet that was not mapped.
+  /// Omits a packet that was not mapped.
   mutating func omit(_ index: UInt64) {
     guard index >= first else { return }
     if index > newest {
@@ -69,19 +71,19 @@ struct SequenceMap {
     hasOmissions = true
   }
 
-  /// The packet that `output` was given to; nil when it is none's, unused, or the packet is from before the window.
+  /// The packet that has this output; nil if no packet has it, if it is unused, or if the packet precedes the window.
   func index(of output: UInt64) -> UInt64? {
     place(of: output).flatMap { withheld.contains($0) ? nil : $0 }
   }
 
-  /// Whether `output` is a gap that is never filled, or from before the first.
+  /// Whether `output` is a gap that is never filled, or precedes the first.
   func isUnused(_ output: UInt64) -> Bool {
     output < firstOutput || hasOmissions && place(of: output).map { withheld.contains($0) } ?? false
   }
 
   /// The packet that `output` belongs to, used or not.
   private func place(of output: UInt64) -> UInt64? {
-    // How many outputs back from the last one that was given.
+    // The distance in outputs back from the last one that was used.
     let back = newest &+ offset &- output
     guard back < Self.window else { return nil }
     guard let index = !hasOmissions ? newest &- back : omitted.gap(back, from: newest) else { return nil }
@@ -102,7 +104,7 @@ struct SequenceMap {
     hasOmissions = !omitted.isEmpty || !withheld.isEmpty
   }
 
-  /// Indices of the last window, a bit each.
+  /// Indices of the last window, one bit each.
   private struct IndexSet {
     private var words = InlineArray<16, UInt64>(repeating: 0)
     private var count = 0
@@ -143,8 +145,8 @@ struct SequenceMap {
       return UInt64(total)
     }
 
-    /// The index that is no member and has `back` others that are none between it and `high`; nil when the window has none.
-    /// In range: it looks back over one window, and not below 0.
+    /// The index of the (`back` + 1)-th non-member, counted down from `high`; nil when the window has fewer. In range: it
+    /// looks back over one window, and not below 0.
     func gap(_ back: UInt64, from high: UInt64) -> UInt64? {
       var left = Int(back)
       var end = high
@@ -153,7 +155,7 @@ struct SequenceMap {
         let start = max(end & ~63, high - min(high, window - 1))
         var others = ~words[word(end)] & mask(start, end)
         if others.nonzeroBitCount > left {
-          // From the top, for the newest come first.
+          // From the top, because the newest come first.
           while left > 0 {
             others &= ~(1 << UInt64(63 - others.leadingZeroBitCount))
             left -= 1

@@ -1,22 +1,23 @@
 import MediaModel
 import RTP
 
-/// Makes one stream out of the sources that stand in a slot one after the other: numbers, times and VP8's picture ids run on.
+/// Makes one stream from the sources that are in a slot one after the other: sequence numbers, timestamps and VP8's picture ids continue.
 ///
-/// Within a source a packet has the same numbers however often and late it is sent: its sequence number is the `SequenceMap`'s, all others
-/// are its own with a constant added. A source's first sequence number is one more than the newest that went out, its first timestamp as much
-/// later as time has passed.
+/// Within a source a packet has the same numbers however often and late it is sent: its sequence number comes from the `SequenceMap`, all others
+/// are its own plus a constant. A source's first sequence number is one more than the newest that was sent, and its first timestamp is later by
+/// the time that has passed.
 ///
-/// The stream's numbers are its own. A receiver guesses the upper half of an index from the last packet that it got (RFC 3711 section 3.3.1), so
-/// a source whose numbers jump could leave it behind for good. Numbers stay unused only for packets that can have been lost on their way
-/// here: a source that jumps further has to begin anew.
+/// The stream's numbers are independent of the source's. A receiver guesses the upper half of an index from the last packet that it got (RFC
+/// 3711 section 3.3.1), so a source whose numbers jump could break the stream permanently. Numbers stay unused only for packets that can have
+/// been lost on their way here: a source that jumps further has to start again.
 struct SourceSwitch {
-  /// Numbers that may stay unused between two packets: as many as are asked for again.
+  /// How many numbers may stay unused between two packets: as many as are requested again.
   static let longestGap = NackGenerator.maximumGap
-  /// Numbers that may stay unused in all, beyond one for each packet that went out since. So half of 65,536 numbers are at least
-  /// 16,000 packets, and a receiver that misses so many is away anyway.
+  /// How many numbers may stay unused in total, beyond one for each packet sent since. So half of 65,536 numbers are at least
+  /// 16,000 packets, and a receiver that misses that many is away anyway.
   static let unusedNumbers: UInt64 = 256
-  /// A late packet goes out if it is not further behind the newest. With `longestGap`, two packets that go out one after the other are at most 1,001 apart.
+  /// A late packet is sent if it is not further behind the newest than this. With `longestGap`, two packets that are sent one after the other are at most
+  /// 1,001 apart.
   static let reach: UInt64 = 800
 
   /// The numbers of one packet after rewriting.
@@ -31,14 +32,15 @@ struct SourceSwitch {
     var sequenceNumber: UInt16 { UInt16(truncatingIfNeeded: index) }
   }
 
-  /// The source's first packet has gone out; false while the slot waits for one.
+  /// The source's first packet was sent; false while the slot waits for one.
   private(set) var isRunning = false
-  /// How the next packet goes on from the last source.
+  /// How the next packet continues from the last source.
   private enum Continuation {
     case newSource
-    /// The source was heard in this slot before a pause.
+    /// The source was in this slot before a pause.
     case resumed
-    /// Another layer of the same track, with the difference that turns its timestamps into those of the previous layer, if known.
+    /// Another layer of the same track, with the difference that converts its timestamps to those of the previous layer, if
+    /// known.
     case layer(UInt32?)
   }
 
@@ -49,16 +51,16 @@ struct SourceSwitch {
   private var pictureOffset: UInt16 = 0
   private var tl0Offset: UInt8 = 0
   private var keyOffset: UInt8 = 0
-  /// The newest packet that went out, and when.
+  /// The newest packet that was sent, and when.
   private var last: Numbers
   private var lastSent: Instant?
-  /// Numbers that may stay unused now.
+  /// How many more numbers may stay unused now.
   private var spare = SourceSwitch.unusedNumbers
 
-  /// The newest sequence number that went out.
+  /// The newest sequence number that was sent.
   var newest: UInt16 { last.sequenceNumber }
 
-  /// The timestamp of the newest packet that went out.
+  /// The timestamp of the newest packet that was sent.
   var lastTimestamp: UInt32 { last.timestamp }
 
   /// - Parameter first: the stream's first sequence number.
@@ -67,7 +69,7 @@ struct SourceSwitch {
     sequence = SequenceMap(first: 1, output: last.index &+ 1)
   }
 
-  /// The source pauses; it may go on with `start` at a later packet.
+  /// The source pauses; it may continue with `start` at a later packet.
   mutating func pause() {
     if isRunning { continuation = .resumed }
     isRunning = false
@@ -80,11 +82,11 @@ struct SourceSwitch {
   }
 
   /// Another layer of the same track follows.
-  /// - Parameter difference: is added to its timestamps to get those of the previous layer; nil if it is not known.
+  /// - Parameter difference: added to its timestamps to get those of the previous layer; nil if unknown.
   mutating func changeLayer(_ difference: UInt32?) {
     switch continuation {
     case .newSource where !isRunning: break
-    // The layer before never began here.
+    // The previous layer never began here.
     case .layer(let before) where !isRunning:
       continuation = .layer(before.flatMap { before in difference.map { before &+ $0 } })
     default: continuation = .layer(difference)
@@ -116,8 +118,7 @@ struct SourceSwitch {
   /// Whether the packet with this index is newer than all others of the running source.
   func isAhead(_ index: UInt64) -> Bool { isRunning && sequence.isAhead(index) }
 
-  /// The numbers of a packet that is to go out. nil for one from before the source's beginning here, for one that is too old, and when the source
-  /// has jumped.
+  /// The numbers of a packet that is about to be sent; nil if it precedes the source's beginning here, is too old, or if the source has jumped.
   mutating func map(_ packet: borrowing Packet) -> Numbers? {
     guard let index = sequence.map(packet.index), index &- last.index &+ Self.reach <= Self.reach &+ 1 &+ gapLimit
     else {
@@ -126,7 +127,7 @@ struct SourceSwitch {
     return numbers(packet, index: index)
   }
 
-  /// Whether `map` refused the packet with this index because it would leave more numbers unused than it may. Then the source has to begin anew.
+  /// Whether `map` refused the packet with this index because it would leave too many numbers unused. The source then has to start again.
   func hasJumped(to index: UInt64) -> Bool {
     guard let output = sequence.output(of: index), output > last.index else { return false }
     return output &- last.index > 1 &+ gapLimit
@@ -134,7 +135,7 @@ struct SourceSwitch {
 
   private var gapLimit: UInt64 { min(Self.longestGap, spare) }
 
-  /// The numbers that a packet has gone out with. nil for one that has none.
+  /// The numbers under which a packet was sent; nil if it was not sent.
   func numbers(of packet: borrowing Packet) -> Numbers? {
     guard let index = sequence.output(of: packet.index) else { return nil }
     return numbers(packet, index: index)
@@ -143,10 +144,10 @@ struct SourceSwitch {
   /// Leaves a packet of the running source out, so that the receiver does not miss it.
   mutating func omit(_ packet: borrowing Packet) { omit(packet.index) }
 
-  /// Leaves out the packet with this index, also when it has a number: the number stays unused then.
+  /// Leaves out the packet with this index, even if it has a number: the number then stays unused.
   mutating func omit(_ index: UInt64) { if isRunning { sequence.omit(index) } }
 
-  /// The packet with these numbers of `map` went out.
+  /// The packet with these numbers of `map` was sent.
   mutating func sent(_ numbers: Numbers, now: Instant) {
     guard numbers.index > last.index else { return }
     use(numbers.index)
@@ -154,7 +155,8 @@ struct SourceSwitch {
     lastSent = now
   }
 
-  /// A packet waits. Times and picture ids go on from it, and `released` follows when it goes out under a sequence number.
+  /// A packet waits. Times and picture ids continue from it, and `released` follows when it is sent under a sequence
+  /// number.
   mutating func queued(_ packet: borrowing Packet, now: Instant) {
     let numbers = numbers(packet, index: last.index)
     guard Int32(bitPattern: numbers.timestamp &- last.timestamp) >= 0 else { return }
@@ -162,34 +164,34 @@ struct SourceSwitch {
     lastSent = now
   }
 
-  /// A packet that waited went out under this index.
+  /// A packet that waited was sent under this index.
   mutating func released(_ index: UInt64) {
     guard index > last.index else { return }
     use(index)
     last.index = index
   }
 
-  /// `index` is above the newest, by what `map` allows.
+  /// `index` is above the newest, by no more than `map` allows.
   private mutating func use(_ index: UInt64) {
     let unused = index &- last.index &- 1
     spare = min(Self.unusedNumbers, spare &- unused &+ 1)
   }
 
-  /// The source's packet that went out under `sequenceNumber`; nil when it was another source's, or never sent.
+  /// The source's packet that was sent under `sequenceNumber`; nil if it was another source's, or if none was sent.
   func sourceIndex(_ sequenceNumber: UInt16) -> UInt64? {
     let behind = SequenceNumber.distance(from: sequenceNumber, to: newest)
     guard isRunning, behind >= 0 else { return nil }
     return sequence.index(of: last.index &- UInt64(behind))
   }
 
-  /// The unwrapped number of the packet that went out under `sequenceNumber`, whichever source's it was.
+  /// The unwrapped number of the packet that was sent under `sequenceNumber`, whichever source it came from.
   func index(of sequenceNumber: UInt16) -> UInt64? {
     let behind = SequenceNumber.distance(from: sequenceNumber, to: newest)
     return behind >= 0 ? last.index &- UInt64(behind) : nil
   }
 
-  /// Whether no packet goes out under `sequenceNumber`, or none any more: the receiver does not get that packet, or the source before left the gap, and
-  /// nothing behind this source's key frame refers to it.
+  /// Whether no packet is sent under `sequenceNumber`, or no longer: the receiver does not get that packet, or the previous source left the gap and
+  /// nothing after this source's key frame refers to it.
   func isUnused(_ sequenceNumber: UInt16) -> Bool {
     let behind = SequenceNumber.distance(from: sequenceNumber, to: newest)
     guard isRunning, behind >= 0 else { return false }
@@ -197,7 +199,7 @@ struct SourceSwitch {
   }
 
   private func numbers(_ packet: borrowing Packet, index: UInt64) -> Numbers {
-    // A field that the packet lacks keeps its last value, for the next source to go on from.
+    // A field that the packet lacks keeps its last value, from which the next source continues.
     var numbers = last
     numbers.index = index
     numbers.timestamp = packet.header.timestamp &+ timestampOffset
@@ -207,7 +209,7 @@ struct SourceSwitch {
     return numbers
   }
 
-  /// The time of the same instant in the layer before, if that can be true.
+  /// The time of the same instant in the previous layer, if it is plausible.
   private func layerTimestamp(
     _ packet: borrowing Packet, _ difference: UInt32?, _ clockRate: UInt32, _ now: Instant
   ) -> UInt32 {
@@ -215,13 +217,13 @@ struct SourceSwitch {
     guard let difference else { return latest }
     let timestamp = packet.header.timestamp &+ timestampOffset &+ difference
     let ahead = Int32(bitPattern: timestamp &- last.timestamp)
-    // The old layer's picture may be the newer one; the times of one track never fall.
+    // The old layer's picture may be the newer one; the timestamps of one track never decrease.
     if ahead <= 0, ahead > -Int32(clockRate / 20) { return last.timestamp &+ 1 }
     let limit = Int32(bitPattern: latest &- last.timestamp) &+ Int32(clockRate / 2)
     return ahead > 0 && ahead <= limit ? timestamp : latest
   }
 
-  /// As much later than the last packet as time has passed, but later.
+  /// Later than the last packet by the time that has passed, and at least a little.
   private func nextTimestamp(_ clockRate: UInt32, _ now: Instant) -> UInt32 {
     guard let lastSent else { return last.timestamp }
     return last.timestamp &+ max(1, now.ticks(clockRate) &- lastSent.ticks(clockRate))

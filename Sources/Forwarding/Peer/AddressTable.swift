@@ -1,6 +1,7 @@
 import MediaModel
 
-/// Which pair of which peer an address belongs to. Open addressing on flat memory: it is asked once for each datagram, also the hostile ones.
+/// Maps an address to its pair, and so to its peer. Open addressing on flat memory, because it is looked up once for each datagram, including
+/// hostile ones.
 final class AddressTable {
   private struct Entry {
     var address: SocketAddress
@@ -10,7 +11,7 @@ final class AddressTable {
   private var entries: UnsafeMutablePointer<Entry?>
   private var mask: Int
   private(set) var count = 0
-  /// So that nobody can choose addresses that collide.
+  /// So that nobody can choose colliding addresses.
   private let seed: UInt64
 
   init(seed: UInt64) {
@@ -22,7 +23,7 @@ final class AddressTable {
 
   deinit { entries.deallocate() }
 
-  /// The table keeps no reference: a pair is removed before it goes.
+  /// The table holds no reference: a pair is removed before it is freed.
   subscript(address: SocketAddress) -> CandidatePair? {
     var slot = home(address)
     while let entry = entries[slot] {
@@ -53,7 +54,7 @@ final class AddressTable {
     guard entries[slot] != nil else { return }
     entries[slot] = nil
     count -= 1
-    // Those behind it may have been pushed there by it: put them in again.
+    // It may have displaced the entries behind it; insert them again.
     var next = (slot + 1) & mask
     while let entry = entries[next] {
       entries[next] = nil

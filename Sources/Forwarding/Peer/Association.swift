@@ -1,22 +1,23 @@
 import MediaModel
 import Transport
 
-/// A peer's DTLS association. One step after the other is carried out, perhaps elsewhere; datagrams that come meanwhile wait.
+/// A peer's DTLS association. Steps are run one after the other, possibly on another thread; datagrams that arrive meanwhile
+/// wait.
 struct Association {
-  /// Datagrams that wait. A flight of a client has up to eight.
+  /// Datagrams that may wait. A client's flight has up to eight.
   static let maximumWaiting = 16
 
-  /// Not to be touched while a step is being carried out.
+  /// Must not be touched while a step is running.
   private let session: DTLSSession
-  /// Where the last datagram came from: repetitions go there.
+  /// Where the last datagram came from. Retransmissions go there.
   private(set) var address: SocketAddress
-  /// All datagrams came from there, so that ours went there alone.
+  /// All datagrams so far came from this address, so ours went only to it.
   private(set) var isOnOneAddress = true
-  /// The first is being carried out, the others wait.
+  /// The first is running, the others wait.
   private var steps: [HandshakeStep] = []
-  /// The session is with whoever carries out the first step.
+  /// The session is with the runner of the first step.
   private var isAway = false
-  /// When `handleTimeout` wants to be called; nil while a step is being carried out.
+  /// When `handleTimeout` must be called; nil while a step is running.
   private(set) var timeout: Instant?
 
   init(_ session: DTLSSession, at address: SocketAddress) {
@@ -35,7 +36,7 @@ struct Association {
     return true
   }
 
-  /// The step to carry out now and whether it can take long; nil when none waits or one is being carried out.
+  /// The next step to run and whether it can take long; nil if none waits or one is running.
   mutating func start() -> (step: HandshakeStep, isHandshake: Bool)? {
     guard !isAway, let step = steps.first else { return nil }
     isAway = true
@@ -43,7 +44,7 @@ struct Association {
     return (step, session.isHandshaking)
   }
 
-  /// Takes a step back that was carried out; false when it is not of this association.
+  /// Takes back a step that was run; false if it does not belong to this association.
   mutating func finish(_ step: HandshakeStep) -> Bool {
     guard isAway, steps.first === step else { return false }
     steps.removeFirst()
@@ -52,14 +53,14 @@ struct Association {
     return true
   }
 
-  /// Sends the last flight again if that is due, or gives up. Nothing is due while a step is being carried out.
+  /// Retransmits the last flight if that is due, or gives up. Nothing is due while a step is running.
   mutating func handleTimeout(now: Instant, send: (UnsafeRawBufferPointer) -> Void) -> DTLSSession.Progress {
     guard let due = timeout, due <= now else { return .none }
     defer { timeout = session.nextTimeout }
     return session.handleTimeout(now: now, send: send)
   }
 
-  /// Says close_notify, if the handshake is done.
+  /// Sends close_notify, if the handshake is done.
   func close(send: (UnsafeRawBufferPointer) -> Void) {
     if !isAway { session.close(send: send) }
   }

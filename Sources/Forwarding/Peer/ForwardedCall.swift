@@ -1,42 +1,43 @@
 import MediaModel
 
-/// The peers of one call: those on this worker, and those on others that send tracks.
+/// The peers of one call: those on this worker, and those on other workers that send tracks.
 final class ForwardedCall: Scheduled {
-  /// Distinct formats of one call's tracks; a track of one more is supported by no slot.
+  /// Distinct formats of one call's tracks. No slot supports a track in one format more.
   static let maximumFormats = 64
 
   let id: CallID
-  /// The workers that have peers of the call; empty while this one alone has some.
+  /// The workers that have peers of the call; empty while all are on this one.
   var workers: [Int] = []
   var peers: ContiguousArray<Peer> = []
   var speakers = SpeakerSelection()
   var voices = Voices()
   var nextSpeakers = Instant(nanoseconds: 0)
-  /// Those of `peers` that may be speakers: they were as loud as one since the speakers were last found, or then.
+  /// Those of `peers` that may be speakers: they have been loud enough at some time since the speakers were last
+  /// determined, or were at that time.
   var loud: ContiguousArray<Peer> = []
-  /// The slots for voices of the peer that has most; nil until they are counted anew.
+  /// The number of voice slots of the peer that has most; nil until they are counted again.
   private var mostVoices: Int?
   /// A microphone was heard and the interval is over.
   var areSpeakersDue = false
-  /// When the slots are to be filled anew: after a change, or when those that are held for a moment may change.
+  /// When the slots must be filled again: after a change, or when slots that are held for a moment may change.
   var allocationDue: Instant?
-  /// One of each set of formats that carry each other; its place is the set's key.
+  /// One of each set of formats that are compatible with each other; its index is the set's key.
   private(set) var formats: [PayloadFormat] = []
-  /// Counts allocation passes, to mark what each chose.
+  /// Counts allocation passes, to mark what each of them chose.
   var pass: UInt64 = 0
   var ranking = Ranking()
   var isRankingStale = true
-  /// The change of the ranking since slots were last allocated by it.
+  /// How the ranking has changed since slots were last allocated by it.
   var rankingChange = Ranking.Change.none
-  /// Peers whose slots wait to be filled, and how many at the front have been taken. A taken one is let go at once: when a call of 1,000 ends they wait here, and
-  /// to free them all in one pass would take several milliseconds.
+  /// Peers whose slots wait to be filled, and how many at the front have been taken. A taken peer is released immediately: when a call of 1,000 ends all of them
+  /// wait here, and freeing them in one pass would take several milliseconds.
   private var unfilled: ContiguousArray<Peer?> = []
   private var taken = 0
   /// The cost of its receivers.
   let load = CallLoad()
-  /// The part of the rate of its wished video that each receiver gets; below 1 while the worker cannot keep up and the call is dear.
+  /// The share of the wished video rate that each receiver gets; below 1 while the worker cannot keep up and the call is expensive.
   var videoShare = 1.0
-  /// The cost of all its video in a second, as last found.
+  /// The cost of all its video per second, as last measured.
   var videoNeed = 0.0
   /// Layered tracks whose receivers changed.
   private var demands: [UpTrack] = []
@@ -44,24 +45,24 @@ final class ForwardedCall: Scheduled {
 
   init(_ id: CallID) { self.id = id }
 
-  /// A peer's slots changed, or it has gone.
+  /// A peer's slots changed, or it was removed.
   func recountVoices() { mostVoices = nil }
 
-  /// The slots for voices of the peer that has most.
+  /// The number of voice slots of the peer that has most.
   func countVoices() -> Int {
     let most = mostVoices ?? peers.lazy.map(\.audioSlots.count).max() ?? 0
     mostVoices = most
     return most
   }
 
-  /// Lets the peer's slots be filled in one of the next passes.
+  /// Queues the peer so that one of the next passes fills its slots.
   func enqueue(_ peer: Peer) {
     guard !peer.isWaitingForSlots else { return }
     peer.isWaitingForSlots = true
     unfilled.append(peer)
   }
 
-  /// The next `count` peers that wait, without those that are gone.
+  /// The next `count` queued peers, without those that were removed.
   func takeUnfilled(_ count: Int) -> ContiguousArray<Peer> {
     var next: ContiguousArray<Peer> = []
     for index in taken..<min(taken + count, unfilled.count) {
@@ -91,7 +92,7 @@ final class ForwardedCall: Scheduled {
     return demands.filter { !$0.isDetached }
   }
 
-  /// −1 when the call has too many.
+  /// −1 if the call has too many formats.
   func formatKey(_ format: PayloadFormat?) -> Int {
     guard let format else { return -1 }
     if let key = formats.firstIndex(where: { $0.profile == format.profile }) { return key }

@@ -1,20 +1,20 @@
 import MediaModel
 import Transport
 
-/// One datagram of a peer's DTLS association, and what the association made of it. The arithmetic of a handshake takes as long as hundreds of packets, so it need
-/// not be done on the thread of the packets.
+/// One datagram of a peer's DTLS association, and what the association answers. The arithmetic of a handshake takes as long as hundreds of packets, so it need
+/// not run on the packet thread.
 ///
-/// Sendable unchecked: from `HandshakeRunner.run` until `SFU.handle(_:now:into:)` the step and its association belong to the runner alone.
+/// Sendable unchecked: from `HandshakeRunner.run` until `SFU.handle(_:now:into:)` the step and its association belong only to the runner.
 package final class HandshakeStep: @unchecked Sendable {
   let peer: PeerID
   let session: DTLSSession
-  /// Where the datagram came from: the answers go there.
+  /// Where the datagram came from. The answers go there.
   let address: SocketAddress
   let arrival: Instant
   private let datagram: [UInt8]
   private(set) var answers: [[UInt8]] = []
   private(set) var progress = DTLSSession.Progress.none
-  /// When the association wants to be called next.
+  /// When the association must be called next.
   private(set) var timeout: Instant?
 
   init(
@@ -28,7 +28,7 @@ package final class HandshakeStep: @unchecked Sendable {
     self.session = session
   }
 
-  /// Carries the step out, once; any thread.
+  /// Runs the step, once, on any thread.
   package func run() {
     progress = datagram.withUnsafeBytes { datagram in
       session.handle(datagram, now: arrival) { answers.append(Array($0)) }
@@ -37,8 +37,8 @@ package final class HandshakeStep: @unchecked Sendable {
   }
 }
 
-/// Carries out steps of handshakes away from the thread of the packets.
+/// Runs the steps of handshakes outside the packet thread.
 package protocol HandshakeRunner: AnyObject {
-  /// Starts a step. When it has run, it is given to `SFU.handle(_:now:into:)`.
+  /// Starts a step. When it has run, it is passed to `SFU.handle(_:now:into:)`.
   func run(_ step: HandshakeStep)
 }

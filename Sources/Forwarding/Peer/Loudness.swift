@@ -1,6 +1,7 @@
 import MediaModel
 
-/// How loud a peer was of late, from the audio levels of its microphone (RFC 6464): rises within some packets, so that a click counts little, and falls slowly, so that pauses between words do not.
+/// How loud a peer was recently, from the audio levels of its microphone (RFC 6464). Rises over several packets, so that a click counts little, and falls slowly, so
+/// that pauses between words do not count.
 struct Loudness {
   /// Above silence (127), in thousandths of a decibel.
   private var value = 0

@@ -2,7 +2,7 @@ import MediaModel
 import Octets
 import RTP
 
-/// An SSRC of one peer: whose stream it is.
+/// An SSRC of one peer, and the stream that it belongs to.
 struct Stream {
   var ssrc: UInt32
   var track: UpTrack
@@ -11,10 +11,11 @@ struct Stream {
 }
 
 extension Peer {
-  /// A stream that was silent this long may go on under another SSRC.
+  /// After this much silence a stream may continue under another SSRC.
   private static let restartAfter = Duration.milliseconds(500)
 
-  /// The stream of a packet (RFC 8843 section 9.2): known by its SSRC, or found by its MID or its payload type and then known.
+  /// The stream of a packet (RFC 8843 section 9.2): known by its SSRC, or identified by its MID or payload type and known from
+  /// then on.
   func stream(
     of header: RTPHeader, in packet: UnsafeRawBufferPointer, now: Instant
   ) -> Stream? {
@@ -22,7 +23,7 @@ extension Peer {
     return latch(header, packet, now)
   }
 
-  /// Makes the announced SSRCs known, and keeps the latched ones of encodings that are still there.
+  /// Registers the announced SSRCs, and keeps the latched ones of encodings that still exist.
   func announceStreams() {
     streams.removeAll { old in
       guard upTracks.contains(where: { $0 === old.track }) else { return true }
@@ -76,7 +77,8 @@ extension Peer {
     return found
   }
 
-  /// A track of several encodings has them told apart by RID, and their retransmissions by repaired RID (RFC 8852 section 3).
+  /// The encodings of a track with several are told apart by RID, and their retransmissions by repaired RID (RFC 8852 section
+  /// 3).
   private func encoding(
     of track: UpTrack, isRetransmission: Bool, _ header: RTPHeader, _ packet: UnsafeRawBufferPointer
   ) -> Encoding? {

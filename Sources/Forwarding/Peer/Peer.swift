@@ -10,15 +10,15 @@ final class Peer: Scheduled {
     /// No handshake yet.
     case waiting
     case connected
-    /// The handshake is done, but no address is proven, or nothing authentic came from one for the consent timeout.
+    /// The handshake is done, but no address is proven, or nothing authentic has arrived for the consent timeout.
     case silent
-    /// It closed DTLS; only a new peer can follow.
+    /// It closed DTLS. Only a new peer can follow.
     case closed
   }
 
-  /// Streams of one peer, RTX among them; more are not latched.
+  /// Streams of one peer, including RTX; further ones are not latched.
   static let maximumStreams = 64
-  /// Addresses of one peer; a newer one takes the place of the oldest.
+  /// Addresses of one peer; a newer one replaces the oldest.
   static let maximumPairs = 8
 
   let id: PeerID
@@ -28,16 +28,16 @@ final class Peer: Scheduled {
   var configuration: PeerConfiguration
   let transport = SendTransport()
   var connectionState = ConnectionState.waiting
-  /// The addresses that authentic checks came from, oldest first.
+  /// The addresses from which authentic checks came, oldest first.
   var pairs: [CandidatePair] = []
   /// Where media goes.
   var pair: CandidatePair?
   var nominations: UInt64 = 0
-  /// Makes our checks; only while some are outstanding.
+  /// Makes our checks; exists only while some are outstanding.
   var checker: ConnectivityChecker?
-  /// It answered a check of ours once.
+  /// It has answered one of our checks.
   var answersChecks = false
-  /// Checks, and datagrams of DTLS, to addresses that have not proven that they receive them.
+  /// Limits checks and DTLS datagrams to addresses that have not proven that they receive them.
   var checks = TokenBucket(perSecond: 1, burst: 16)
   var flights = TokenBucket(perSecond: 1, burst: 16)
   /// nil before the first datagram of a handshake.
@@ -54,49 +54,50 @@ final class Peer: Scheduled {
   private(set) var videoSlots: [DownTrack] = []
   /// The bits of the call's format keys that the slots carry, and how many keys there were.
   private var carried: (audio: UInt64, video: UInt64, keys: Int) = (0, 0, -1)
-  /// Its slots are to be filled anew at the next allocation, whatever else changed.
+  /// Its slots must be filled at the next allocation, whatever else changed.
   var needsSlots = false
   /// It is among its call's loud peers.
   var isLoud = false
   /// It is in its call's queue for slots.
   var isWaitingForSlots = false
-  /// No slot of it carries the format of some track.
+  /// None of its slots carries the format of some track.
   var lacksFormats = false
   /// Until when one of its slots is held against a better ranked track.
   var heldUntil: Instant?
   /// It was removed.
   var isGone = false
   var streams: ContiguousArray<Stream> = []
-  /// In flat memory, as each packet changes it; nil when the peer does not number its packets.
+  /// In flat memory, because each packet changes it; nil if the peer does not number its packets.
   private(set) var arrivals: UnsafeMutablePointer<ArrivalReports>?
   var loudness = Loudness()
   var speech = SpeechActivity()
-  /// When its microphone's last level other than silence came; nil before one did.
+  /// When its microphone's last level other than silence arrived; nil before that.
   var levelAt: Instant?
-  /// Takes the place of levels.
+  /// Replaces levels where there are none.
   var guess = SoundGuess()
-  /// Its microphone neither has levels nor do its packets tell when it speaks.
+  /// Its microphone sends no levels, and the sizes of its packets do not tell when it speaks.
   var isPresumed = false
-  /// Its own worker knows that its frames are encrypted; the configuration here does not say so.
+  /// The peer's own worker knows that its frames are encrypted; the configuration here does not say so.
   var isEncryptedElsewhere = false
-  /// When it was let in among the call's voices; nil while it is none of them.
+  /// When it was let in among the call's voices; nil while it is not among them.
   var voiceSince: Instant?
-  /// The time for which its user had the place with which it left the call before.
+  /// How long its user had held a place when it last left the call.
   var voiceCredit = Duration.zero
   var voiceWait = VoiceWait()
   var isSpeaker = false
   /// When it last became the dominant speaker.
   var dominantAt = Instant(nanoseconds: 0)
-  /// When this peer last became a speaker, or the loudest one.
+  /// When this peer last became a speaker, or the loudest speaker.
   var spokeAt = Instant(nanoseconds: 0)
-  /// From the clock of the peer's sender reports to ours, in nanoseconds: one for all its tracks, so that lips stay in step.
+  /// Offset from the clock of the peer's sender reports to ours, in nanoseconds. The same for all its tracks, to keep audio
+  /// and video in sync.
   var clockOffset: UInt64?
   var roundTrip = Duration.milliseconds(60)
-  /// Nothing goes to it or comes from it.
+  /// Nothing is sent to it or received from it.
   var isHeld = false
   var wishes = Wishes()
   var quality = QualityMeter()
-  /// Payload bytes in all slots, also those that are gone.
+  /// Payload bytes in all slots, including removed ones.
   var octetsSent: UInt64 = 0
   /// For the packets of all its tracks, and for its RTCP.
   let published: UnsafeMutablePointer<PublishingBudget>
@@ -105,14 +106,14 @@ final class Peer: Scheduled {
   var retransmissions = TokenBucket(perSecond: 2_000, burst: 500)
   var slotMap = SlotMap(revision: 0, slots: [], unsupported: [])
   var need = SlotNeed()
-  /// While the worker cannot keep up.
+  /// Set while the worker cannot keep up.
   var load: LoadDivision?
   var nextReport: Instant?
-  /// When the worker that has the peer is told again what is wanted of its tracks.
+  /// When the wishes for this peer's tracks are next repeated to the worker that has the peer.
   var wishReminder = WishReminder()
   /// The encoding that the next receiver report begins with; one has room for 16.
   var reportedFrom = 0
-  /// When `SFU.handleTimeout` has something to do for this peer.
+  /// When `SFU.handleTimeout` has work for this peer.
   private(set) var deadline: Instant?
   var place = -1
 
@@ -131,7 +132,7 @@ final class Peer: Scheduled {
     arrivals?.deallocate()
   }
 
-  /// Reports are kept up over later offers as long as the packets have numbers.
+  /// Reports continue over later offers as long as the packets have numbers.
   func describeArrivals() {
     let id = configuration.extensions.transportSequence
     if let arrivals {
@@ -148,7 +149,7 @@ final class Peer: Scheduled {
   func downTrack(_ ssrc: UInt32) -> DownTrack? { downTracks.first { $0.slot.ssrc == ssrc } }
 
   func setSlots(_ slots: [DownTrack]) {
-    // Packets that wait are known by their slots' numbers.
+    // Waiting packets are identified by their slots' numbers.
     if !slots.starts(with: downTracks, by: ===) { for down in downTracks { down.forgetWaiting() } }
     downTracks = slots
     audioSlots = slots.filter { $0.slot.kind == .audio }
@@ -160,7 +161,7 @@ final class Peer: Scheduled {
     call.recountVoices()
   }
 
-  /// For each key of the call's formats that a slot of this kind carries, its bit.
+  /// The bits of the format keys of the call that a slot of this kind carries.
   func carriedFormats(_ kind: MediaKind) -> UInt64 {
     let formats = call.formats
     if carried.keys != formats.count {

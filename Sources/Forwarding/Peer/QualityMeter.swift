@@ -1,7 +1,7 @@
 import MediaModel
 
-/// The quality that one peer gets, judged by its receiver reports (RFC 3550 section 6.4.1) and the bytes sent: 4 is as good as can
-/// be, at 0 hardly anything can be understood. It falls at once and rises a level at a time, so that it does not flap.
+/// The quality that one peer gets, judged by its receiver reports (RFC 3550 section 6.4.1) and the bytes sent: 4 is best, at 0
+/// hardly anything can be understood. It falls immediately and rises one level at a time, so that it does not flap.
 struct QualityMeter {
   static let interval = Duration.seconds(2)
   /// The number of judgements in a row that must be better before the level rises.
@@ -11,7 +11,8 @@ struct QualityMeter {
   private var better = 0
   private var judgedAt: Instant?
   private var octetsBefore: UInt64 = 0
-  /// The reports since the last judgement: packets sent meanwhile, those of them lost in 1/256, the worst jitter.
+  /// The reports since the last judgement: packets sent meanwhile, how many of them were lost in 1/256, and the worst
+  /// jitter.
   private var packets: UInt64 = 0
   private var lost: UInt64 = 0
   private var jitter = Duration.zero
@@ -20,7 +21,7 @@ struct QualityMeter {
 
   /// The peer reported on a stream.
   /// - Parameters:
-  ///   - fractionLost: in 1/256, of the `packets` sent since its last report.
+  ///   - fractionLost: in 1/256 of the `packets` sent since its last report.
   mutating func reported(fractionLost: UInt8, of packets: UInt32, jitter: Duration) {
     guard packets > 0 else { return }
     self.packets &+= UInt64(packets)
@@ -29,8 +30,8 @@ struct QualityMeter {
   }
 
   /// Judges the reports since the last call.
-  /// - Parameter octets: sent to the peer in all.
-  /// - Returns: the level and bit/s when the level is another; nil also before the interval is over, and without reports.
+  /// - Parameter octets: sent to the peer in total.
+  /// - Returns: the level and bit/s if the level has changed; nil also before the interval is over, and without reports.
   mutating func judge(roundTrip: Duration, octets: UInt64, now: Instant) -> (level: Int, bitrate: Int)? {
     guard let since = judgedAt else {
       judgedAt = now
@@ -50,7 +51,7 @@ struct QualityMeter {
     return change(to: measured) ? (level ?? measured, bitrate) : nil
   }
 
-  /// Nothing reaches the peer any more. Returns what to tell; nil when it is known.
+  /// Nothing reaches the peer any longer. Returns what to report; nil if that is already known.
   mutating func gone(now: Instant) -> (level: Int, bitrate: Int)? {
     (packets, lost, jitter, better) = (0, 0, .zero, 0)
     judgedAt = now
@@ -71,7 +72,8 @@ struct QualityMeter {
     return true
   }
 
-  /// The worst of three. Loss in percent: to 1 no one notices it, from 20 on speech breaks. A round trip of 400 ms is where ITU-T G.114 puts the end of what people take.
+  /// The worst of three. Loss in percent: up to 1 nobody notices it, from 20 on speech breaks up. A round trip of 400 ms is the limit of what people accept
+  /// according to ITU-T G.114.
   private static func level(loss: UInt64, roundTrip: Duration, jitter: Duration) -> Int {
     min(
       grade(Int(loss), [655, 1966, 5243, 13_107]),
@@ -79,7 +81,7 @@ struct QualityMeter {
       grade(Int(jitter.nanoseconds / 1_000_000), [40, 80, 150, 400]))
   }
 
-  /// 4 up to the first bound, 0 over the last.
+  /// 4 up to the first bound, 0 above the last.
   private static func grade(_ value: Int, _ bounds: InlineArray<4, Int>) -> Int {
     var grade = 4
     for i in bounds.indices where value > bounds[i] { grade -= 1 }

@@ -1,39 +1,41 @@
 import MediaModel
 
-/// Guesses from the sizes of a microphone's packets whether somebody speaks, for senders without audio levels (RFC 6464). Encryption hides what Opus says, and not
-/// how much it needed to say it.
+/// Guesses from the sizes of a microphone's packets whether somebody speaks, for senders without audio levels (RFC 6464). Encryption hides the content of Opus
+/// packets but not their size.
 ///
-/// With a variable bit rate, packets of speech are longer than those of the room's noise, and with DTX silence has tiny packets or none. Where the sizes tell
-/// nothing, as with a constant bit rate, sound is presumed: nobody is unheard for what their client cannot say.
+/// With a variable bit rate, packets of speech are longer than packets of background noise, and with DTX silence has tiny packets or none. Where the sizes say
+/// nothing, as with a constant bit rate, speech is presumed, so that nobody is silenced because of their client.
 struct SoundGuess {
   enum Sound { case quiet, speech, presumed }
 
-  /// Longer than the packets of digital silence, and than those that DTX sends now and then.
+  /// Above the size of packets of digital silence, and of those that DTX sends occasionally.
   private static let tiny = 8
   /// Header and tag of an SFrame.
   private static let encryption = 24
-  /// Between speech and silence the sizes differ for so many packets in one window before they count: 1 s of each.
+  /// How many packets within speech, and within silence, must differ in size in one window before the difference
+  /// counts: 1 s of each.
   private static let proof: UInt16 = 50
   private static let window = Duration.seconds(15)
-  /// Speech has a pause more often.
+  /// Speech pauses more often than this.
   private static let breath = Duration.seconds(30)
 
   /// The lengths of the last packets, without tiny ones; the newest is the last.
   private var lengths = InlineArray<5, UInt16>(repeating: 0)
-  /// The length of the packets of noise: the lowest of so long.
+  /// The length of noise packets: the lowest in one window.
   private var floor: UInt16 = 0
   private var windowLeast = UInt16.max
   private var windowEnd = Instant(nanoseconds: 0)
-  /// A bit for each of the last packets, 1 for one above the floor.
+  /// One bit for each of the last packets, 1 if above the floor.
   private var longPackets: UInt8 = 0
-  /// Packets within speech, and within silence, in this window.
+  /// Packets within speech and within silence in this window.
   private var spoken: UInt16 = 0
   private var paused: UInt16 = 0
-  /// The sizes of speech and silence have differed.
+  /// The sizes of speech and silence have been seen to differ.
   private(set) var differs = false
-  /// There were packets of silence alone.
+  /// There were packets that contained only silence.
   private var hasPauses = false
-  /// Until then silence has packets of its own, as with DTX, so all others are speech. Their sizes alone would divide speech into loud and soft.
+  /// Until this time silence has its own packets, as with DTX, so all others are speech. Judged by size alone, speech would be divided into loud
+  /// and soft.
   private var pausesUntil = Instant(nanoseconds: 0)
 
   /// - Parameter length: the payload's.
@@ -47,7 +49,7 @@ struct SoundGuess {
     }
     for i in 0..<4 { lengths[i] = lengths[i + 1] }
     lengths[4] = UInt16(clamping: length)
-    // One short packet among long ones is no pause.
+    // One short packet among long ones is not a pause.
     var longest: UInt16 = 0
     for i in lengths.indices { longest = max(longest, lengths[i]) }
     learnFloor(longest, now)

@@ -9,11 +9,12 @@ struct SpeechActivity {
   private static let longestPacket = 6
   /// The noise is heard in pauses of 100 ms.
   private static let pauseSteps = 5
-  /// The noise is the lowest level of so long.
+  /// The noise is the lowest level in this time.
   private static let noiseWindow = Duration.seconds(15)
-  /// Speech is so much above the noise.
+  /// Speech is this far above the noise.
   private static let margin: UInt8 = 10
-  /// In a quieter room than this everything would be speech; and who speaks from the first packet on is not noise.
+  /// In a room quieter than the lower bound everything would be speech; and somebody who speaks from the first packet
+  /// on is not noise.
   private static let noiseBounds: (least: UInt8, first: UInt8) = (50, 65)
 
   /// Above silence (127), in decibel, one for each step.
@@ -23,9 +24,9 @@ struct SpeechActivity {
   private var noise: UInt8 = 0
   private var windowLeast: UInt8 = 127
   private var windowEnd = Instant(nanoseconds: 0)
-  /// A bit for each of the last packets, 1 for speech.
+  /// One bit for each of the last packets, 1 for speech.
   private var loudPackets: UInt8 = 0
-  /// When the last packet above the noise came.
+  /// When the last packet above the noise arrived.
   private(set) var lastLoud = Instant(nanoseconds: 0)
 
   /// Three of the last five packets are above the noise: more than a click.
@@ -36,7 +37,8 @@ struct SpeechActivity {
 
   /// - Parameters:
   ///   - level: 0 is the loudest, 127 silence.
-  ///   - isGuess: no microphone has measured it. All but silence is speech then, but gets no scores, so that anyone who is known to speak displaces it.
+  ///   - isGuess: no microphone has measured it. Everything but silence is then speech, but gets no scores, so that anyone who is known to speak
+  ///     displaces it.
   mutating func heard(level: UInt8, isGuess: Bool = false, now: Instant) {
     let value = isGuess ? 0 : 127 - (level & 127)
     let steps = max(1, updated.map { Self.steps(from: $0, to: now) } ?? 1)
@@ -49,7 +51,7 @@ struct SpeechActivity {
     }
     updated = now
     if !isGuess {
-      // One quiet packet among loud ones is no pause.
+      // One quiet packet among loud ones is not a pause.
       var loudest: UInt8 = 0
       for i in 0..<Self.pauseSteps { loudest = max(loudest, levels[(newest + levels.count - i) % levels.count]) }
       learnNoise(loudest, now)
@@ -59,7 +61,7 @@ struct SpeechActivity {
     if isLoud { lastLoud = now }
   }
 
-  /// The activity now; what has not come is silence.
+  /// The activity now. Missing packets count as silence.
   func scores(at now: Instant) -> SpeechScores {
     let missing = updated.map { Self.steps(from: $0, to: now) } ?? levels.count
     // A packet may be late by one step.
@@ -90,7 +92,8 @@ struct SpeechActivity {
     }
   }
 
-  /// The noise falls at once and rises by the geometric mean, as the paper's authors do it. Digital silence says nothing of the room.
+  /// The noise falls at once and rises by the geometric mean, as the paper's authors do it. Digital silence says nothing about the
+  /// room.
   private mutating func learnNoise(_ value: UInt8, _ now: Instant) {
     guard value > 0 else { return }
     guard noise > 0, value >= noise else {
@@ -107,7 +110,7 @@ struct SpeechActivity {
   }
 }
 
-/// How likely it is that somebody speaks now, of late, and for a while.
+/// How likely it is that somebody speaks now, has spoken recently, and has spoken for a while.
 struct SpeechScores {
   var immediate: Double
   var medium: Double
@@ -115,19 +118,20 @@ struct SpeechScores {
 
   static let none = SpeechScores(immediate: 0, medium: 0, long: 0)
 
-  /// - Parameters: the levels' tens, 0 to 12; the loud ones among five of them; the groups of five, among ten, that are all loud.
+  /// - Parameters: the levels' tens, 0 to 12; the loud ones among five of them; among ten groups of five, the groups that are all
+  ///   loud.
   init(immediate: Int, medium: Int, long: Int) {
     self.immediate = Self.immediateScores[immediate]
     self.medium = Self.mediumScores[medium]
     self.long = Self.longScores[long]
   }
 
-  /// In the last second: at least 400 ms of speech, and none.
+  /// In the last second: at least 400 ms of speech, or none.
   var isSpeech: Bool { long >= Self.longScores[4] }
   var isSilent: Bool { long <= Self.longScores[0] }
 
-  /// Whether this one takes the first place from `dominant`. A lead of e³, e² and more than 1: one that speaks now while the other has paused, and
-  /// has spoken for longer.
+  /// Whether this speaker takes the first place from `dominant`. A lead of e³, e² and more than 1: it speaks now while the other pauses, and has
+  /// spoken for longer.
   func displaces(_ dominant: SpeechScores) -> Bool {
     immediate > 20.085_537 * dominant.immediate && medium > 7.389_056 * dominant.medium && long > dominant.long
   }

@@ -13,12 +13,13 @@ package protocol Relay: AnyObject {
 /// A message about one encoding of a peer: from the worker that has the peer, or to it.
 package struct RelayMessage: Sendable, BitwiseCopyable {
   package enum Body: Sendable, BitwiseCopyable {
-    /// A decrypted packet, which came for the first time and names the track's own key ID if it must.
+    /// A decrypted packet that arrived for the first time, and that names the track's own key ID if that is required.
     /// - Parameters:
     ///   - index: its unwrapped sequence number.
-    ///   - restarts: rises when the sender goes on under another SSRC, and `index` begins anew.
+    ///   - restarts: rises when the sender continues under another SSRC, and `index` starts again.
     case packet(index: UInt64, isRetransmission: Bool, restarts: UInt32)
-    /// A sender report (RFC 3550 section 6.4.1), when it came, and the offset from the sender's clock to ours in nanoseconds.
+    /// A sender report (RFC 3550 section 6.4.1), when it arrived, and the offset from the sender's clock to ours in
+    /// nanoseconds.
     case report(ntp: UInt64, rtp: UInt32, at: UInt64, clockOffset: UInt64)
     case wish(RelayWish)
     /// A receiver needs a key frame.
@@ -27,7 +28,7 @@ package struct RelayMessage: Sendable, BitwiseCopyable {
 
   package var peer: PeerID
   package var track: TrackID
-  /// The encoding's place among the track's layers.
+  /// The encoding's index among the track's layers.
   package var rank: UInt8
   package var body: Body
 
@@ -42,13 +43,13 @@ package struct RelayMessage: Sendable, BitwiseCopyable {
 /// A worker's wish for an encoding of a peer of another worker.
 package enum RelayWish: UInt8, Sendable, BitwiseCopyable {
   case nothing
-  /// Its packets, if it is encoded: another layer of its track is shown, and this one may be next.
+  /// Its packets, if it is encoded: another layer of its track is shown, and this one may follow.
   case packets
-  /// Its packets, and that it is encoded.
+  /// Its packets, and that the sender encodes it.
   case wanted
 }
 
-/// When the wishes for a remote peer's tracks are repeated: one is lost when the way is full.
+/// When the wishes for a remote peer's tracks are repeated: one is lost when the ring is full.
 struct WishReminder {
   private static let first = Duration.milliseconds(20)
   private static let longest = Duration.seconds(1)

@@ -6,7 +6,7 @@ protocol Scheduled: AnyObject {
   var place: Int { get set }
 }
 
-/// Elements by their deadline: a binary heap. Each element knows its place, so setting a deadline costs no search.
+/// Elements by deadline: a binary heap. Each element knows its index, so setting a deadline needs no search.
 struct DeadlineQueue<Element: Scheduled> {
   private struct Entry {
     var due: Instant
@@ -14,12 +14,12 @@ struct DeadlineQueue<Element: Scheduled> {
   }
 
   private var heap: ContiguousArray<Entry> = []
-  /// Entries looked at since the start.
+  /// Entries visited since the start.
   private(set) var visits: UInt64 = 0
 
   var first: Instant? { heap.first?.due }
 
-  /// Sets the element's deadline; nil takes it out.
+  /// Sets the element's deadline; nil removes it.
   mutating func set(_ element: Element, to due: Instant?) {
     let place = element.place
     guard let due else {
@@ -48,7 +48,7 @@ struct DeadlineQueue<Element: Scheduled> {
     heap.swapAt(place, last)
     heap.removeLast().element.place = -1
     guard place < last else { return }
-    // The entry that was last fits above or below; one of the two moves nothing.
+    // The entry that was last fits above or below; one of the two calls moves nothing.
     rise(from: place)
     sink(from: heap[place].element.place)
   }

@@ -2,7 +2,7 @@ import MediaModel
 import Transport
 
 extension SFU {
-  /// Adds the peer, or changes it: an ICE restart, more tracks, more slots. DTLS and SRTP go on.
+  /// Adds the peer, or changes it: an ICE restart, more tracks, more slots. DTLS and SRTP continue.
   func configure(_ new: PeerConfiguration, request: UInt64, now: Instant, into outbox: Outbox) {
     let peer: Peer
     if let known = peersByID[new.peer] {
@@ -26,7 +26,7 @@ extension SFU {
     events.append(.configured(peer.id, request: request, peer.slotMap))
   }
 
-  /// Frees all that belongs to the peer. Its streams end for the others.
+  /// Frees everything that belongs to the peer. The others no longer receive its streams.
   func remove(_ id: PeerID, now: Instant, into outbox: Outbox) {
     guard let peer = peersByID.removeValue(forKey: id) else { return }
     peer.isGone = true
@@ -62,7 +62,8 @@ extension SFU {
     allocateSlotsSoon(in: peer.call, now: now)
   }
 
-  /// A held peer's tracks give their slots to others and come back with a key frame, as any track that takes a slot.
+  /// The tracks of a held peer lose their slots to others and return with a key frame, like any track that takes a
+  /// slot.
   func hold(_ id: PeerID, _ isHeld: Bool, now: Instant) {
     guard let peer = peersByID[id], peer.isHeld != isHeld else { return }
     peer.isHeld = isHeld
@@ -72,12 +73,12 @@ extension SFU {
     noteChange(of: peer.call)
   }
 
-  /// Waits as a mute does, so that a peer that changes its wishes all the time costs no more than one that does it once.
+  /// Delayed like a mute, so that a peer that changes its wishes all the time costs no more than one that does so once.
   func receive(_ id: PeerID, _ wishes: Wishes, now: Instant) {
     guard let peer = peersByID[id], peer.wishes != wishes else { return }
     peer.wishes = wishes
     peer.needsSlots = true
-    // How many wishes a peer has says how far down the ranking matters.
+    // The number of wishes of a peer decides how far down the ranking matters.
     peer.call.isRankingStale = true
     allocateSlotsSoon(in: peer.call, now: now)
   }
@@ -124,7 +125,7 @@ extension SFU {
   private func describeTracks(of peer: Peer, now: Instant) {
     let descriptions = peer.configuration.tracks
     peer.call.isRankingStale = true
-    // With other layers it is another track.
+    // With other layers it is a different track.
     for old in peer.upTracks
     where !descriptions.contains(where: { $0.track == old.track && $0.rids == old.description.rids }) {
       detach(old, now: now)
@@ -176,7 +177,7 @@ extension SFU {
       for encoding in track.encodings { encoding.reception.pointee.nacks.reset() }
       for down in track.encodings.lazy.flatMap(\.downTracks) {
         down.pause()
-        // It may hold its slot against others that are better ranked.
+        // It may keep its slot against better ranked tracks.
         down.peer.needsSlots = true
       }
     } else {

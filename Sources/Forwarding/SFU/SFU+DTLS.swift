@@ -3,7 +3,7 @@ import Octets
 import Transport
 
 extension SFU {
-  /// The pair's address is one of the peer's, so a stranger cannot race the peer to the handshake (attack A1).
+  /// The pair's address is one of the peer's, so a stranger cannot start a handshake before the peer does.
   func handleDTLS(_ datagram: UnsafeRawBufferPointer, on pair: CandidatePair, now: Instant, into outbox: Outbox) {
     let peer = pair.peer
     guard peer.connectionState != .closed else { return drop(.notConnected) }
@@ -18,7 +18,7 @@ extension SFU {
     startStep(of: peer, now: now, into: outbox)
   }
 
-  /// Only a handshake's arithmetic takes long: what follows it is done at once.
+  /// Only the arithmetic of a handshake takes long; anything after it is done immediately.
   private func startStep(of peer: Peer, now: Instant, into outbox: Outbox) {
     guard let (step, isHandshake) = peer.association?.start() else { return }
     if isHandshake, let handshakes { return handshakes.run(step) }
@@ -34,7 +34,7 @@ extension SFU {
   }
 
   private func finish(_ step: HandshakeStep, now: Instant, into outbox: Outbox) {
-    // The peer may be gone, and its association another one.
+    // The peer may have been removed, or have another association.
     guard let peer = peersByID[step.peer], peer.association?.finish(step) == true else { return }
     let pair = pair(of: peer, at: step.address)
     if let pair {
@@ -56,12 +56,12 @@ extension SFU {
     if let progress { apply(progress, to: peer, over: pair, now: now, into: outbox) }
   }
 
-  /// The peer's pair with this address, which may be another peer's meanwhile.
+  /// The peer's pair with this address, which may belong to another peer by now.
   private func pair(of peer: Peer, at address: SocketAddress) -> CandidatePair? {
     addresses[address].flatMap { $0.peer === peer ? $0 : nil }
   }
 
-  /// Flights are larger than what asks for them, so an address that has proven nothing gets few.
+  /// Flights are larger than what requests them, so an unproven address gets few.
   private func send(
     _ datagram: UnsafeRawBufferPointer, over pair: CandidatePair, now: Instant, into outbox: Outbox
   ) {
@@ -82,14 +82,14 @@ extension SFU {
       guard let pair else { return }
       pair.lastHeard = now
       if pair.isProven || peer.association?.isOnOneAddress == true {
-        // The client's Finished covers our random bytes, and they went to this address alone.
+        // The client's Finished covers our random bytes, and they went only to this address.
         prove(pair, now: now)
       } else {
         startChecks(of: pair, now: now, into: outbox)
         route(peer, now: now)
       }
     case .failed where peer.connectionState == .waiting:
-      // Perhaps a forged datagram spoiled it: the peer may begin again.
+      // A forged datagram may have broken it: the peer may begin again.
       drop(.handshakeFailed)
       for _ in 0..<(peer.association?.waiting ?? 0) { drop(.notConnected) }
       peer.association = nil

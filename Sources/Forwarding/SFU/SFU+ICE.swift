@@ -4,12 +4,13 @@ import Octets
 
 /// Connectivity checks, the peers' and ours.
 extension SFU {
-  /// While an unproven address was heard this lately, no other peer takes it; a proven one keeps its owner until its consent is over.
+  /// An unproven address that was heard within this time is not taken by another peer; a proven one keeps its owner until its consent
+  /// is over.
   private static let addressHold = Duration.seconds(5)
-  /// Between the checks of a round: 250 ms, then twice as long each time.
+  /// Between the checks of a round: 250 ms, doubled each time.
   private static let checkInterval = Duration.milliseconds(250)
   private static let checksPerRound = 4
-  /// After a round without an answer the next authentic check of the peer begins another, but not sooner.
+  /// After a round without an answer the peer's next authentic check begins another, but no sooner than this.
   private static let roundPause = Duration.seconds(2)
   /// Type preference of a peer-reflexive candidate (RFC 8445 sections 5.1.2.1 and 7.1.1).
   private static let checkPriority: UInt32 = 110 << 24 | 0xffff << 8 | 255
@@ -38,7 +39,8 @@ extension SFU {
     }
   }
 
-  /// An authentic check came: the address is the peer's, and nominated if the peer says so. That media may go there is proven by a check of ours.
+  /// An authentic check arrived: the address is the peer's, and nominated if the peer says so. One of our checks must prove that media may go
+  /// there.
   private func accept(_ pair: CandidatePair, isNominated: Bool, now: Instant, into outbox: Outbox) {
     let peer = pair.peer
     lapse(pair, now: now)
@@ -47,7 +49,7 @@ extension SFU {
       peer.nominations += 1
       pair.nomination = peer.nominations
     }
-    // A peer without a path needs any; before the handshake it may still be looking at many.
+    // A peer without a path needs any; before the handshake it may still be trying many.
     let isWanted = pair.nomination > 0 || peer.pairs.count == 1 || peer.connectionState == .silent
     if !pair.isProven, isWanted { startChecks(of: pair, now: now, into: outbox) }
     route(peer, now: now)
@@ -55,7 +57,8 @@ extension SFU {
 
   // MARK: our checks
 
-  /// Begins a round of checks unless one is under way or was a moment ago: what spoofed requests of a member make us send to somebody else is about as much as they are.
+  /// Begins a round of checks unless one is under way or has just ended, so a member who spoofs requests cannot make us send much more to a third party than the
+  /// requests themselves.
   func startChecks(of pair: CandidatePair, now: Instant, into outbox: Outbox) {
     guard pair.nextCheck == nil else { return }
     if let last = pair.lastCheck, last.duration(to: now) < Self.roundPause { return }
@@ -116,14 +119,14 @@ extension SFU {
     pair.isProven = true
     pair.nextCheck = nil
     pair.lastCheck = nil
-    // Its 13 KB are for outstanding checks alone.
+    // Its 13 KB are needed only for outstanding checks.
     if !peer.pairs.contains(where: { $0.nextCheck != nil }) { peer.checker = nil }
     route(peer, now: now)
   }
 
   // MARK: addresses
 
-  /// The source of an authentic check as an address of the peer; nil while it is another's.
+  /// The source of an authentic check as an address of the peer; nil while it belongs to another.
   private func pair(of peer: Peer, with address: SocketAddress, now: Instant) -> CandidatePair? {
     if let known = addresses[address] {
       if known.peer === peer { return known }

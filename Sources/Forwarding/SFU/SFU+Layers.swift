@@ -2,7 +2,8 @@ import MediaModel
 import RTP
 
 extension SFU {
-  /// Looks at a packet of a track with several layers: whether one began or stopped to flow, and whether it is the key frame that slots wait for.
+  /// Examines a packet of a track with several layers: whether a layer began or stopped flowing, and whether this is the key frame that slots
+  /// wait for.
   func watchLayers(
     of track: UpTrack, _ encoding: Encoding, _ packet: borrowing Packet, isRetransmission: Bool, now: Instant
   ) {
@@ -32,7 +33,7 @@ extension SFU {
     }
   }
 
-  /// Tells the senders of the call's layered tracks whose receivers changed, and the workers that have the others.
+  /// Informs the senders of the call's layered tracks whose receivers changed, and the workers of the other tracks.
   func updateDemands(of call: ForwardedCall, now: Instant) {
     for track in call.takeDemands() { updateDemand(of: track, now: now) }
   }

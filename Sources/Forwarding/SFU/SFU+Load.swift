@@ -1,14 +1,15 @@
 package import MediaModel
 
-/// A worker that cannot keep up forwards a part of the video, and all audio. The dearest calls give first.
+/// A worker that cannot keep up forwards a part of the video, and all audio. The most expensive calls are reduced
+/// first.
 extension SFU {
-  /// Between two divisions among the calls.
+  /// Interval between two divisions among the calls.
   private static let sharesInterval = Duration.milliseconds(500)
-  /// A call's share that differs by less is kept, so that no picture comes and goes with the measurements.
+  /// A call's share that differs by less than this is kept, so that pictures do not come and go with the measurements.
   private static let leastChange = 0.05
 
-  /// Forwards a part of the video that receivers wish, and all of it to the receivers of calls that cost little. Call it again while the share is below 1: the calls' costs
-  /// change.
+  /// Forwards a part of the video that receivers wish, and all of it to receivers of inexpensive calls. Call it again while the share is below 1, because the calls'
+  /// costs change.
   /// - Parameter share: of the rate of all calls together, 0...1.
   package func setVideoShare(_ share: Double, now: Instant) {
     guard share != videoShare || share < 1 && nextShares <= now else { return }
@@ -51,7 +52,7 @@ extension SFU {
 }
 
 extension ForwardedCall {
-  /// From this share on, what is sent tells what is wished.
+  /// From this share on, the wished rate can be derived from what is sent.
   private static let measurableShare = 0.2
 
   /// The cost of the call with all its video.
@@ -61,7 +62,7 @@ extension ForwardedCall {
       videoShare >= 1
       ? Double(rates.video)
       : videoShare >= Self.measurableShare ? Double(rates.video) / videoShare : Double(rates.offered)
-    // Layers follow a share in half a second or so, and the need is no less meanwhile.
+    // Layers follow a share within half a second or so; the need is not lower meanwhile.
     videoNeed = videoShare >= 1 ? video : max(video, videoNeed * 0.7)
     return FairShares.Need(fixed: Double(rates.fixed), video: videoNeed)
   }

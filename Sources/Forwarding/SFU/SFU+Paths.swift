@@ -1,12 +1,12 @@
 package import MediaModel
 import Transport
 
-/// Which of its addresses a peer's media goes to, and whether it goes at all.
+/// Which of its addresses a peer's media goes to, and whether it is sent at all.
 extension SFU {
-  /// Whether a participant's authentic check came from the address.
+  /// Whether an authentic check of a participant came from the address.
   package func isPath(_ address: SocketAddress) -> Bool { addresses[address] != nil }
 
-  /// Something authentic came over the pair.
+  /// Something authentic arrived over the pair.
   func heard(_ pair: CandidatePair, now: Instant, into outbox: Outbox) {
     pair.lastHeard = now
     guard pair.peer.connectionState == .silent else { return }
@@ -14,14 +14,15 @@ extension SFU {
     route(pair.peer, now: now)
   }
 
-  /// Sends the peer's media to the address that it nominated last of those that are proven and have consent, or nowhere.
+  /// Sends the peer's media to the address that it nominated last among those that are proven and have consent, or
+  /// nowhere.
   ///
-  /// SRTP from a new address is no proof: a member can send his own packets under a victim's address.
+  /// SRTP from a new address proves nothing: a member can send his own packets under a victim's address.
   func route(_ peer: Peer, now: Instant) {
     guard peer.transport.sender != nil, peer.connectionState != .closed else { return }
     guard let best = bestPair(of: peer, now: now) else {
       guard peer.connectionState == .connected, let last = peer.pair else { return }
-      // A TCP connection that ended may be followed by another.
+      // A TCP connection that has ended may be followed by another.
       if last.isGone, hasConsent(last, now: now) { return }
       return lose(peer, lastHeard: last.lastHeard, now: now)
     }
@@ -47,7 +48,7 @@ extension SFU {
     pair.lastHeard.advanced(by: configuration.consentTimeout) > now
   }
 
-  /// After the consent's end somebody else may have the address: a peer that answers checks is asked again.
+  /// After consent has expired somebody else may have the address; a peer that answers checks is checked again.
   func lapse(_ pair: CandidatePair, now: Instant) {
     guard pair.isProven, pair.peer.answersChecks, pair.address.connection == 0, !hasConsent(pair, now: now) else {
       return
@@ -68,7 +69,7 @@ extension SFU {
     if peer.pair == nil { for gone in peer.pairs where gone.isGone { remove(gone, now: now) } }
   }
 
-  /// Nothing can come from the address or reach it any longer: its connection ended.
+  /// Nothing can arrive from the address or reach it any longer, because its connection has ended.
   package func forget(_ address: SocketAddress, now: Instant) {
     guard let pair = addresses[address] else { return }
     addresses.remove(address)
@@ -106,7 +107,7 @@ extension SFU {
     }
   }
 
-  /// No address is left that media may go to.
+  /// No address is left that media may be sent to.
   private func lose(_ peer: Peer, lastHeard: Instant, now: Instant) {
     peer.pair = nil
     guard peer.connectionState == .connected else { return }
@@ -116,7 +117,7 @@ extension SFU {
     tell(peer.quality.gone(now: now), of: peer)
   }
 
-  /// No media to the peer until it is opened again.
+  /// Stops media to the peer until it is opened again.
   func close(_ peer: Peer) {
     guard peer.transport.isOpen else { return }
     peer.transport.path.pointee.isOpen = false

@@ -16,7 +16,7 @@ extension SFU {
     case .dropped(let reason): return drop(reason)
     }
     heard(pair, now: now, into: outbox)
-    // Round trips and losses of long ago would be taken for those of now, and each report comes again.
+    // Round trips and losses from long ago would be taken for current ones, and every report is repeated anyway.
     guard age <= longestAge else { return drop(.stale) }
     // A compound has room for 100 requests for key frames, or for 5,000 for packets.
     guard peer.controlled.takes(length, now: now) else { return dropFlood(now: now) }
@@ -42,7 +42,7 @@ extension SFU {
       counts.pointee.feedbackReceived &+= 1
       downlink.pointee.received(rate: rate, now: now)
       schedule(peer, downlink.pointee.nextPass)
-    // A track ends by signaling; a stream that says BYE may go on under another SSRC.
+    // A track ends by signaling; after BYE a stream may continue under another SSRC.
     case .bye, .other: break
     }
   }
@@ -52,7 +52,7 @@ extension SFU {
     stream.encoding.reception.pointee.statistics.received(
       (ntp: report.ntp, rtp: report.rtpTimestamp, at: now))
     let offset = now.nanoseconds &- report.ntp.nanoseconds
-    // The peer set its clock: 2 s are more than any delay that matters here.
+    // The peer set its clock: 2 s is more than any delay that matters here.
     let isClockKnown = peer.clockOffset.map { Int64(bitPattern: offset &- $0).magnitude < 2_000_000_000 } ?? false
     if !isClockKnown { peer.clockOffset = offset }
     for target in stream.encoding.relays { relayReport(of: stream.encoding, to: target.worker) }
@@ -111,9 +111,9 @@ extension SFU {
 }
 
 extension SFU {
-  /// Tells the peer's quality when its level changed. Called with each report to it.
+  /// Reports the peer's quality if its level changed. Called with each report to it.
   func judgeQuality(of peer: Peer, now: Instant) {
-    // Payloads, retransmissions apart: what the peer was meant to get.
+    // Payloads without retransmissions: what the peer was meant to get.
     for down in peer.downTracks { peer.octetsSent &+= down.takeOctets() }
     tell(peer.quality.judge(roundTrip: peer.roundTrip, octets: peer.octetsSent, now: now), of: peer)
   }

@@ -7,7 +7,7 @@ extension SFU {
   /// Bytes of the original sequence number that an RTX payload begins with (RFC 4588 section 4).
   fileprivate static let retransmissionHeaderLength = 2
 
-  /// An SRTP packet of a known peer: opened in place, unwrapped if it is RTX, numbered, kept, sent on.
+  /// An SRTP packet of a known peer: opened in place, unwrapped if it is RTX, numbered, kept and forwarded.
   func handleRTP(
     _ datagram: UnsafeMutableRawBufferPointer, age: UInt64, on pair: CandidatePair, now: Instant, into outbox: Outbox
   ) {
@@ -20,12 +20,13 @@ extension SFU {
     }
     heard(pair, now: now, into: outbox)
     guard age <= longestAge else { return drop(.stale) }
-    // A variable that a span borrows from would be a box on the heap.
+    // A variable from which a span borrows would be a box on the heap.
     let bytes = datagram.part(0..<length)
     guard var header = RTPHeader(parsing: bytes.bytes), var base = bytes.baseAddress else { return drop(.malformed) }
     let found = peer.stream(of: header, in: UnsafeRawBufferPointer(bytes), now: now)
-    // Charged only now: a stranger could spend the budget by packets under the peer's address. The track comes first, so that a flood on
-    // one track leaves room for the others. A packet that is too much counts as lost in the reports, so that an honest sender slows down.
+    // Charged only now, because a stranger could spend the budget by packets under the peer's address. The track comes first, so that a
+    // flood on one track leaves room for the others. A packet over budget counts as lost in the reports, so that an honest sender slows
+    // down.
     guard found?.track.budget.pointee.takes(length, now: now) ?? true, peer.published.pointee.takes(length, now: now)
     else {
       return dropFlood(now: now)
@@ -68,7 +69,8 @@ extension SFU {
       packet, payload.codec, of: encoding, isRetransmission: payload.isRetransmission, now: now, into: outbox)
   }
 
-  /// A packet that came for the first time, from its sender or from the worker that has the sender: read, kept, sent on.
+  /// A packet that arrived for the first time, from its sender or from the worker that has the sender: read, kept and
+  /// forwarded.
   func accept(
     _ packet: consuming Packet, _ codec: PayloadCodec, of encoding: Encoding, isRetransmission: Bool, now: Instant,
     into outbox: Outbox
@@ -100,7 +102,8 @@ extension SFU {
     }
     if track.isMicrophone { hear(packet, of: peer, now: now) }
     encoding.preRoll?.insert(packet, now: now)
-    // A packet that went to no receiver is never asked for, but for the rest of a key frame whose first packet comes last.
+    // A packet that was sent to no receiver is never requested, except the rest of a key frame whose first packet arrives
+    // last.
     if !encoding.downStreams.isEmpty || !encoding.waiting.isEmpty { encoding.history?.insert(packet, now: now) }
     if !encoding.relays.isEmpty {
       relayPacket(packet, of: encoding, isRetransmission: isRetransmission, now: now)
@@ -119,7 +122,7 @@ extension SFU {
     if !encoding.relays.isEmpty { relayPacket(packet, of: encoding, isRetransmission: isRetransmission, now: now) }
   }
 
-  /// Notes when a packet came, of whatever stream it is, for the transport-wide feedback.
+  /// Notes when a packet arrived, whichever stream it belongs to, for the transport-wide feedback.
   private func noteArrival(of header: RTPHeader, in packet: RawSpan, of peer: Peer, now: Instant) {
     guard let arrivals = peer.arrivals,
       let element = HeaderExtensions(header)?.element(arrivals.pointee.extensionID, in: packet), element.length == 2
@@ -144,7 +147,7 @@ extension SFU {
       case .dropped(let reason):
         drop(reason)
         let isBroken = reason == .dependencies && stream.pointee.needsKeyFrame
-        // The pacer gave up a frame that others refer to, or the source's numbers jumped.
+        // The pacer dropped a frame that others refer to, or the source's numbers jumped.
         let isCutOff = (reason == .paced || reason == .jumped) && !stream.pointee.sourceSwitch.isRunning
         if isCutOff { encoding.awaitKeyFrame() }
         if isBroken || isCutOff { requestKeyFrame(of: encoding, now: now) }
@@ -179,7 +182,7 @@ extension SFU {
 
 extension RTPHeader {
   /// Turns an RTX packet into the packet that it carries (RFC 4588 section 4), in place: the header moves up over the original sequence number,
-  /// so the packet begins `retransmissionHeaderLength` bytes later. nil when it carries none.
+  /// so the packet begins `retransmissionHeaderLength` bytes later. nil if it carries no packet.
   fileprivate func unwrapRetransmission(
     _ bytes: UnsafeMutableRawBufferPointer, ssrc: UInt32, payloadType: UInt8
   ) -> RTPHeader? {

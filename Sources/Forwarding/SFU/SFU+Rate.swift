@@ -1,9 +1,9 @@
 import CongestionControl
 import MediaModel
 
-/// The estimate of a receiver's rate chooses its layers.
+/// The estimate of a receiver's rate determines its layers.
 extension SFU {
-  /// Divides the peer's rate among its slots and goes on with its probe, when that is due.
+  /// Divides the peer's rate among its slots and continues its probe, when that is due.
   func divideRate(of peer: Peer, now: Instant, into outbox: Outbox) {
     guard let downlink = peer.transport.downlink, let due = downlink.pointee.nextPass else { return }
     if due <= now {
@@ -17,11 +17,11 @@ extension SFU {
 
   /// - Parameter hasFiller: a slot can carry probes. Otherwise the next layer is tried.
   private func divide(_ downlink: UnsafeMutablePointer<Downlink>, of peer: Peer, hasFiller: Bool, now: Instant) {
-    // A probe under way is looked at more often than the division.
+    // A running probe is checked more often than the division.
     guard downlink.pointee.probe == nil else { return }
     let wasLimited = downlink.pointee.division.isLimited
     downlink.pointee.estimator.tick(now: now.microseconds)
-    // A receiver's own estimate is of video.
+    // A receiver's own estimate covers video.
     let audio = downlink.pointee.reportsRateAlone ? 0 : peer.audioRate
     let fixed = audio + downlink.pointee.measureCopies(now: now)
     let sent = peer.videoSlots.reduce(fixed) { $0 + $1.sentRate }
@@ -48,7 +48,7 @@ extension SFU {
     }
   }
 
-  /// Sends the packets that have waited and that the peer's path has room for now.
+  /// Sends the packets that have waited and for which the peer's path now has room.
   func release(to peer: Peer, now: Instant, into outbox: Outbox) {
     guard let downlink = peer.transport.downlink, let due = downlink.pointee.nextRelease else { return }
     if due <= now {
@@ -70,10 +70,10 @@ extension SFU {
     peer.schedule(downlink.pointee.nextRelease)
   }
 
-  /// Makes sure that `release` is called when packets wait.
+  /// Makes sure that `release` is called if packets wait.
   func scheduleRelease(to peer: Peer) {
     guard let due = peer.transport.downlink?.pointee.nextRelease else { return }
-    // Most often others wait already.
+    // Usually others wait already.
     if peer.deadline.map({ due < $0 }) ?? true { schedule(peer, due) }
   }
 
@@ -109,7 +109,7 @@ extension Peer {
   /// The rate of the microphones that the peer hears, in bit/s.
   fileprivate var audioRate: Int { audioSlots.reduce(0) { $0 + $1.sentRate } }
 
-  /// The slot that probes go out on: the one that sends most. nil when no slot has RTX.
+  /// The slot on which probes are sent: the one that sends most; nil if no slot has RTX.
   fileprivate var fillerSlot: DownTrack? {
     var best: DownTrack?
     for down in videoSlots where down.takesFillers {

@@ -2,10 +2,10 @@ package import MediaModel
 import Octets
 import RTP
 
-/// Calls with peers on several workers. The worker that has a peer decrypts its packets and hands them to each worker that wants them. There they go on like
-/// packets of a local peer.
+/// Calls with peers on several workers. The worker that has a peer decrypts its packets and passes them to each worker that wants them. There they are
+/// handled like packets of a local peer.
 extension SFU {
-  /// A message of another worker.
+  /// A message from another worker.
   /// - Parameters:
   ///   - packet: its bytes are changed in place.
   ///   - sender: the number of that worker.
@@ -17,7 +17,7 @@ extension SFU {
     defer { count(outbox, since: before) }
     guard let encoding = peersByID[message.peer]?.encoding(of: message.track, rank: Int(message.rank)) else {
       drop(.unknownPeer)
-      // It is gone here, or was never announced: the other worker stops.
+      // The peer has been removed here, or was never announced: the other worker stops.
       if case .packet = message.body { answer(message, to: sender) }
       return
     }
@@ -61,9 +61,9 @@ extension SFU {
     accept(packet, payload.codec, of: encoding, isRetransmission: isRetransmission, now: now, into: outbox)
   }
 
-  /// Hands a packet to the workers that get this encoding.
+  /// Passes a packet to the workers that get this encoding.
   func relayPacket(_ packet: borrowing Packet, of encoding: Encoding, isRetransmission: Bool, now: Instant) {
-    // The padding is cut off already.
+    // The padding is already cut off.
     if packet.header.paddingLength > 0 {
       RTPHeader.setPadding(false, in: UnsafeMutableRawBufferPointer(start: packet.base, count: packet.length))
     }
@@ -73,7 +73,7 @@ extension SFU {
       if send(body, about: encoding, packet.bytes, to: target.worker) {
         counts.pointee.relayed &+= 1
       } else {
-        // The receivers there can go on from the next key frame.
+        // The receivers there can continue from the next key frame.
         requestKeyFrame(of: encoding, now: now)
       }
     }
@@ -111,7 +111,8 @@ extension SFU {
     peer.schedule(peer.upTracks.isEmpty ? nil : peer.wishReminder.deadline)
   }
 
-  /// Tells the worker that has the track's peer what is wanted of it here: all microphones, for the levels say who speaks, and videos that a slot shows.
+  /// Tells the worker that has the track's peer what is wanted of it here: all microphones, because their levels say who speaks, and videos that a slot
+  /// shows.
   func tellWishes(for track: UpTrack, to home: Int, again: Bool = false) {
     let isShown = track.kind == .audio || track.encodings.contains(where: \.isWanted)
     for encoding in track.encodings {

@@ -3,10 +3,11 @@ import Octets
 import RTP
 import SFrame
 
-/// Members share the epoch's secret, so each can encrypt under the key ID of another. The server knows whose track a packet is and keeps such frames from the others:
-/// it reads the header in clear of a frame's SFrame (RFC 9605 section 4.3), and nothing behind it.
+/// Members share the epoch's secret, so each can encrypt under the key ID of another. The server knows to which track a packet belongs and withholds such frames
+/// from the others. It reads the clear SFrame header of a frame (RFC 9605 section 4.3), and nothing after it.
 extension SFU {
-  /// Whether the packet is of a frame whose key ID is not the track's: the first packet is looked at, the others follow it by their timestamp.
+  /// Whether the packet belongs to a frame whose key ID is not the track's. The first packet is examined; the others follow it by their
+  /// timestamp.
   func isForeign(
     _ packet: borrowing Packet, _ codec: PayloadCodec, of track: UpTrack, _ reception: UnsafeMutablePointer<Reception>
   ) -> Bool {
@@ -27,7 +28,8 @@ extension SFU {
     }
   }
 
-  /// A frame of Opus or VP8 without a header at its place is no SFrame of this track. For other codecs the place is uncertain, and the clients compare too.
+  /// A frame of Opus or VP8 without a header in its place is not an SFrame of this track. For other codecs the place is uncertain; the clients compare,
+  /// too.
   private func isForeign(
     unreadable codec: PayloadCodec, _ timestamp: UInt32, _ reception: UnsafeMutablePointer<Reception>
   ) -> Bool {

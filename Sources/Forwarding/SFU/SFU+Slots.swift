@@ -1,16 +1,17 @@
 import MediaModel
 
 extension SFU {
-  /// Peers whose slots are filled in one pass; the others follow in the next ones, so that packets do not wait for a large call.
+  /// Peers whose slots are filled in one pass. The rest follows in the next passes, so that packets do not wait for a large
+  /// call.
   static let peersPerPass = 32
 
-  /// Finds the peers of a call whose slots may change and fills those of the first of them anew.
+  /// Finds the peers of a call whose slots may change, and fills the slots of the first of them.
   func allocateSlots(in call: ForwardedCall, now: Instant, into outbox: Outbox) {
     enqueueAffected(in: call, now: now)
     fillSlots(in: call, now: now, into: outbox)
   }
 
-  /// Finds the peers of a call whose slots may change. The next passes fill them: looking at a thousand peers is a pass of its own.
+  /// Finds the peers of a call whose slots may change. The next passes fill them: examining a thousand peers takes a whole pass.
   func enqueueAffected(in call: ForwardedCall, now: Instant) {
     updateRanking(of: call)
     call.allocationDue = nil
@@ -36,7 +37,7 @@ extension SFU {
     schedule(call)
   }
 
-  /// Fills the slots of one peer anew; its map is told otherwise.
+  /// Fills the slots of one peer again. Sends no `.slots` event: the caller reports the new map.
   func allocateSlots(of peer: Peer, now: Instant, into outbox: Outbox) {
     updateRanking(of: peer.call)
     _ = fillSlots(of: peer, now: now, into: outbox)
@@ -44,7 +45,7 @@ extension SFU {
     schedule(peer.call)
   }
 
-  /// Lets `allocateSlots` run for the whole call soon, so that a peer that toggles something all the time costs no more than one that does it once.
+  /// Schedules `allocateSlots` for the whole call, so that a peer that toggles something all the time costs no more than one that does so once.
   func allocateSlotsSoon(in call: ForwardedCall, now: Instant) {
     allocateSlots(in: call, after: configuration.allocationDelay, now: now)
   }
@@ -98,7 +99,8 @@ extension SFU {
     return true
   }
 
-  /// Tells the peer's map when some of its videos come in another quality than it says. Called with each report to it.
+  /// Reports the peer's map if some of its videos are shown in another quality than it says. Called with each report to
+  /// it.
   func judgePictures(of peer: Peer) {
     var hasChanged = false
     for down in peer.videoSlots where down.judgePicture() { hasChanged = true }
@@ -122,7 +124,7 @@ extension SFU {
     let choice = SlotAllocator.choose(candidates, for: slots, of: peer, wishes, limit: limit, now: now)
     counts.pointee.visits &+= UInt64(slots.count)
     if let until = choice.heldUntil { peer.heldUntil = min(peer.heldUntil ?? until, until) }
-    // First all that leave, so that a track is never in two slots of one peer.
+    // First the slots of all tracks that leave, so that a track is never in two slots of one peer.
     for (slot, track) in zip(slots, choice.tracks) where slot.source !== track { slot.setSource(nil, now: now) }
     for (slot, track) in zip(slots, choice.tracks) where slot.source !== track {
       slot.setSource(track, now: now)

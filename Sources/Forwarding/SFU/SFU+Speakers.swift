@@ -3,13 +3,13 @@ import Octets
 import RTP
 
 extension SFU {
-  /// The level of a microphone that is taken to speak: enough for a speaker, and less than speech has, so that those of whom more is known come first.
+  /// The level of a microphone that is guessed to speak: enough for a speaker, but lower than speech, so that known speakers come first.
   private static let guessedLevel: UInt8 = 49
-  /// After so long without a level, the sizes of packets count.
+  /// After this time without a level, the sizes of packets count.
   private static let levelTime = Duration.seconds(5)
 
-  /// Reads the audio level of a microphone's packet (RFC 6464). The level, not the V bit, for browsers set that always. An element of
-  /// another length than one byte is no level: an empty one may lie at the packet's end.
+  /// Reads the audio level of a microphone's packet (RFC 6464). It uses the level and not the V bit, because browsers always set
+  /// that. An element whose length is not one byte is not a level: an empty one may be at the packet's end.
   func hear(_ packet: borrowing Packet, of peer: Peer, now: Instant) {
     let id = peer.configuration.extensions.audioLevel
     guard id != 0, let element = packet.extensions?.element(id, in: packet.bytes.bytes), element.length == 1 else {
@@ -27,8 +27,8 @@ extension SFU {
     hear(level: level, of: peer, now: now)
   }
 
-  /// Takes the size of a microphone's packet for its level.
-  /// - Parameter isPresumed: whether it counts as speech where its size says nothing.
+  /// Uses the size of a microphone's packet in place of its level.
+  /// - Parameter isPresumed: whether it counts as speech if its size says nothing.
   @inline(never)
   private func guess(_ packet: borrowing Packet, of peer: Peer, isPresumed: Bool, now: Instant) {
     let sound = peer.guess.heard(packet.payload.count, isEncrypted: peer.isEncrypted, now: now)
@@ -48,12 +48,13 @@ extension SFU {
       call.loud.append(peer)
     }
     guard now >= call.nextSpeakers, !call.areSpeakersDue else { return }
-    // The next timer pass looks at all who are loud; this packet does not wait for it.
+    // The next timer pass examines all loud peers; this packet does not wait for that.
     call.areSpeakersDue = true
     schedule(call)
   }
 
-  /// Lets a peer in among the voices, if it can. The next timer passes give it slots: at most as often as there are voices in 2 s.
+  /// Lets a peer in among the voices if possible. The next timer passes give it slots: at most as many times in 2 s as there are
+  /// voices.
   private func admit(_ peer: Peer, now: Instant) {
     let call = peer.call
     counts.pointee.visits &+= UInt64(call.voices.peers.count)
@@ -70,7 +71,8 @@ extension SFU {
     peer.call.voices.remove(peer, now: now)
   }
 
-  /// Finds who speaks. A call has at most as many speakers as anybody in it has slots for voices. While all places of voices are taken only those who have one are speakers, for they take turns.
+  /// Determines who speaks. A call has at most as many speakers as any of its peers has voice slots. While all voice places are taken, only the peers that have one
+  /// are speakers, because they take turns.
   func updateSpeakers(of call: ForwardedCall, now: Instant) {
     call.nextSpeakers = now.advanced(by: configuration.speakersInterval)
     call.areSpeakersDue = false

@@ -4,8 +4,8 @@ import Transport
 
 extension SFU {
   /// Does one pass of the work that is due at `now`: speakers and slots of one call, or NACKs, key-frame requests, reports, DTLS repetitions, checks
-  /// and consent of a bounded number of peers. The rest is due at once: see `nextTimeout`.
-  /// - Returns: the kind of the pass; nil when nothing was due.
+  /// and consent of a bounded number of peers. The rest is due immediately: see `nextTimeout`.
+  /// - Returns: the kind of the pass; nil if nothing was due.
   @discardableResult
   package func handleTimeout(now: Instant, into outbox: Outbox) -> Pass? {
     let before = outbox.state.pointee
@@ -91,7 +91,7 @@ extension SFU {
         if writer.nack(sender: peer.reportSSRC, media: ssrc, missing: missing.span.extracting(0..<count)) {
           counts.pointee.nacksSent &+= UInt64(count)
         }
-        // No receiver can go on from a hole that stays, but from the next key frame.
+        // A receiver cannot continue past a hole that stays, but it can at the next key frame.
         if let lost = reception.pointee.nacks.takeGivenUp(), lost > reception.pointee.lastKeyFrame,
           !encoding.downStreams.isEmpty || !encoding.relays.isEmpty
         {
@@ -114,7 +114,7 @@ extension SFU {
     }
   }
 
-  /// Transport-wide feedback: each report is a packet of its own (RFC 5506).
+  /// Transport-wide feedback. Each report is a separate packet (RFC 5506).
   private func sendArrivals(to peer: Peer, now: Instant, into outbox: Outbox) {
     guard let arrivals = peer.arrivals else { return }
     if arrivals.pointee.isDue(now) {
@@ -167,12 +167,12 @@ extension SFU {
     send(writer, to: peer, into: outbox)
   }
 
-  /// "conclave": all that we send has one clock, ours.
+  /// "conclave": everything that we send has one clock, ours.
   private static let cname: InlineArray<8, UInt8> = [0x63, 0x6f, 0x6e, 0x63, 0x6c, 0x61, 0x76, 0x65]
 }
 
 extension Peer {
-  /// The SSRC that reports to the peer come from: that of its first slot.
+  /// The SSRC from which reports to the peer are sent: that of its first slot.
   fileprivate var reportSSRC: UInt32 { downTracks.first?.slot.ssrc ?? 1 }
 }
 
@@ -182,16 +182,16 @@ extension ReportBlock {
     delaySinceLastSenderReport: 0)
 }
 
-/// The purpose of one stretch of a worker's time, packets apart.
+/// The purpose of one stretch of a worker's time, other than packets.
 package enum Pass: Int, CaseIterable, Sendable {
   /// Commands of the control plane, and the slots that they fill.
   case commands
   /// Speakers and slots of one call.
   case slots
-  /// Peers of which some were sent reports.
+  /// Peers, some of which were sent reports.
   case reports
   /// Peers with other timers: NACKs, key-frame requests, DTLS, checks, consent.
   case timers
-  /// A datagram of DTLS, or the result of a step that `HandshakeRunner` carried out.
+  /// A DTLS datagram, or the result of a step that `HandshakeRunner` ran.
   case handshakes
 }

@@ -4,17 +4,16 @@ package import Transport
 
 /// One worker's selective forwarding unit: every peer and call that was placed on the worker.
 ///
-/// A state machine without socket or clock. `handle…` takes a datagram and the time. Afterwards the outbox has the packets to send, and `events` those for the
-/// control plane.
-/// Not Sendable: it lives on its worker's thread, with one outbox.
+/// A state machine without socket or clock. `handle…` takes a datagram and the time. Afterwards the outbox contains the packets to send, and `events` those
+/// for the control plane. Not Sendable: it lives on its worker's thread, with one outbox.
 package final class SFU {
-  /// A datagram longer than this is no media of ours: IPv4 and UDP in an Ethernet frame leave 1,472 bytes.
+  /// A longer datagram is not media of ours: IPv4 and UDP in an Ethernet frame leave 1,472 bytes.
   package static let maximumDatagram = 1500
 
-  /// Events in the order they happened, for the worker to take away after each call.
+  /// Events in the order in which they happened, for the worker to take after each call.
   package var events: [MediaEvent] = []
 
-  /// When `handleTimeout` wants to be called; nil when nothing waits. Ask again after each call.
+  /// When `handleTimeout` must be called; nil if nothing waits. Read it again after each call.
   package var nextTimeout: Instant? {
     var next = histories.deadline
     if let due = peerDeadlines.first { next = min(next ?? due, due) }
@@ -26,7 +25,7 @@ package final class SFU {
   let worker: Int
   /// The way to the other workers; nil when there are none.
   let relay: (any Relay)?
-  /// Carries out the arithmetic of handshakes; nil when this SFU does it at once.
+  /// Runs the arithmetic of handshakes; nil if this SFU does so itself.
   let handshakes: (any HandshakeRunner)?
   let configuration: SFUConfiguration
   let certificate: DTLSCertificate
@@ -43,24 +42,24 @@ package final class SFU {
   var calls: [CallID: ForwardedCall] = [:]
   var peerDeadlines = DeadlineQueue<Peer>()
   var callDeadlines = DeadlineQueue<ForwardedCall>()
-  /// The part of the video of all calls that there is time for; below 1 while the worker cannot keep up.
+  /// The share of the video of all calls for which there is time; below 1 while the worker cannot keep up.
   var videoShare = 1.0
   /// When it is divided among the calls again.
   var nextShares = Instant(nanoseconds: 0)
-  /// When the next flood is told.
+  /// When the next flood is reported.
   private var nextFloodNotice = Instant(nanoseconds: 0)
-  /// Calls whose peers or tracks changed by the commands in hand.
+  /// Calls whose peers or tracks were changed by the current commands.
   var changedCalls: [ForwardedCall] = []
-  /// Checks of ours and answers to those of others: to addresses that may be nobody's.
+  /// Our checks and the answers to those of others: to addresses that may belong to nobody.
   let answers: UnsafeMutablePointer<Outbox.Cursor>
-  /// Where RTCP is put together.
+  /// Buffer in which RTCP is assembled.
   let scratch: UnsafeMutableRawBufferPointer
 
   /// - Parameters:
-  ///   - seed: decides the random choices that need not be secret: all but the transactions of checks.
+  ///   - seed: determines the random choices that need not be secret: all except the transactions of checks.
   ///   - worker: the number by which other workers know this one.
   ///   - relay: the way to them, for calls with peers on several workers.
-  ///   - handshakes: carries out the arithmetic of handshakes elsewhere; nil: it is done at once.
+  ///   - handshakes: runs the arithmetic of handshakes elsewhere; nil: it runs immediately.
   package init(
     configuration: SFUConfiguration, certificate: DTLSCertificate, seed: UInt64, worker: Int = 0,
     relay: (any Relay)? = nil, handshakes: (any HandshakeRunner)? = nil
@@ -82,7 +81,7 @@ package final class SFU {
   }
 
   deinit {
-    // Slots and their sources hold each other.
+    // Slots and their sources retain each other.
     for down in peers.flatMap(\.downTracks) { down.setSource(nil, now: Instant(nanoseconds: 0)) }
     counts.deallocate()
     answers.deallocate()
@@ -100,8 +99,8 @@ package final class SFU {
   }
 
   /// A datagram from the network. Its bytes are changed in place; the SFU keeps no pointer to them.
-  /// - Parameter age: how long it had lain in the kernel's buffer, in nanoseconds. Old media is not used. Old checks and DTLS are: they prove that
-  ///   the peer was there, and after a pause of the machine they are what keeps its path until newer ones come.
+  /// - Parameter age: how long it was in the kernel's buffer, in nanoseconds. Old media is not used. Old checks and DTLS are used: they prove that
+  ///   the peer was there, and after a pause of the machine they keep its path until newer ones arrive.
   package func handle(
     _ datagram: UnsafeMutableRawBufferPointer, from source: SocketAddress, age: UInt64 = 0, now: Instant,
     into outbox: Outbox
@@ -129,9 +128,10 @@ package final class SFU {
     }
   }
 
-  /// Carries out commands of the control plane, in order. The slots of the calls concerned are filled once, at the end: a call of a thousand that ends is not a thousand allocations.
-  /// - Parameter isSpent: whether packets have waited long enough. It is asked after each command and each call; what is left of the slots is a matter of timers then.
-  /// - Returns: how many commands were carried out, one at least if there are any. The caller brings the others again.
+  /// Carries out commands of the control plane, in order. The slots of the calls concerned are filled once, at the end, so a call of a thousand that ends does not
+  /// cause a thousand allocations.
+  /// - Parameter isSpent: whether packets have waited long enough. It is asked after each command and each call; timers then fill the remaining slots.
+  /// - Returns: how many commands were carried out, at least one if there are any. The caller passes the others again.
   @discardableResult
   package func handle(
     _ commands: some Sequence<MediaCommand>, now: Instant, into outbox: Outbox, isSpent: () -> Bool = { false }
@@ -174,10 +174,10 @@ package final class SFU {
 
   func drop(_ reason: DropReason) { counts.pointee.drop(reason) }
 
-  /// Datagrams that were dropped because their senders sent more than they may.
+  /// Datagrams that were dropped because their senders exceeded their limits.
   package var flooded: UInt64 { counts.pointee.drops(.tooMuch) }
 
-  /// A peer sends more than it may. The event comes once in a while, however many do.
+  /// A peer exceeds its limit. The event is sent once in a while, however many peers do so.
   func dropFlood(now: Instant) {
     drop(.tooMuch)
     guard nextFloodNotice <= now else { return }

@@ -1,11 +1,12 @@
 import MediaModel
 
-/// Bounds what retransmissions take of a receiver's rate: no packet twice within a round trip, and no more than a share of the rate in all.
+/// Bounds the share of a receiver's rate that retransmissions take: no packet twice within a round trip, and no more than a share of the
+/// rate in total.
 ///
-/// A browser asks up to 100 times for a packet, as if each copy were lost, also when copies wait in a queue. It allocates in `init` alone.
+/// A browser requests a packet up to 100 times, as if each copy were lost, even when copies wait in a queue. It allocates only in `init`.
 struct CopyBudget {
   private static let entries = 256
-  /// In bit/s: enough for the holes of the lowest layer.
+  /// In bit/s: enough for the losses of the lowest layer.
   private static let least = 64_000
   /// Bytes.
   private static let burst = 20_000
@@ -22,9 +23,9 @@ struct CopyBudget {
 
   init(now: Instant) { settled = now }
 
-  /// Whether a packet may be sent again now. `sent` follows if it is.
+  /// Whether a packet may be sent again now. If so, `sent` follows.
   /// - Parameters:
-  ///   - rate: that the path carries, in bit/s. Copies take up to 30 %.
+  ///   - rate: of the path, in bit/s. Copies take up to 30 %.
   mutating func permits(_ number: UInt16, of ssrc: UInt32, rate: Int, roundTrip: Duration, now: Instant) -> Bool {
     let share = max(Self.least, rate / 10 * 3)
     let elapsed = min(settled.duration(to: now), .seconds(1)).nanoseconds / 1_000

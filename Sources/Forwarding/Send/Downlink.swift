@@ -3,9 +3,9 @@ import MediaModel
 import Octets
 import RTP
 
-/// The path to one receiver that reports what arrives: the numbers of its packets, and the rate that the path carries.
+/// The path to one receiver that reports arrivals: the numbers of its packets, and the rate that the path carries.
 struct Downlink {
-  /// Bytes of IPv4 or IPv6 and UDP.
+  /// Bytes of IPv4 or IPv6 plus UDP.
   private static let overhead = (ipv4: 28, ipv6: 48)
 
   var estimator: RateEstimator
@@ -13,9 +13,9 @@ struct Downlink {
   var probe: RunningProbe?
   /// When to divide the rate again, or to continue the probe; nil before the first report: a receiver that never reports gets everything that it wishes.
   var nextPass: Instant?
-  /// Holds video back that the path cannot take at once; nil while it carries everything.
+  /// Holds back video that the path cannot take immediately; nil while the path carries everything.
   fileprivate var pacer: Pacer?
-  /// When packets that wait may leave next; nil while none waits.
+  /// When waiting packets may leave next; nil if none waits.
   fileprivate(set) var nextRelease: Instant?
   private(set) var nextNumber: UInt16
   private var clock = FeedbackClock()
@@ -24,7 +24,8 @@ struct Downlink {
   private var copiedBytes = 0
   private var copyRate = 0
   private var measuredAt: Instant
-  /// Statuses that the receiver may report. A browser reports each packet about once, so this is 20 Mbit/s of small packets.
+  /// How many statuses the receiver may report. A browser reports each packet about once, so this is 20 Mbit/s of small
+  /// packets.
   private var statuses = TokenBucket(perSecond: 20_000, burst: 2 * TransportFeedback.mostPackets)
 
   init(_ feedback: RateFeedback, firstNumber: UInt16, now: Instant) {
@@ -35,7 +36,7 @@ struct Downlink {
     measuredAt = now
   }
 
-  /// The receiver reports a rate and its loss, and no packets.
+  /// The receiver reports a rate and its loss, but no packets.
   var reportsRateAlone: Bool { estimator.reportsRateAlone }
 
   /// The rate that the path carries, in bit/s.
@@ -44,7 +45,7 @@ struct Downlink {
   /// A packet leaves.
   /// - Parameters:
   ///   - length: of the datagram, in bytes.
-  ///   - isNumbered: it bears `nextNumber`.
+  ///   - isNumbered: it has the number `nextNumber`.
   mutating func sent(length: Int, to destination: SocketAddress, kind: SentKind, isNumbered: Bool, now: Instant) {
     let size = length + (destination.isIPv4 ? Self.overhead.ipv4 : Self.overhead.ipv6)
     pacer?.sent(bytes: size)
@@ -55,10 +56,10 @@ struct Downlink {
     if kind == .retransmission { copied(size) }
   }
 
-  /// A packet leaves again as it was.
+  /// A packet is sent again unchanged.
   /// - Parameters:
   ///   - length: of the datagram, in bytes.
-  ///   - number: its transport-wide number; nil where it bears none.
+  ///   - number: its transport-wide number; nil if it has none.
   mutating func sentAgain(_ number: UInt16?, length: Int, to destination: SocketAddress, now: Instant) {
     let size = length + (destination.isIPv4 ? Self.overhead.ipv4 : Self.overhead.ipv6)
     pacer?.sent(bytes: size)
@@ -73,11 +74,11 @@ struct Downlink {
   }
 
   /// Takes a report of the receiver.
-  /// - Returns: false when it reports more than it may, or its clock has jumped.
+  /// - Returns: false if it reports more than it may, or if its clock has jumped.
   mutating func received(_ report: TransportFeedback, now: Instant) -> Bool {
     guard statuses.take(report.count, now: now.nanoseconds) == nil else { return false }
     guard let start = clock.microseconds(report.referenceTime) else {
-      // Delays by the old clock cannot be compared with those by the next.
+      // Delays by the old clock cannot be compared with delays by the new one.
       estimator.clockJumped()
       return false
     }
@@ -103,7 +104,7 @@ struct Downlink {
   /// The receiver lost this share of a video's packets.
   mutating func received(lost share: Double, now: Instant) { estimator.reported(lost: share, now: now.microseconds) }
 
-  /// The receiver reports on packets, so that its rate bounds the copies.
+  /// The receiver reports on packets, so its rate bounds the copies.
   var boundsCopies: Bool { nextPass != nil && !reportsRateAlone }
 
   /// Whether a packet may be sent again. Asked while `boundsCopies`.
@@ -126,18 +127,19 @@ struct Downlink {
   mutating func pathChanged() { estimator.pathChanged() }
 }
 
-/// A path that is too narrow gets video no faster than it can take it, so that a key frame leaves room for audio. Other paths are not paced: publishers have
-/// paced their packets already.
+/// Video is sent to a narrow path no faster than the path can take it, so that a key frame leaves room for audio. Other paths are not paced, because
+/// publishers have already paced their packets.
 extension Downlink {
-  /// Between two looks at the packets that wait.
+  /// Interval between two checks for waiting packets.
   private static let releaseInterval = Duration.milliseconds(5)
 
   var isPacing: Bool { pacer != nil }
 
-  /// Retransmissions and probes included, in bit/s.
+  /// Includes retransmissions and probes, in bit/s.
   private var pacingRate: Int { max(estimator.pacingRate, probe?.order.rate ?? 0) }
 
-  /// Begins to pace, or ends it when no packet waits any more. A receiver that reports a rate alone is not paced: its estimate would follow the pacer.
+  /// Begins to pace, or stops once no packet waits any longer. A receiver that reports only a rate is not paced, because its estimate would follow the
+  /// pacer.
   mutating func setPacing(_ isOn: Bool, now: Instant) {
     if isOn, pacer == nil, !reportsRateAlone {
       pacer = Pacer(now: now.microseconds)
@@ -146,7 +148,7 @@ extension Downlink {
     }
   }
 
-  /// Whether a packet leaves now, waits or is given up.
+  /// Whether a packet leaves now, waits or is dropped.
   mutating func offer(_ packet: PacedPacket, now: Instant) -> Pacer.Verdict {
     let rate = pacingRate
     let verdict = pacer?.offer(packet, rate: rate, now: now.microseconds) ?? .passes
@@ -156,7 +158,7 @@ extension Downlink {
     return verdict
   }
 
-  /// The next packet that waited and leaves now; nil when the others have to wait longer.
+  /// The next waiting packet that leaves now; nil if the others have to wait longer.
   mutating func release(now: Instant) -> PacedPacket? {
     let rate = pacingRate
     if let packet = pacer?.next(rate: rate, now: now.microseconds) {
@@ -170,9 +172,9 @@ extension Downlink {
   /// Whether packets of the slot wait.
   func holds(slot: UInt8) -> Bool { pacer?.holds(slot: slot) ?? false }
 
-  /// Whether so many packets of the slot were given up that it can go on with a key frame only.
+  /// Whether so many packets of the slot were dropped that it can continue only with a key frame.
   func needsKeyFrame(slot: UInt8) -> Bool { pacer?.needsKeyFrame(slot: slot) ?? false }
 
-  /// Forgets what waits for a slot.
+  /// Discards the waiting packets of a slot.
   mutating func removeWaiting(slot: UInt8) { pacer?.removeAll(slot: slot) }
 }

@@ -1,7 +1,7 @@
 /// Divides the time of a worker that cannot keep up among its calls.
 ///
-/// Each call has what it needs up to a level that is the same for all, so the dearest calls give first, and a call below the level loses nothing
-/// by the flood of another.
+/// Each call gets what it needs up to a level that is the same for all. So the most expensive calls are reduced first, and a call below the
+/// level loses nothing by the flood of another.
 struct FairShares {
   struct Need {
     /// The part that is not shed. It counts before the video.
@@ -12,7 +12,7 @@ struct FairShares {
   /// The most that a call may cost.
   private let level: Double
 
-  /// - Parameter share: the part of the video of all calls together that there is time for, 0...1.
+  /// - Parameter share: the share of the video of all calls together for which there is time, 0...1.
   init(of calls: [Need], share: Double) {
     // Most calls of a large server may be without video.
     let needs = calls.filter { $0.video > 0 }
@@ -23,7 +23,7 @@ struct FairShares {
     let budget = share * needs.reduce(0) { $0 + $1.video }
     var low = 0.0
     var high = needs.reduce(0) { max($0, $1.fixed + $1.video) }
-    // The granted video rises with the level: 40 halvings find it to a millionth of a millionth.
+    // The granted video rises with the level: 40 bisections find it to one part in 10^12.
     for _ in 0..<40 {
       let middle = (low + high) / 2
       let granted = needs.reduce(0) { $0 + min(max(0, middle - $1.fixed), $1.video) }
@@ -32,7 +32,7 @@ struct FairShares {
     level = low
   }
 
-  /// The part of its video that a call gets, 0...1.
+  /// The share of its video that a call gets, 0...1.
   subscript(need: Need) -> Double {
     guard need.video > 0 else { return level > need.fixed ? 1 : 0 }
     return min(max(0, level - need.fixed) / need.video, 1)

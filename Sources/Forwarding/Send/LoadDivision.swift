@@ -3,13 +3,14 @@ import MediaModel
 
 /// How a receiver's share of the video is divided among its slots while the worker cannot keep up.
 struct LoadDivision {
-  /// Between two looks at the slots, which may have got other tracks.
+  /// Interval between two examinations of the slots, which may have other tracks by then.
   static let interval = Duration.milliseconds(500)
 
   var nextPass: Instant
-  /// 0..<1, another for each receiver. A share that lies between two steps becomes the higher step for so many receivers that their mean is the share.
+  /// 0..<1, different for each receiver. A share between two steps becomes the higher step for as many receivers as make the mean equal to the share.
   private let phase: Double
-  /// The division below is kept while this and the share last, so that no picture comes and goes with its rate.
+  /// The division below is kept as long as this and the share stay the same, so that pictures do not come and go with
+  /// their rates.
   private var key: [Key] = []
   private var share = 1.0
   private var allotments: [Allotment] = []
@@ -26,7 +27,7 @@ struct LoadDivision {
 
   /// - Parameters:
   ///   - tracks: those in the slots.
-  ///   - share: of the rate of all that `streams` wish, 0...1.
+  ///   - share: of the total wished rate of `streams`, 0...1.
   /// - Returns: what each stream gets.
   mutating func divide(_ streams: [StreamWish], of tracks: [TrackID?], share: Double) -> [Allotment] {
     let key = zip(tracks, streams).map { Key(track: $0, highest: $1.highest) }
@@ -34,7 +35,7 @@ struct LoadDivision {
     (self.key, self.share) = (key, share)
     let wished = streams.map { $0.highest >= 0 ? $0.steps[$0.highest].rate : 0 }
     let whole = Int(Double(wished.reduce(0, +)) * share)
-    // The senders that cost most give first: a flood takes nothing from the pictures beside it.
+    // The most expensive senders are reduced first, so a flood takes nothing from the pictures beside it.
     let level = Self.level(of: wished, budget: whole)
     let isDear = wished.map { $0 > level }
     let budget = whole - zip(wished, isDear).reduce(0) { $0 + ($1.1 ? 0 : $1.0) }
@@ -52,7 +53,8 @@ struct LoadDivision {
     return allotments
   }
 
-  /// The rate, in bit/s, that each stream can have at most so that all together have `budget`: those that wish no more have what they wish.
+  /// The rate, in bit/s, that each stream may have at most so that all together have `budget`. Streams that wish no more than that get what
+  /// they wish.
   static func level(of wished: [Int], budget: Int) -> Int {
     var (left, waiting) = (budget, wished.count)
     for rate in wished.sorted() {

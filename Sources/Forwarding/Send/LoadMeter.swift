@@ -2,31 +2,31 @@ import MediaModel
 
 /// The cost of the packets to one call's receivers on this worker, measured over half a second each. In flat memory, as each packet changes it.
 ///
-/// A packet costs about as much as its bytes and a thousand more: headers, a place in a run, encryption.
+/// A packet costs about as much as its bytes plus a thousand more, for headers, a place in a run and encryption.
 struct LoadMeter {
-  /// The sums of a window, or the rates in a second.
+  /// The sums of a window, or the rates per second.
   struct Cost: Equatable {
-    /// Audio, and all copies: what is not shed.
+    /// Audio, and all copies: the part that is not shed.
     var fixed: UInt64 = 0
     var video: UInt64 = 0
-    /// Video to all slots that show it, also to those that pause.
+    /// Video to all slots that show it, including those that pause.
     var offered: UInt64 = 0
   }
 
   private static let window: UInt64 = 500_000_000
-  /// A younger window says nothing about a rate.
+  /// A shorter window says nothing about a rate.
   private static let leastWindow: UInt64 = 100_000_000
   private static let packetCost: UInt64 = 1_000
 
   private var current = Cost()
   private var since: UInt64 = 0
-  /// The rate of the window before.
+  /// The rate of the previous window.
   private var last = Cost()
 
-  /// A packet came.
+  /// A packet arrived.
   /// - Parameters:
-  ///   - copies: that were sent.
-  ///   - slots: that show its stream.
+  ///   - copies: how many were sent.
+  ///   - slots: how many show its stream.
   mutating func add(_ length: Int, copies: UInt64, slots: Int, isVideo: Bool, now: Instant) {
     if now.nanoseconds &- since >= Self.window { close(now: now) }
     let cost = Self.packetCost &+ UInt64(truncatingIfNeeded: length)
@@ -41,11 +41,11 @@ struct LoadMeter {
   /// A copy was sent again.
   mutating func addCopy(_ length: Int, now: Instant) { add(length, copies: 1, slots: 1, isVideo: false, now: now) }
 
-  /// The rates of the last half second or so, for a second. A flood that has just begun counts at once.
+  /// The rates of the last half second or so, per second. A flood that has just begun counts immediately.
   func rates(now: Instant) -> Cost {
     let elapsed = now.nanoseconds &- since
     guard elapsed >= Self.leastWindow else { return last }
-    // Nothing has come since.
+    // Nothing has arrived since.
     guard elapsed < 4 * Self.window else { return Cost() }
     let young = Self.rate(current, of: elapsed)
     guard elapsed < 2 * Self.window else { return young }
@@ -67,7 +67,7 @@ struct LoadMeter {
   }
 }
 
-/// Owns the meter of a call, for its encodings outlive it.
+/// Owns the meter of a call, because its encodings outlive the call.
 final class CallLoad {
   let meter: UnsafeMutablePointer<LoadMeter>
 

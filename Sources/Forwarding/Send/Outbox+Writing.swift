@@ -1,7 +1,7 @@
 import MediaModel
 
 extension Outbox {
-  /// Room for a datagram of at most `length` bytes behind the cursor's last one; nil when the pool is used up. Not kept unless committed.
+  /// Room for a datagram of at most `length` bytes after the cursor's last one; nil if the pool is used up. Not kept unless committed.
   func reserve(_ length: Int, _ cursor: inout Cursor) -> UnsafeMutableRawBufferPointer? {
     if cursor.generation != state.pointee.generation || cursor.end - cursor.next < length {
       guard state.pointee.usedChunks < chunks, length <= Outbox.chunkSize else { return nil }
@@ -35,10 +35,10 @@ extension Outbox {
     state.pointee.usedRuns += 1
   }
 
-  /// How many bytes longer a datagram of `length` bytes must be to keep the cursor's run of equal lengths going; 0 when it fits, or never will.
+  /// How many bytes longer a datagram of `length` bytes must be to continue the cursor's run of equal lengths; 0 if it fits, or never will.
   func padding(for length: Int, _ cursor: Cursor) -> Int { max(0, openSegment(cursor) - length) }
 
-  /// The segment length of the cursor's run while another datagram may join it, else 0.
+  /// The segment length of the cursor's run while another datagram can join it, else 0.
   private func openSegment(_ cursor: Cursor) -> Int {
     guard cursor.generation == state.pointee.generation, cursor.segments > 0, !cursor.isFull else { return 0 }
     return runStorage[cursor.run].segment

@@ -2,9 +2,10 @@ package import MediaModel
 
 /// The datagrams that one SFU wants sent: for each receiver in contiguous memory, so that equal lengths leave as one GSO run.
 ///
-/// The worker sends `runs` in their order and then calls `reset`. Memory is one pool, bounded and reused; an outbox serves one SFU.
+/// The worker sends `runs` in order and then calls `reset`. Memory is one pool, bounded and reused; an outbox serves one SFU.
 package final class Outbox {
-  /// Bytes of one chunk: under the 65,000 that one message may have, and no multiple of a page, so that chunks do not fall on the same cache lines.
+  /// Bytes of one chunk: below the 65,000 that one message may have, and not a multiple of a page, so that chunks do not fall on the same cache
+  /// lines.
   static let chunkSize = 64_960
   /// The kernel's limit for UDP_SEGMENT.
   static let maximumSegments = 64
@@ -13,7 +14,7 @@ package final class Outbox {
   let runCapacity: Int
   let memory: UnsafeMutableRawPointer
   let runStorage: UnsafeMutablePointer<DatagramRun>
-  /// In flat memory, for each packet changes it and a class's properties are guarded at run time.
+  /// In flat memory, because each packet changes it and a class's properties are guarded at run time.
   let state: UnsafeMutablePointer<State>
 
   struct State {
@@ -27,17 +28,17 @@ package final class Outbox {
     var generation: UInt64 = 1
   }
 
-  /// Where one receiver's next datagram goes in the outbox. Owned by the receiver, read and written by `Outbox` alone.
+  /// Where one receiver's next datagram goes in the outbox. Owned by the receiver, read and written only by `Outbox`.
   struct Cursor {
-    /// The outbox's generation that the rest belongs to.
+    /// The outbox's generation that the other fields belong to.
     var generation: UInt64 = 0
-    /// Where the next datagram begins, and how far the chunk reaches.
+    /// Where the next datagram begins, and where the chunk ends.
     var next = 0
     var end = 0
     /// The run that ends at `next`, and its datagrams; meaningless while there are none.
     var run = 0
     var segments = 0
-    /// The run has all the segments that it may have, or a short one that ends it.
+    /// The run has all the segments that it may have, or a short segment that ends it.
     var isFull = false
   }
 
@@ -64,15 +65,15 @@ package final class Outbox {
 
   package var isEmpty: Bool { state.pointee.usedRuns == 0 }
 
-  /// Something in it should not wait for more video: audio, STUN, DTLS, RTCP.
+  /// It contains something that should not wait for more video: audio, STUN, DTLS, RTCP.
   package var isUrgent: Bool { state.pointee.isUrgent }
 
-  /// Send before handling the next datagram, else copies may be dropped for want of room.
+  /// Send before handling the next datagram, or copies may be dropped for lack of room.
   package var isNearlyFull: Bool {
     state.pointee.usedChunks * 4 > chunks * 3 || state.pointee.usedRuns * 4 > runCapacity * 3
   }
 
-  /// Forgets everything; the memory is used again.
+  /// Forgets everything; the memory is reused.
   package func reset() {
     state.pointee.usedChunks = 0
     state.pointee.usedRuns = 0

@@ -3,13 +3,13 @@ import MediaModel
 
 /// How a receiver's rate is divided among its slots.
 ///
-/// Until the path shows that it is too narrow, everything goes out that is wished, and nothing is probed. From then on the estimate decides, until
-/// all wishes have been met for a while.
+/// Until the path shows that it is too narrow, everything wished is sent, and nothing is probed. From then on the estimate decides, until all
+/// wishes have been met for a while.
 struct RateDivision {
   /// Between two passes while the estimate decides, and while it does not.
   static let interval = Duration.milliseconds(50)
   static let relaxedInterval = Duration.milliseconds(200)
-  /// After so long with all wishes met, the estimate no longer decides.
+  /// Once all wishes have been met for this long, the estimate no longer decides.
   private static let patience = Duration.seconds(10)
   /// Any rate.
   private static let unlimited = 1 << 40
@@ -19,14 +19,14 @@ struct RateDivision {
   private var fellAt: Instant?
   private var lastTarget: Int
 
-  /// - Parameter target: that the estimate begins with, in bit/s.
+  /// - Parameter target: the estimate's initial value, in bit/s.
   init(target: Int) { lastTarget = target }
 
   /// Notes the target, and whether the path turns out to be too narrow for the traffic.
   ///
-  /// The target is presumed above all that is sent even while a queue stands: a path may be too narrow from the first packet on, and a target that was
-  /// never above the path's rate could not fall.
-  /// - Parameter sent: all that goes to the receiver, in bit/s.
+  /// The target is presumed to be above everything that is sent, even while a queue stands: a path may be too narrow from the first packet on, and a
+  /// target that was never above the path's rate could not fall.
+  /// - Parameter sent: everything that is sent to the receiver, in bit/s.
   mutating func observe(_ estimator: inout RateEstimator, sent: Int, now: Instant) {
     let isFallen = estimator.target < lastTarget
     if isFallen { fellAt = now }

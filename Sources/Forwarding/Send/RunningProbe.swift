@@ -1,7 +1,7 @@
 import CongestionControl
 import MediaModel
 
-/// A probe that is being sent: packets of any kind count for it until it is complete.
+/// A probe that is being sent. Packets of any kind count toward it until it is complete.
 struct RunningProbe {
   /// The interval between two checks for due packets.
   static let interval = Duration.milliseconds(5)
@@ -22,12 +22,12 @@ struct RunningProbe {
     packets += 1
   }
 
-  /// All of it has left, or it takes too long.
+  /// All of it was sent, or it takes too long.
   func isOver(_ now: Instant) -> Bool {
     bytes >= order.bytes && packets >= order.packets || began.duration(to: now) > Self.longest
   }
 
-  /// Whether the next packet is due by the order's rate.
+  /// Whether the next packet is due at the rate of the order.
   func isDue(_ now: Instant) -> Bool {
     bytes <= order.rate / 8 * Int(began.duration(to: now).nanoseconds / 1_000) / 1_000_000
   }

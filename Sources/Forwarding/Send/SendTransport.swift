@@ -1,18 +1,18 @@
 import MediaModel
 import Transport
 
-/// The way out to one peer: its address, its SRTP, its place in the outbox.
+/// The outgoing side of one peer's transport: its address, its SRTP, its cursor in the outbox.
 final class SendTransport {
   /// The data needed for each packet, in flat memory.
   struct Path {
-    /// The proven address that the peer nominated last. Meaningful while `isOpen`.
+    /// The proven address that the peer nominated last. Valid while `isOpen`.
     var destination = SocketAddress(high: 0, low: 0, port: 0)
     /// Media may be sent: the handshake is done and consent is fresh.
     var isOpen = false
-    /// nil when the peer does not report what arrives.
+    /// nil if the peer does not report arrivals.
     fileprivate(set) var downlink: UnsafeMutablePointer<Downlink>?
     var cursor = Outbox.Cursor()
-    /// The transport's own; without counting a reference for each packet.
+    /// The transport's own sender, without reference counting for each packet.
     fileprivate(set) var sender: Unmanaged<SRTPSender>?
     /// Bytes that protection adds to an RTP packet.
     fileprivate(set) var overhead = 0
@@ -41,7 +41,7 @@ final class SendTransport {
 
   var downlink: UnsafeMutablePointer<Downlink>? { path.pointee.downlink }
 
-  /// The peer reports what arrives, now or later.
+  /// The peer reports arrivals, now or later.
   /// - Parameter feedback: not `.none`.
   func estimate(by feedback: RateFeedback, firstNumber: UInt16, now: Instant) {
     if let downlink = path.pointee.downlink {
@@ -56,7 +56,7 @@ final class SendTransport {
 
   var isOpen: Bool { path.pointee.isOpen }
 
-  /// Sends a datagram as it is: DTLS.
+  /// Sends a datagram unchanged: DTLS.
   func send(_ datagram: UnsafeRawBufferPointer, to destination: SocketAddress, in outbox: Outbox) {
     guard let source = datagram.baseAddress, let room = outbox.reserve(datagram.count, &path.pointee.cursor) else {
       return

@@ -1,6 +1,6 @@
 import MediaModel
 
-/// The tracks of a call in the order in which they get slots. It is made once for all peers of the call, after its tracks or speakers have changed.
+/// The tracks of a call in the order in which they get slots. Computed once for all peers of the call, after its tracks or speakers have changed.
 struct Ranking {
   var audio = RankedTracks()
   var video = RankedTracks()
@@ -9,7 +9,7 @@ struct Ranking {
 
   /// Held peers' tracks are left out.
   init(of peers: some Sequence<Peer>, visits: inout UInt64) {
-    // The most tracks that the peer with the fewest slots has room for, its own among them.
+    // The most tracks for which the peer with the fewest slots has room, including its own.
     var fewest = Int.max
     for peer in peers {
       visits &+= 1
@@ -28,7 +28,7 @@ struct Ranking {
     video.sort(&visits)
   }
 
-  /// Slots depend on as many more tracks as a peer leaves out.
+  /// A peer that leaves out tracks makes its slots depend on as many more.
   private mutating func expectMuted(by peers: some Sequence<Peer>, _ visits: inout UInt64) {
     guard peers.contains(where: { !$0.wishes.muted.isEmpty }) else { return }
     var tracks: [ParticipantNumber: Int] = [:]
@@ -42,7 +42,7 @@ struct Ranking {
   /// The effect of a new ranking on the peers of a call.
   enum Change: Comparable {
     case none
-    /// Only where tracks stand that no slot can reach, so that it concerns those alone that cannot receive some codec.
+    /// Only tracks that no slot can reach: concerns only peers that cannot receive some codec.
     case beyondReach
     case withinReach
   }
@@ -55,11 +55,12 @@ struct Ranking {
   }
 }
 
-/// A track's place among those of its kind: unmuted screens and their sound first, then the voices, then who spoke last; muted tracks behind all others.
+/// A track's rank among those of its kind: unmuted screens and their sound first, then the voices, then the latest speakers; muted tracks after all
+/// others.
 struct Rank: Comparable {
   /// 0: an unmuted screen, 1: another unmuted track; 2 and 3: the same, muted.
   let group: UInt8
-  /// It is the microphone of one of the call's voices.
+  /// The microphone of one of the call's voices.
   let isVoice: Bool
   private let spokeAt: Instant
   private let track: TrackID
@@ -101,15 +102,16 @@ struct RankedTracks {
   }
 
   private var places: [Place] = []
-  /// For each key of the call's formats that one of them has, its bit.
+  /// The bits of the call's format keys that the tracks have.
   private var formats: UInt64 = 0
-  /// Some are in a format more than the call can have.
+  /// Some tracks have a format beyond those that the call can have.
   private var hasUnkeyed = false
-  /// Some peer has not enough slots for all.
+  /// Some peer has too few slots for all tracks.
   var isShort = false
-  /// The most slots, own tracks and wishes that one peer has: no slot depends on a track behind their sum.
+  /// The most slots, own tracks and wishes that one peer has. No slot depends on a track beyond their sum.
   private var most = (slots: 0, own: 0, wishes: 0)
-  /// For each set of formats that some peer carries, the tracks that it can receive, and those that it cannot. Most peers of a call carry the same.
+  /// For each set of formats that some peer carries, the tracks that it can receive, and those that it cannot. Most peers of a call carry the same
+  /// formats.
   private var parts: [UInt64: (carried: [Place], others: [UpTrack])] = [:]
   private var byID: [TrackID: Place]?
 
@@ -135,7 +137,7 @@ struct RankedTracks {
     visits &+= comparisons
   }
 
-  /// Looks at no more tracks than slots can reach.
+  /// Examines no more tracks than slots can reach.
   func differsWithinReach(of new: RankedTracks, need: Int) -> Bool {
     let reach = new.reach
     return formats != new.formats || hasUnkeyed != new.hasUnkeyed
@@ -154,8 +156,8 @@ struct RankedTracks {
     return others.filter { $0.peer !== peer && wishes.videos[$0.track]?.isPaused != true }.map(\.track).sorted()
   }
 
-  /// The first `count` tracks of others that a peer with slots for these formats wants, the best first. Higher priorities come first among
-  /// tracks that are both muted or not, and both screens or not.
+  /// The first `count` tracks of others that a peer with slots for these formats wants, best first. A higher priority comes first among
+  /// tracks of which both or neither are muted, and both or neither are screens.
   mutating func first(
     _ count: Int, for peer: Peer, carried: UInt64, _ wishes: Wishes, _ visits: inout UInt64
   ) -> [UpTrack] {
@@ -194,7 +196,7 @@ struct RankedTracks {
     }
   }
 
-  /// The tracks that have a priority of their own.
+  /// The tracks that have their own priority.
   private mutating func wished(_ wishes: Wishes, by peer: Peer, carried: UInt64, _ visits: inout UInt64) -> [Place] {
     guard !wishes.videos.isEmpty else { return [] }
     let byID = index(&visits)
@@ -228,7 +230,7 @@ struct RankedTracks {
 }
 
 extension Wishes {
-  /// The wishes that count for sound.
+  /// The wishes that apply to audio.
   var forAudio: Wishes { Wishes(lastN: .max, muted: muted) }
 
   func mutes(_ track: UpTrack) -> Bool {

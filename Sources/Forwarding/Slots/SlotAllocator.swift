@@ -2,14 +2,14 @@ import MediaModel
 
 /// Chooses the tracks for a peer's slots when there are more tracks than slots.
 enum SlotAllocator {
-  /// A camera or microphone keeps its slot this long before a louder one can take it, so that slots do not flap; a voice also while it speaks,
-  /// for `Voices.turn` at most.
+  /// A camera or microphone keeps its slot for this long before a louder one can take it, so that slots do not flap. A voice also keeps it
+  /// while it speaks, for at most `Voices.turn`.
   static let hold = Duration.seconds(2)
 
   /// - Parameters:
-  ///   - candidates: the first `limit` + 1 tracks that the peer may get, the best first; fewer if there are no more.
+  ///   - candidates: the first `limit` + 1 tracks that the peer may get, best first; fewer if there are no more.
   ///   - slots: of one kind, as are the tracks.
-  ///   - limit: slots to fill at most.
+  ///   - limit: the most slots to fill.
   /// - Returns: a track or nothing for each slot, and until when a slot is held against a better ranked track.
   static func choose(
     _ candidates: [UpTrack], for slots: [DownTrack], of peer: Peer, _ wishes: Wishes, limit: Int, now: Instant
@@ -21,7 +21,7 @@ enum SlotAllocator {
     }
     var heldUntil: Instant?
     if choice.hasRoom, candidates.count > limit {
-      // A slot is held against louder ones, not against a higher priority.
+      // A slot is held against louder tracks, but not against a higher priority.
       let priority = wishes.priority(of: candidates[limit - 1])
       for track in candidates.prefix(limit) where wishes.priority(of: track) > priority { choice.add(track) }
       // All voices come before the other microphones.
@@ -93,15 +93,15 @@ enum SlotAllocator {
 }
 
 extension DownTrack {
-  /// Until when its source keeps the slot against a better ranked one.
+  /// The time until which its source keeps the slot against a better ranked one.
   fileprivate var heldUntil: Instant {
     let held = since.advanced(by: SlotAllocator.hold)
     guard let source, source.isVoice else { return held }
-    // Whole tenths of a second, so that the slots of a whole call are looked at again at few times.
+    // Rounded to tenths of a second, so that the slots of a whole call are examined at few times.
     func rounded(_ instant: Instant) -> Instant {
       Instant(nanoseconds: (instant.nanoseconds / 100_000_000 + 1) * 100_000_000)
     }
-    // A claim to speak costs nothing: where voices are more than slots, they take turns in these, too.
+    // Claiming to speak costs nothing: if there are more voices than slots, they take turns in these, too.
     let turn = rounded(since.advanced(by: Voices.turn))
     return max(held, min(rounded(source.peer.speech.lastLoud.advanced(by: Voices.silence)), turn))
   }

@@ -1,6 +1,6 @@
 import MediaModel
 
-/// How many slots a peer should have in all, and the number that it was last told.
+/// How many slots a peer should have in total, and the number that it was last told.
 struct SlotNeed {
   static let interval = Duration.seconds(1)
 
@@ -15,7 +15,7 @@ struct SlotNeed {
   private(set) var deadline: Instant?
 
   /// - Parameters:
-  ///   - wanted: for all tracks that the peer could receive, within the limits.
+  ///   - wanted: the slots for all tracks that the peer could receive, within the limits.
   ///   - existing: the slots that it has.
   mutating func update(wanted: Slots, existing: Slots, now: Instant) {
     let isShort = wanted.audio > existing.audio || wanted.video > existing.video
@@ -28,7 +28,7 @@ struct SlotNeed {
     deadline = lastTold.map { max(now, $0.advanced(by: Self.interval)) } ?? now
   }
 
-  /// The need to tell the peer now; nil when nothing is due.
+  /// The need to report to the peer now; nil if nothing is due.
   mutating func takeDue(_ now: Instant) -> Slots? {
     guard let due = deadline, due <= now else { return nil }
     deadline = nil

@@ -1,12 +1,12 @@
 import MediaModel
 
-/// The speakers of a call: the dominant one, then the loudest, without flapping. A place is lost only to a clearly louder participant. The first place is lost to one that speaks
-/// while the dominant speaker does not, or that has spoken beside it for `turn`: a claim to speak costs nothing, so they take turns. A guest takes the first place from no member
-/// that speaks.
+/// The speakers of a call: the dominant one, then the loudest, without flapping. A place is lost only to a clearly louder participant. The first place is lost to a
+/// participant that speaks while the dominant speaker does not, or that has spoken beside it for `turn`: claiming to speak costs nothing, so they take turns. A
+/// guest never takes the first place from a member that speaks.
 struct SpeakerSelection {
   struct Entry {
     var participant: ParticipantNumber
-    /// As `Loudness` counts.
+    /// As measured by `Loudness`.
     var loudness: Int
     var isGuest: Bool
     /// When it last became the dominant speaker.
@@ -26,7 +26,7 @@ struct SpeakerSelection {
       self.dominantAt = dominantAt
     }
 
-    /// To be a speaker: those who are need not be as loud. The dominant one stays.
+    /// The claim to be a speaker: current speakers need not be as loud. The dominant one stays.
     fileprivate var claim: Int {
       switch place {
       case nil: loudness
@@ -36,28 +36,29 @@ struct SpeakerSelection {
     }
   }
 
-  /// About −57 dBov: speech is above, a quiet room below.
+  /// About −57 dBov: above is speech, below is a quiet room.
   static let threshold = 70_000
   static let margin = 6_000
-  /// How long somebody speaks beside the dominant speaker before it becomes that for as long; a member beside a guest.
+  /// How long somebody speaks beside the dominant speaker before becoming dominant for the same time; shorter for a
+  /// member beside a guest.
   static let turn = Duration.seconds(10)
   static let guestTurn = Duration.seconds(2)
-  /// After so much silence of all others their time is counted from zero.
+  /// After this much silence of all others their time counts from zero.
   private static let pause = Duration.seconds(2)
 
   /// The first is the dominant speaker.
   private(set) var current: [ParticipantNumber] = []
-  /// Entries looked at since the start.
+  /// Entries examined since the start.
   private(set) var visits: UInt64 = 0
   private var ranking: [Entry] = []
-  /// Since when others spoke beside the dominant speaker, and when the last one did.
+  /// Since when others have spoken beside the dominant speaker, and when the last one did.
   private var contested: (since: Instant, last: Instant)?
-  /// Until when the dominant speaker has its turn.
+  /// The time until which the dominant speaker has its turn.
   private var turnEnd = Instant(nanoseconds: 0)
 
-  /// Whether the list changed. Its work is linear in the entries; it allocates nothing while the list does not grow.
+  /// Returns whether the list changed. Linear in the number of entries; allocates nothing unless the list grows.
   /// - Parameters:
-  ///   - most: speakers at most.
+  ///   - most: the maximum number of speakers.
   ///   - scores: of the entry at an index.
   mutating func update(
     _ entries: some Sequence<Entry>, most: Int, now: Instant, scores: (Int) -> SpeechScores
@@ -77,8 +78,8 @@ struct SpeakerSelection {
     return true
   }
 
-  /// The place of the dominant speaker in the ranking: the one before, unless somebody displaces it or has its turn; when it is silent, the loudest. Several displace it:
-  /// the one who has spoken most of late. Several have their turn: the one who was dominant longest ago.
+  /// The index of the dominant speaker in the ranking: the previous one, unless another displaces it or is due for its turn; when the previous one is silent, the
+  /// loudest. If several displace it: the one that has spoken most recently. If several are due: the one that was dominant longest ago.
   private mutating func dominant(_ scores: (Int) -> SpeechScores, _ now: Instant) -> Int {
     guard let known = ranking.firstIndex(where: { $0.place == 0 }) else {
       (contested, turnEnd) = (nil, now)
@@ -112,7 +113,7 @@ struct SpeakerSelection {
 
   private mutating func putFirst(_ place: Int) { for i in (0..<place).reversed() { ranking.swapAt(i, i + 1) } }
 
-  /// Keeps the entry if it is among the `most` with the strongest claim so far.
+  /// Keeps the entry if it is among the `most` with the strongest claims so far.
   private mutating func admit(_ entry: Entry, most: Int) {
     var entry = entry
     entry.place = current.firstIndex(of: entry.participant)
@@ -125,7 +126,7 @@ struct SpeakerSelection {
     rise(ranking.count - 1) { $0.precedes($1) }
   }
 
-  /// Moves the entry at `i` ahead of those before it that it goes before.
+  /// Moves the entry at `i` ahead of the preceding entries that it goes before.
   private mutating func rise(_ i: Int, by goesBefore: (Entry, Entry) -> Bool) {
     var i = i
     while i > 0, goesBefore(ranking[i], ranking[i - 1]) {

@@ -1,28 +1,28 @@
 import MediaModel
 
-/// The peers whose microphones come before all others in a call with more of them than slots: those who spoke last.
+/// The peers whose microphones come before all others in a call with more microphones than slots: those who spoke last.
 ///
-/// A newcomer is let in as soon as it speaks, but displaces nobody within a word. While as many speak as there are places, they take turns, for a claim to speak costs nothing:
-/// somebody who waits gets the place that was held longest, and each keeps one for `turn` on average. A newcomer waits for one change of places, and members wait for no guest.
-/// Peers that are only presumed to speak, for their clients tell nothing, stand between members and guests.
-/// Somebody who leaves the call and joins again has held its place, and waits, as if it had stayed. A guest who joins again is another user.
+/// A newcomer is let in as soon as it speaks, but displaces nobody within a word. While all places are taken by speakers, they take turns, because claiming to speak
+/// costs nothing: a waiting peer gets the place that was held longest, and each keeps one for `turn` on average. A newcomer waits for one change of places, and
+/// members do not wait for guests. Peers that are only presumed to speak, because their clients report nothing, rank between members and guests. A member who leaves
+/// the call and joins again counts as having held a place, and waits, as if it had stayed. A guest who joins again is another user.
 struct Voices {
-  /// Silence after which one may be displaced, at the earliest so long after it was let in.
+  /// Silence after which a voice may be displaced, once it has been in for `tenure`.
   static let silence = Duration.milliseconds(800)
   static let tenure = Duration.seconds(2)
   static let turn = Duration.seconds(10)
-  /// Somebody who speaks takes a place from somebody who speaks at the earliest after this time: not with a cough.
+  /// A speaker takes the place of another speaker only after speaking for this long: a cough does not suffice.
   static let patience = Duration.milliseconds(700)
 
   private(set) var peers: ContiguousArray<Peer> = []
-  /// The one that gets the next place, among those that asked for one since the last.
+  /// The peer that gets the next place, among those that have asked since the last change.
   private var next: Peer?
   private var lastChange = Instant(nanoseconds: 0)
-  /// Members who left the call: for how long they had a place, and from when on they wait when they come again. The first left first.
+  /// Members who left the call: how long each had a place, and from when on it waits if it returns. Oldest first.
   private var departures: [(member: Int, held: Duration, restedAt: Instant)] = []
   private static let maximumDepartures = 64
 
-  /// Lets a peer in that speaks. Returns whether there was a place.
+  /// Lets in a peer that speaks. Returns whether there was a place.
   mutating func admit(_ peer: Peer, most: Int, now: Instant) -> Bool {
     peer.voiceWait.ask(now)
     if let next, next !== peer, next.voiceWait.isAsking(now), next.precedes(peer) { return false }
@@ -46,7 +46,7 @@ struct Voices {
     peers.removeAll { $0 === peer }
   }
 
-  /// The place of the one that has been silent for longest.
+  /// The place of the voice that has been silent longest.
   private func silentPlace(_ now: Instant) -> Int? {
     var silent: Int?
     for i in peers.indices where peers[i].voiceHeldUntil <= now {
@@ -73,7 +73,7 @@ struct Voices {
     departures.append((peer.configuration.member, min(held, Self.turn), peer.voiceWait.restedAt))
   }
 
-  /// The place of somebody who speaks: of those with the least right to it the one who has held it for longest.
+  /// The place of a voice that speaks: among those with the least right to it, the one that has held it longest.
   private mutating func heldPlace(for peer: Peer, _ now: Instant) -> Int? {
     var least = VoiceRight.member
     for other in peers { least = max(least, other.voiceRight) }
@@ -91,22 +91,22 @@ struct Voices {
   }
 }
 
-/// The order of claims to a place: somebody with a better one takes the place of the last at once.
+/// The order of claims to a place. A peer with a better claim takes the place of the lowest one immediately.
 enum VoiceRight: Int, Comparable {
   case member, presumed, guest
 
   static func < (a: Self, b: Self) -> Bool { a.rawValue < b.rawValue }
 }
 
-/// A peer's place in the order of those that wait to be voices.
+/// A peer's position in the order of those that wait to be voices.
 struct VoiceWait {
-  /// It asks with each packet while it speaks. Words have gaps.
+  /// A peer asks with each packet while it speaks. Words have gaps.
   private static let gap = Duration.milliseconds(300)
 
   /// When it began to speak.
   private(set) var since = Instant(nanoseconds: 0)
   private var asked = Instant(nanoseconds: 0)
-  /// The end of its last place, later by the time for which it had that: it waits from then on.
+  /// The end of its last place plus the time for which it had that. It waits from then on.
   fileprivate(set) var restedAt = Instant(nanoseconds: 0)
 
   mutating func ask(_ now: Instant) {
@@ -114,24 +114,24 @@ struct VoiceWait {
     asked = now
   }
 
-  /// It lost the place that it had so long.
+  /// It lost the place that it had for this long.
   mutating func had(_ time: Duration, now: Instant) { restedAt = now.advanced(by: min(time, Voices.turn)) }
 
   func isAsking(_ now: Instant) -> Bool { now <= asked.advanced(by: Self.gap) }
 
-  /// The one with the least is next.
+  /// The peer with the earliest claim is next.
   var claim: Instant { max(since, restedAt) }
 }
 
 extension Peer {
   fileprivate var voiceRight: VoiceRight { configuration.isGuest ? .guest : isPresumed ? .presumed : .member }
 
-  /// Until when no other takes its place among the voices, as far as is known now.
+  /// The time until which no other peer takes its place among the voices, as far as is known now.
   var voiceHeldUntil: Instant {
     max(speech.lastLoud.advanced(by: Voices.silence), (voiceSince ?? speech.lastLoud).advanced(by: Voices.tenure))
   }
 
-  /// For how long it has had its place; nil for none.
+  /// How long it has had its place; nil without one.
   fileprivate func voiceTime(_ now: Instant) -> Duration? { voiceSince.map { $0.duration(to: now) + voiceCredit } }
 
   fileprivate func leaveVoices(_ now: Instant) {

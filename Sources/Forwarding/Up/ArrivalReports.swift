@@ -1,21 +1,22 @@
 import MediaModel
 import RTP
 
-/// The transport-wide feedback for one publisher: when its packets came, retransmissions and padding too, and when it is told.
+/// The transport-wide feedback for one publisher: when its packets arrived, including retransmissions and padding, and when
+/// that is reported.
 struct ArrivalReports {
-  /// Reports take up to 5 % of the rate that they speak of, at these intervals (libwebrtc's `RemoteEstimatorProxy`).
+  /// Reports take up to 5 % of the rate that they cover, at these intervals (libwebrtc's `RemoteEstimatorProxy`).
   static let shortest = Duration.milliseconds(50)
   static let longest = Duration.milliseconds(250)
-  /// A report with IP, UDP and SRTCP, in bytes: also from there.
+  /// A report with IP, UDP and SRTCP, in bytes (from the same source).
   private static let length: UInt64 = 68
-  /// Reports at one time. One covers 400 numbers: only a sender that leaves out numbers needs more than two.
+  /// The most reports at one time. One covers 400 numbers: only a sender that skips numbers needs more than two.
   static let mostAtOnce = 4
 
   /// The id of the header extension with the number.
   var extensionID: UInt8
-  /// When the next report is due; nil while there is nothing to report.
+  /// When the next report is due; nil if there is nothing to report.
   private(set) var deadline: Instant?
-  /// The last packet's SSRC: a browser looks for a stream of its own in each report.
+  /// The last packet's SSRC: a browser looks for one of its streams in each report.
   private(set) var media: UInt32 = 0
   private var recorder = TransportFeedbackRecorder()
   private var interval = ArrivalReports.shortest
@@ -24,7 +25,7 @@ struct ArrivalReports {
 
   init(extensionID: UInt8) { self.extensionID = extensionID }
 
-  /// Takes the arrival of a packet.
+  /// Notes the arrival of a packet.
   /// - Returns: whether it will be reported.
   mutating func received(_ number: UInt16, of media: UInt32, length: Int, now: Instant) -> Bool {
     bytes &+= UInt64(length)
@@ -39,7 +40,7 @@ struct ArrivalReports {
 
   /// Writes a report of the round.
   /// - Parameter buffer: at least 1,000 bytes.
-  /// - Returns: its length in bytes; 0 when all has been said.
+  /// - Returns: its length in bytes; 0 if nothing is left to report.
   mutating func write(sender: UInt32, into buffer: UnsafeMutableRawBufferPointer) -> Int {
     recorder.write(sender: sender, media: media, into: buffer)
   }

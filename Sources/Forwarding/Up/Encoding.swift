@@ -3,40 +3,41 @@ import RTP
 
 /// One RTP stream of an up-track with its retransmissions: a track has one, or one for each simulcast layer.
 ///
-/// A packet that came once, by itself or by RTX, is in `reception`, and while a slot shows the encoding in `history`.
+/// A packet that arrived, itself or by RTX, is in `reception`, and while a slot shows the encoding also in `history`.
 final class Encoding {
   unowned let track: UpTrack
   /// The stream's SSRC, announced or latched by the MID extension; nil until then.
   private(set) var ssrc: UInt32?
   /// The layer's restriction id (RFC 8852); nil where a track has one encoding.
   let rid: String?
-  /// Its place among the track's layers, 0 for the lowest.
+  /// Its index among the track's layers, 0 for the lowest.
   let rank: Int
   let reception: UnsafeMutablePointer<Reception>
   /// nil for sound without NACK.
   private(set) var history: PacketHistory?
-  /// The last packets of a microphone that not everybody hears; nil where none can be of use.
+  /// The last packets of a microphone that not everybody hears; nil if they would be of no use.
   private(set) var preRoll: PacketHistory?
   /// Reads its dependency descriptors; nil where they were not negotiated.
   private(set) var frames: UnsafeMutablePointer<FrameReader>?
   let isVideo: Bool
-  /// Its call's, kept by `load`.
+  /// The call's meter, kept alive by `load`.
   let meter: UnsafeMutablePointer<LoadMeter>
   private let load: CallLoad
-  /// Packets of it came of late.
+  /// Packets of it arrived recently.
   var isAlive = false
-  /// The frames of other layers since its last packet.
+  /// The number of frames of other layers since its last packet.
   var framesOfOthers = 0
   /// Slots that show another layer until the next key frame of this one.
   private(set) var waiting: [DownTrack] = []
-  /// Slots that should get it, whatever they show: by their wish, or because their path has no room for their wish.
+  /// The number of slots that should get it, whatever they show: because they wish it, or because their path has no
+  /// room for their wish.
   var claims = 0 { didSet { track.noteDemandChange() } }
   /// The slots that show it.
   private(set) var downTracks: [DownTrack] = []
   /// Those of `downTracks`: for the packets.
   private(set) var downStreams: ContiguousArray<UnsafeMutablePointer<DownStream>> = []
-  /// A slot may show nothing until the next key frame. It stays true until then, also when that slot has gone: at worst one key frame too
-  /// many is asked for.
+  /// A slot may show nothing until the next key frame. It stays true until then, even if that slot is gone: at worst one key frame too
+  /// many is requested.
   private(set) var isAwaited = false
 
   init(of track: UpTrack, ssrc: UInt32?, rid: String? = nil, rank: Int = 0, keyFrameInterval: Duration) {
@@ -57,10 +58,10 @@ final class Encoding {
     frames?.deallocate()
   }
 
-  /// In pixels: what its structure says, else what browsers send under the names of the layers.
+  /// In pixels: as its structure says, else what browsers send under these layer names.
   var height: Int { frames?.pointee.structure.height(of: 0) ?? 180 << rank }
 
-  /// `height` when the last packet came.
+  /// `height` when the last packet arrived.
   var knownHeight = 0
 
   /// At least one slot gets it, waits for it, or should get it, here or on another worker.
@@ -68,9 +69,9 @@ final class Encoding {
 
   /// The other workers that get its packets, and whether they want it encoded.
   private(set) var relays: [(worker: Int, isWanted: Bool)] = []
-  /// The last wish for it that the worker of its peer was told.
+  /// The last wish that was sent to the worker of its peer.
   var toldWish: RelayWish?
-  /// The streams that it was before this one: how often `restart` was called.
+  /// How many streams preceded this one: how often `restart` was called.
   private(set) var restarts: UInt32 = 0
 
   /// Another worker wishes for it.
@@ -99,10 +100,10 @@ final class Encoding {
     history = PacketHistory(first: Self.firstHistory, limit: limit, span: span, budget: budget)
   }
 
-  /// Bytes that a history begins with: 2.5 s of Opus at 40 kbit/s with all its headers.
+  /// Bytes of a new history: 2.5 s of Opus at 40 kbit/s with all its headers.
   static let firstHistory = 16 << 10
 
-  /// A microphone's last 200 ms: 2 KiB at 60 kbit/s, and 8 at 300.
+  /// A microphone's last 200 ms: 2 KiB at 60 kbit/s, 8 KiB at 300.
   func keepPreRoll(_ isOfUse: Bool, _ budget: HistoryBudget) {
     guard isOfUse != (preRoll != nil) else { return }
     preRoll = isOfUse ? PacketHistory(first: 2 << 10, limit: 8 << 10, span: .milliseconds(200), budget: budget) : nil
@@ -111,7 +112,7 @@ final class Encoding {
   /// The stream's SSRC is known.
   func latch(_ ssrc: UInt32) { self.ssrc = ssrc }
 
-  /// The sender began the stream anew under another SSRC.
+  /// The sender started the stream again under another SSRC.
   func restart(ssrc: UInt32) {
     restarts &+= 1
     self.ssrc = ssrc
@@ -123,7 +124,7 @@ final class Encoding {
     for down in downTracks { down.sourceRestarted() }
   }
 
-  /// The worker that has the sender says that the stream began anew.
+  /// The worker that has the sender says that the stream started again.
   func restart(as restarts: UInt32) {
     restart(ssrc: ssrc ?? 0)
     self.restarts = restarts
@@ -149,7 +150,7 @@ final class Encoding {
     track.noteDemandChange()
   }
 
-  /// The slots that waited for the key frame that has come.
+  /// The slots that waited for the key frame that has arrived.
   func takeWaiting() -> [DownTrack] {
     defer { waiting.removeAll(keepingCapacity: true) }
     return waiting
@@ -157,7 +158,7 @@ final class Encoding {
 
   private func endWait() { if downTracks.isEmpty, waiting.isEmpty { isAwaited = false } }
 
-  /// The last slot takes the place of the one that goes.
+  /// The last slot takes the index of the removed one.
   func remove(_ down: DownTrack) {
     let place = down.place
     downTracks[downTracks.count - 1].place = place
@@ -172,7 +173,7 @@ final class Encoding {
   /// A slot shows nothing until the next key frame.
   func awaitKeyFrame() { isAwaited = true }
 
-  /// A key frame went out: few slots, if any, still wait for one.
+  /// A key frame was sent: few slots, if any, still wait for one.
   func keyFrameSent() { isAwaited = !waiting.isEmpty || downTracks.contains { $0.isAwaitingKeyFrame } }
 
   func requestKeyFrame(_ now: Instant) {

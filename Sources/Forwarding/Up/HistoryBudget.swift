@@ -1,37 +1,37 @@
 import MediaModel
 
-/// The memory of all histories of a worker. When there is no more, a history that needs some gets it from the largest one, unless it would become larger than that.
+/// The memory of all histories of a worker. When none is left, a history that needs more gets it from the largest one, unless it would become larger than that.
 ///
-/// Capacities are powers of two, so the histories of each are a list, and the largest is found at once.
+/// Capacities are powers of two, so the histories of each capacity form a list, and the largest is found without a search.
 final class HistoryBudget {
-  /// The time without a packet after which a history gives its memory back: its track is held, muted or not shown.
+  /// After this time without a packet a history gives its memory back: its track is held, muted or not shown.
   static let idle = Duration.seconds(10)
-  /// Histories that one sweep looks at, and the pause to the next sweep when there are no more.
+  /// Histories that one sweep examines, and the pause until the next sweep when none is left.
   private static let sweepCount = 256
   private static let sweepInterval = Duration.seconds(1)
 
   let limit: Int
-  /// Bytes that the histories' rings have in all.
+  /// Total bytes of the histories' rings.
   private(set) var used = 0
-  /// How often one had to give up half of its memory.
+  /// How often a history had to give up half of its memory.
   private(set) var taken: UInt64 = 0
   private(set) var count = 0
-  /// Those with a capacity of 2^n at n.
+  /// The histories with a capacity of 2^n, at index n.
   private var histories = [ContiguousArray<Unmanaged<PacketHistory>>](repeating: [], count: 32)
-  /// Where the next sweep goes on.
+  /// Where the next sweep continues.
   private var swept = (exponent: 0, place: 0)
   private var nextSweep = Instant(nanoseconds: 0)
 
   init(limit: Int) { self.limit = limit }
 
-  /// When idle ones are to be looked for; nil while no history has memory.
+  /// When to look for idle histories; nil if no history has memory.
   var deadline: Instant? { count == 0 ? nil : nextSweep }
 
-  /// Whether the history may have so much; it has less.
+  /// Whether the history may have this capacity, which is more than it has.
   func grants(_ history: PacketHistory, _ capacity: Int) -> Bool {
     let more = capacity - history.capacity
     guard used + more > limit else { return true }
-    // The one that gives stays at least as large as the one that gets, so that two never take turns.
+    // The one that gives stays at least as large as the one that gets, so that two histories never alternate.
     guard let exponent = histories.lastIndex(where: { !$0.isEmpty }), 1 << exponent >= 2 * capacity else {
       return false
     }
@@ -48,8 +48,8 @@ final class HistoryBudget {
     count += 1
   }
 
-  /// The last one takes the place of the one that goes.
-  /// - Parameter capacity: 0 for one that is in no list.
+  /// The last one takes the index of the removed one.
+  /// - Parameter capacity: 0 for a history that is in no list.
   func remove(at place: Int, capacity: Int) {
     guard capacity > 0 else { return }
     let exponent = capacity.trailingZeroBitCount
@@ -63,7 +63,7 @@ final class HistoryBudget {
   }
 
   /// Takes the memory of the idle ones among the next histories.
-  /// - Returns: how many were looked at.
+  /// - Returns: how many were examined.
   func sweep(_ now: Instant) -> Int {
     var looked = 0
     let most = min(Self.sweepCount, count)

@@ -1,6 +1,6 @@
 import MediaModel
 
-/// How a sender takes requests for a key frame.
+/// How a sender accepts requests for a key frame.
 enum KeyFrameFeedback {
   /// PLI (RFC 4585 section 6.3.1).
   case pictureLoss
@@ -8,20 +8,20 @@ enum KeyFrameFeedback {
   case fullIntraRequest
 }
 
-/// Merges the receivers' wishes for a key frame of one stream into a request now and then (RFC 4585 6.3.1).
+/// Merges the receivers' wishes for a key frame of one stream into occasional requests (RFC 4585 6.3.1).
 struct KeyFrameRequester {
-  /// Browsers ignore a request less than 300 ms after the last one (libwebrtc, `EncoderRtcpFeedback`).
+  /// Browsers ignore a request less than 300 ms after the previous one (libwebrtc, `EncoderRtcpFeedback`).
   static let cameraInterval = Duration.milliseconds(334)
   /// The key frames of a screen are large.
   static let screenInterval = Duration.milliseconds(500)
 
   private let interval: Duration
   private var lastSent: Instant?
-  /// From the last request to the next: longer than `interval` while no key frame has answered on a long path.
+  /// Time from the last request to the next: longer than `interval` while no key frame has answered on a long path.
   private var spacing: Duration
-  /// When the next request is to be sent; nil when none is wanted.
+  /// When the next request must be sent; nil if none is wanted.
   private(set) var deadline: Instant?
-  /// FIR's number of the last request (RFC 5104 section 4.3.1.1). A request that is repeated gets a new one: two round trips later it is a new wish.
+  /// FIR's number of the last request (RFC 5104 section 4.3.1.1). A repeated request gets a new one: two round trips later it is a new wish.
   private(set) var sequence: UInt8 = 0
 
   init(interval: Duration) {
@@ -34,7 +34,8 @@ struct KeyFrameRequester {
     deadline = min(deadline ?? allowed, allowed)
   }
 
-  /// Whether a request is due. It is repeated until a key frame comes only if `isAwaited`: otherwise a stream whose key frames we cannot see would get requests for ever.
+  /// Whether a request is due. It is repeated until a key frame comes only if `isAwaited`: otherwise a stream whose key frames we cannot see would be sent requests
+  /// forever.
   /// - Parameter roundTrip: to the sender.
   mutating func takeDue(_ now: Instant, isAwaited: Bool, roundTrip: Duration) -> Bool {
     guard let due = deadline, due <= now else { return false }

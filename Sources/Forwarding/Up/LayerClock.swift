@@ -1,11 +1,12 @@
 import MediaModel
 
-/// Learns how far the RTP timestamps of a track's layers lie apart: each layer's begin at random, and count one clock.
+/// Learns the differences between the RTP timestamps of a track's layers. Each layer's timestamps start at random, and all count the
+/// same clock.
 ///
-/// The layers of one picture have frame numbers in a row. The difference of their timestamps is exact from the first picture on, while
-/// sender reports come half a second later. It counts once it was seen twice.
+/// The layers of one picture have consecutive frame numbers. The difference of their timestamps is exact from the first picture on,
+/// while sender reports arrive half a second later. It is used once it was seen twice.
 struct LayerClock {
-  /// Layers of one picture come in one burst; the next picture, 16 ms later at the earliest.
+  /// Layers of one picture arrive in one burst; the next picture arrives at least 16 ms later.
   private static let burst = Duration.milliseconds(10)
 
   private struct Step {
@@ -19,7 +20,7 @@ struct LayerClock {
 
   static let maximumLayers = 3
 
-  /// The first packet of a frame came.
+  /// The first packet of a frame arrived.
   mutating func began(_ number: UInt64, timestamp: UInt32, of layer: Int, at now: Instant) {
     defer { last = (layer, number, timestamp, now) }
     guard let last, last.layer != layer, number == last.number &+ 1, last.at.duration(to: now) < Self.burst else {
@@ -30,7 +31,7 @@ struct LayerClock {
     steps[place] = Step(difference: difference, isConfirmed: steps[place]?.difference == difference)
   }
 
-  /// The timestamp of a picture in layer `b` less its timestamp in layer `a`; nil before that is known.
+  /// The timestamp of a picture in layer `b` minus its timestamp in layer `a`; nil until that is known.
   func difference(from a: Int, to b: Int) -> UInt32? {
     if let step = step(from: a, to: b) { return step }
     for middle in 0..<Self.maximumLayers {

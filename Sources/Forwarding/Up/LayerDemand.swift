@@ -1,8 +1,10 @@
 import MediaModel
 
-/// The simulcast layers that a track's sender should encode: those that some receiver gets or waits for, and for a while those that one has left.
+/// The simulcast layers that a track's sender should encode: those that some receiver gets or waits for, and for a while those that a receiver
+/// has left.
 struct LayerDemand {
-  /// A layer is told to be wanted at once, and to be unwanted only after this time: to start an encoder costs a key frame.
+  /// Demand for a layer is reported at once, the end of demand only after this time, because restarting an encoder costs a
+  /// key frame.
   static let patience = Duration.seconds(5)
 
   /// A sender begins with all layers.

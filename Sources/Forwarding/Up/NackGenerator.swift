@@ -1,20 +1,20 @@
 import MediaModel
 
-/// Decides which holes of one stream are asked for, and when: after the time that reordering takes, then after a little more than a round trip, each time a
-/// quarter longer, until the packet is of no use any more.
+/// Decides which holes of one stream are requested, and when: after the time that reordering takes, then after a little more than a round trip, each time a
+/// quarter longer, until the packet is no longer of use.
 struct NackGenerator {
-  /// More holes than this and a key frame is the better answer.
+  /// With more holes than this, a key frame is the better answer.
   static let capacity = 256
-  /// A packet that comes later than this is of no use to a receiver.
+  /// A packet that arrives later than this is of no use to a receiver.
   static let longestWait = Duration.milliseconds(600)
-  /// One packet that jumps further ahead than this opens no holes: it is a new beginning.
+  /// A packet that jumps further ahead than this opens no holes: the stream has started again.
   static let maximumGap: UInt64 = 200
 
   private struct Hole {
     var index: UInt64
     var opened: Instant
     var due: Instant
-    /// After the last time that it was asked for; zero before the first.
+    /// The pause after the last request; zero before the first.
     var pause: Duration
   }
 
@@ -24,11 +24,12 @@ struct NackGenerator {
   private(set) var count = 0
   /// The newest hole that was given up, until it is taken.
   private var givenUp: UInt64?
-  /// When the first hole is due; nil without one.
+  /// When the first hole is due; nil if there is none.
   private(set) var deadline: Instant?
   private var tolerance = ReorderTolerance()
 
-  /// The stream jumped from `highest` to `index`. False when there are too many holes to mend: they are forgotten.
+  /// The stream jumped from `highest` to `index`. Returns false if there are too many holes to mend: they are
+  /// forgotten.
   mutating func jumped(from highest: UInt64, to index: UInt64, now: Instant) -> Bool {
     let missing = index &- highest &- 1
     // In range: the second sum is of small numbers, because of the first comparison.
@@ -46,7 +47,7 @@ struct NackGenerator {
     return true
   }
 
-  /// An older packet came after all, late or sent again.
+  /// An older packet arrived after all, late or retransmitted.
   mutating func arrived(_ index: UInt64, isRetransmission: Bool, now: Instant) {
     var i = count
     while i > 0 {
@@ -59,7 +60,7 @@ struct NackGenerator {
     }
   }
 
-  /// The index of the newest packet that was asked for in vain since the last call; nil when there is none.
+  /// The index of the newest packet that was requested in vain since the last call; nil if there is none.
   mutating func takeGivenUp() -> UInt64? {
     defer { givenUp = nil }
     return givenUp

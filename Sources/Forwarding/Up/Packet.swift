@@ -1,9 +1,9 @@
 import RTP
 
-/// One received RTP packet on its way to the receivers: its place in memory, and the fields that are read once for all of them.
+/// One received RTP packet on its way to the receivers: its memory, and the fields that are read once for all of them.
 struct Packet {
   var base: UnsafeMutableRawPointer
-  /// Header and payload; a sender's padding is cut off.
+  /// Header and payload; the sender's padding is cut off.
   var length: Int
   var header: RTPHeader
   /// The unwrapped sequence number.
@@ -11,7 +11,7 @@ struct Packet {
   var extensions: HeaderExtensions?
   /// The descriptor, in a VP8 stream.
   var vp8: VP8Descriptor?
-  /// The frame that it belongs to, in a stream with dependency descriptors.
+  /// The frame to which it belongs, in a stream with dependency descriptors.
   var frame: EncodedFrame?
   /// It has a dependency descriptor that cannot be used.
   var isUnreadable = false
@@ -40,7 +40,7 @@ struct Packet {
     isKeyFrame = frame.map { $0.isKeyFrame && $0.startsFrame } ?? false
   }
 
-  /// Reads what only VP8 has.
+  /// Reads the fields that only VP8 has.
   mutating func readVP8() {
     let payload = payload.bytes
     vp8 = VP8Descriptor(parsing: payload)

@@ -1,13 +1,13 @@
 import MediaModel
 import RTP
 
-/// The last packets of one encoding, as they came, for retransmission.
+/// The last packets of one encoding, as they arrived, for retransmission.
 ///
-/// A ring of bytes in which packets lie in the order of arrival, each behind its `Record`, and a table from numbers to places in the ring. The ring has no memory before the first
-/// packet and doubles while it would lose a packet younger than `span`: what a receiver asks for is as old as its round trip, whatever the rate. The age goes by arrival, for a
-/// sender's timestamps may say anything. All memory is charged to a `HistoryBudget`.
+/// A ring of bytes that contains packets in the order of arrival, each after its `Record`, and a table from numbers to offsets in the ring. The ring has no memory
+/// before the first packet, and doubles while it would lose a packet younger than `span`: a requested packet is as old as the receiver's round trip, whatever the
+/// rate. The age is counted from the arrival, because a sender's timestamps may be arbitrary. All memory is charged to a `HistoryBudget`.
 final class PacketHistory {
-  /// Stands before each packet in the ring.
+  /// Precedes each packet in the ring.
   private struct Record {
     var index: UInt64
     /// When it arrived, in milliseconds, modulo 2^32.
@@ -17,14 +17,15 @@ final class PacketHistory {
     var size: Int { PacketHistory.size(of: Int(length)) }
   }
 
-  /// Browsers send at most 1,250 bytes, others up to an Ethernet frame less its headers. A longer packet is not kept.
+  /// Browsers send at most 1,250 bytes, others up to an Ethernet frame less its headers. Longer packets are not kept.
   static let longestPacket = 1440
-  /// The table has a place for each so many bytes of the ring, as few packets with their records are shorter. It has room for the least ring's longest packet.
+  /// The table has one entry for this many bytes of the ring, because few packets with their records are shorter. It has room for the longest packet of the
+  /// smallest ring.
   private static let bytesAPlace = 64
-  /// No place of the ring.
+  /// Not an offset of the ring.
   private static let nowhere = UInt32.max
 
-  /// Bytes of the ring at first and at most; powers of two.
+  /// Initial and maximum size of the ring in bytes; powers of two.
   private let first: Int
   private let limit: Int
   /// In milliseconds.
@@ -35,9 +36,9 @@ final class PacketHistory {
   /// Its index among the budget's histories of this capacity.
   var place = 0
   private var memory = UnsafeMutableRawPointer(bitPattern: 64)!
-  /// The table: where the packet with a number stands whose last bits are the index.
+  /// The table: at each index, the offset of the packet whose number ends in these bits.
   private var places = UnsafeMutablePointer<UInt32>(bitPattern: 64)!
-  /// Packets in the ring. They lie from `tail` to `head`, or from `tail` to `end` and from 0 to `head`.
+  /// Packets in the ring. They are from `tail` to `head`, or from `tail` to `end` and from 0 to `head`.
   private var count = 0
   private var tail = 0
   private var head = 0
@@ -82,7 +83,7 @@ final class PacketHistory {
     }
   }
 
-  /// Keeps a copy of a datagram as it went out under this index, if there is room for it.
+  /// Keeps a copy of a datagram as it was sent under this index, if there is room for it.
   func insert(_ datagram: UnsafeRawBufferPointer, index: UInt64, now: Instant) {
     let time = Self.milliseconds(now)
     guard datagram.count <= Self.longestPacket, makeRoom(Self.size(of: datagram.count), time) else { return }
@@ -91,7 +92,7 @@ final class PacketHistory {
       from: datagram.baseAddress!, byteCount: datagram.count)
   }
 
-  /// Puts a record at the head, where there must be room, and returns the place of its bytes.
+  /// Puts a record at the head, where there must be room, and returns a pointer to its bytes.
   private func append(_ record: Record) -> UnsafeMutableRawPointer {
     memory.storeBytes(of: record, toByteOffset: head, as: Record.self)
     entry(record.index).pointee = UInt32(truncatingIfNeeded: head)
@@ -102,7 +103,8 @@ final class PacketHistory {
     return memory + head + MemoryLayout<Record>.stride
   }
 
-  /// Makes room for so many bytes at the head: by more memory while the oldest packet is young, else in its place.
+  /// Makes room for this many bytes at the head: by more memory while the oldest packet is young, else by overwriting
+  /// it.
   private func makeRoom(_ size: Int, _ time: UInt32) -> Bool {
     guard capacity > 0 || resize(to: first) else { return false }
     while true {
@@ -127,7 +129,7 @@ final class PacketHistory {
   }
 
   /// Moves the newest packets that fit into a ring of this size.
-  /// - Returns: whether the budget has so much.
+  /// - Returns: whether the budget grants that.
   private func resize(to new: Int) -> Bool {
     guard budget.grants(self, new) else { return false }
     move(to: new)
@@ -159,7 +161,8 @@ final class PacketHistory {
     budget.add(self)
   }
 
-  /// The packet with this index, in the ring's own memory, until the next one is inserted; nil when it never came or is gone.
+  /// The packet with this index, in the ring's own memory, until the next one is inserted; nil if it never arrived or is
+  /// gone.
   func packet(_ index: UInt64) -> Packet? {
     guard let bytes = datagram(index), let base = bytes.baseAddress, let header = RTPHeader(parsing: bytes.bytes) else {
       return nil

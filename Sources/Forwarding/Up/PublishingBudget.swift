@@ -1,8 +1,8 @@
 import MediaModel
 
-/// The most that a publisher may send on average. So much as comes in a second may come at once: a key frame, or what a network held back.
+/// The most that a publisher may send on average. The amount for one second may come at once: a key frame, or what a network held back.
 package struct PublishingRate: Sendable, Hashable {
-  /// A second.
+  /// Packets per second.
   package var packets: Int
   /// In kbit/s, of decrypted packets with their RTP headers.
   package var kilobits: Int
@@ -17,7 +17,7 @@ package struct PublishingRate: Sendable, Hashable {
 ///
 /// Two token buckets as in `TokenBucket`, charged together and without a branch between them, as each packet passes them. In flat memory.
 struct PublishingBudget {
-  /// Nanoseconds in which a packet, or a byte, comes, and in which a burst does.
+  /// Nanoseconds for one packet, for one byte, and for a burst.
   private let packetInterval: UInt64
   private let byteInterval: UInt64
   private let depth: UInt64 = 1_000_000_000
@@ -30,9 +30,9 @@ struct PublishingBudget {
     byteInterval = depth / UInt64(min(max(1, rate.kilobits), 8_000_000) * 125)
   }
 
-  /// Charges a packet, or nothing when it is too much.
+  /// Charges a packet, or nothing if it exceeds the budget.
   /// - Parameter length: of the decrypted packet, in bytes: a datagram's at most.
-  /// - Returns: false when it is too much.
+  /// - Returns: false if it exceeds the budget.
   mutating func takes(_ length: Int, now: Instant) -> Bool {
     let time = now.nanoseconds
     let packets = max(packetsFullAt, time) &+ packetInterval
@@ -42,7 +42,7 @@ struct PublishingBudget {
     return true
   }
 
-  /// One of its own for a track or a peer, which frees it.
+  /// A separate budget for a track or a peer, which frees it.
   static func allocate(_ rate: PublishingRate) -> UnsafeMutablePointer<PublishingBudget> {
     let budget = UnsafeMutablePointer<PublishingBudget>.allocate(capacity: 1)
     budget.initialize(to: PublishingBudget(rate))

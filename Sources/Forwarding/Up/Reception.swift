@@ -2,11 +2,12 @@ import MediaModel
 import RTP
 import Octets
 
-/// How one up-track's stream arrives: numbering, duplicates, holes, key frames, statistics. Begins anew when the sender changes its SSRC.
+/// How one up-track's stream arrives: numbering, duplicates, holes, key frames, statistics. Starts again when the sender changes its
+/// SSRC.
 struct Reception {
   var unwrapper = SequenceUnwrapper()
-  /// Which packets came, so that each is used once, however it came. Once matters beyond waste: a sequence number sent twice with other
-  /// contents would repeat a GCM nonce towards the receivers.
+  /// Which packets arrived, so that each is used once, however it came. This is not only about waste: a sequence number sent twice with
+  /// different contents would repeat a GCM nonce towards the receivers.
   var window = ReplayWindow()
   var nacks = NackGenerator()
   var statistics = ReceptionStatistics()

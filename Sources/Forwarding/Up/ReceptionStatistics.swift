@@ -11,14 +11,14 @@ struct ReceptionStatistics {
   private var received: UInt64 = 0
   private var expectedBefore: UInt64 = 0
   private var receivedBefore: UInt64 = 0
-  /// The arrival of the last packet less its timestamp, in the stream's clock.
+  /// The arrival of the last packet minus its timestamp, in the stream's clock.
   private(set) var transit: UInt32 = 0
-  /// Sixteenths of the stream's clock.
+  /// In sixteenths of the stream's clock.
   private var jitter: UInt32 = 0
   /// The last sender report: its NTP and RTP timestamps, and its arrival.
   private(set) var lastReport: ReportedTime?
 
-  /// A packet of the stream itself, not an RTX packet, with its arrival in the stream's clock.
+  /// A packet of the stream itself, not of RTX, with its arrival in the stream's clock.
   mutating func received(_ index: UInt64, timestamp: UInt32, arrival: UInt32) {
     let transit = arrival &- timestamp
     if base == nil {

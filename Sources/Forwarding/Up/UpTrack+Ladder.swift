@@ -4,8 +4,8 @@ import RTP
 extension UpTrack {
   /// The qualities in which receivers can get the track now, each better than the one before and at a higher rate. Empty before they were measured.
   ///
-  /// Above the lowest spatial layer no step looks choppy or has less than half of the layer's pictures, unless the layer has no more: 30 pictures
-  /// a second of a small size are better than 7.5 of a large one.
+  /// Above the lowest spatial layer no step looks choppy or has less than half of the layer's pictures, unless the layer has no better step: 30
+  /// pictures a second of a small size are better than 7.5 of a large one.
   func ladder() -> [LayerStep] {
     var steps: [(layer: LayerStep, isChoppy: Bool)] = []
     for encoding in encodings where !isLayered || encoding.isAlive { encoding.addSteps(to: &steps) }
@@ -34,7 +34,7 @@ extension Encoding {
       let spatial = track.isLayered ? rank : frames.pointee.structure.spatialLayer(of: target)
       let temporal = frames.pointee.structure.temporalLayer(of: target)
       let rate = rate(of: target)
-      // A spatial layer of one stream needs the lower ones, so a lower rate says that nothing is sent of it.
+      // A spatial layer of one stream needs the lower ones, so a lower rate means that nothing of it is sent.
       let isIdle =
         !track.isLayered
         && steps.contains { $0.layer.spatial < spatial && $0.layer.temporal == temporal && $0.layer.rate >= rate }

@@ -3,19 +3,21 @@ import RTP
 
 /// Simulcast: a track with several encodings, of which each receiver gets one.
 extension UpTrack {
-  /// An encoding is dead after this time without a packet, when the others sent so many frames meanwhile: a slow screen has gaps too.
+  /// An encoding is dead after this time without a packet, if the others sent enough frames meanwhile: a slow screen has gaps, too.
   static let deadAfter = Duration.milliseconds(250)
   private static let deadFrames = 4
 
   var isLayered: Bool { encodings.count > 1 }
 
-  /// The layer for a receiver that wants `height` pixels: the lowest that is at least as high, or the highest; nil wants that too.
+  /// The layer for a receiver that wants `height` pixels: the lowest that is at least as high, or the highest; nil also means the
+  /// highest.
   func layer(for height: Int?) -> Encoding? {
     guard let height else { return encodings.last }
     return encodings.first { $0.height >= height } ?? encodings.last
   }
 
-  /// The best encoding that flows for a receiver of `wanted`: that one, the next lower or the next higher; `wanted` itself if none flows.
+  /// The best encoding that flows for a receiver of `wanted`: `wanted` itself, the next lower or the next higher; `wanted` also if none
+  /// flows.
   func liveEncoding(near wanted: Encoding) -> Encoding {
     encodings.last { $0.isAlive && $0.rank <= wanted.rank } ?? encodings.first { $0.isAlive } ?? wanted
   }
@@ -35,13 +37,14 @@ extension UpTrack {
     return encodings.reduce(0) { $0 + ($1.isAlive ? 1 << $1.rank : 0) } != before
   }
 
-  /// The timestamp of an instant in `new` less its timestamp in `old`: by frame numbers, else sender reports, else arrivals.
+  /// The timestamp of an instant in `new` minus its timestamp in `old`: by frame numbers, else sender reports, else
+  /// arrivals.
   func timestampDifference(from old: Encoding, to new: Encoding) -> UInt32? {
     if let known = clock.difference(from: old.rank, to: new.rank) { return known }
     let (from, to) = (old.reception.pointee.statistics, new.reception.pointee.statistics)
     if let a = from.lastReport, let b = to.lastReport {
       let nanoseconds = Int64(bitPattern: a.ntp.nanoseconds &- b.ntp.nanoseconds)
-      // Reports of one clock that lie a minute apart are of no use.
+      // Reports of one clock that are a minute apart are of no use.
       if nanoseconds.magnitude < 60_000_000_000 {
         // In range: 26 bits and 32.
         let ticks = nanoseconds / 1_000 * Int64(clockRate) / 1_000_000
@@ -52,7 +55,7 @@ extension UpTrack {
     return from.transit &- to.transit
   }
 
-  /// Tells the new demand; nil while it is as the sender knows it.
+  /// Reports the new demand; nil while it is what the sender already knows.
   func updateDemand(now: Instant) -> [WantedLayer]? {
     let isShown = encodings.contains(where: \.isWanted)
     let wanted = encodings.map { $0.isWanted || $0.rank == 0 && isShown }

@@ -18,16 +18,16 @@ final class UpTrack {
   private(set) var isSilent: Bool
   /// Equal for formats of the same profile, within one call.
   var formatKey: Int
-  /// Its RTP streams, never none.
+  /// Its RTP streams; never empty.
   private(set) var encodings: [Encoding] = []
-  /// The allocation passes that last chose this track, and gave it a slot.
+  /// The allocation passes that last chose this track, and that last gave it a slot.
   var chosenIn: UInt64 = 0
   var placedIn: UInt64 = 0
   var clock = LayerClock()
   var demand: LayerDemand
-  /// It is in its call's list of tracks whose layers are wanted anew.
+  /// It is in its call's list of tracks whose demand must be computed again.
   var isDemandNoted = false
-  /// It is no track of its peer any more.
+  /// It is no longer a track of its peer.
   var isDetached = false
   /// For the packets of all its encodings and their retransmissions.
   let budget: UnsafeMutablePointer<PublishingBudget>
@@ -41,7 +41,7 @@ final class UpTrack {
   private(set) var takesNack = false
   /// How the sender can be asked for a key frame; nil when it cannot.
   private(set) var keyFrameFeedback: KeyFrameFeedback?
-  /// A new slot can wait for a key frame, for we can tell one.
+  /// A new slot can wait for a key frame, because we can recognize one.
   private(set) var hasVisibleKeyFrames = false
 
   init(
@@ -83,7 +83,7 @@ final class UpTrack {
 
   func payload(_ type: UInt8) -> Payload? { payloads[Int(type & 127)] }
 
-  /// The only encoding, when its SSRC is not among those that the offer announces: the sender began the stream again.
+  /// The only encoding, if its SSRC is not among those that the offer announces: the sender started the stream again.
   var restartedEncoding: Encoding? {
     guard !isLayered, let known = encodings[0].ssrc, !description.ssrcs.isEmpty, !description.ssrcs.contains(known)
     else { return nil }
@@ -114,9 +114,9 @@ final class UpTrack {
     hasVisibleKeyFrames =
       !codecs.isEmpty
       && codecs.allSatisfy { $0 == .vp8 || (isLayered || hasDescriptors) && $0.hasVisibleKeyFrames }
-    // Receivers may have RTX where the sender has none.
+    // Receivers may have RTX although the sender has none.
     guard kind == .video || new.formats.contains(where: { $0.nack }) else { return }
-    // Layers share the track's memory; a third of a power of two is none.
+    // Layers share the track's memory, and a third of a power of two is not a power of two.
     let limit = (kind == .video ? configuration.videoHistory : configuration.audioHistory) / (isLayered ? 4 : 1)
     for encoding in encodings { encoding.keepHistory(limit, span: configuration.historySpan, histories) }
   }

@@ -10,7 +10,7 @@ import STOMP
 ///
 /// ## Invariants
 /// - A message of a queue waits, or is with exactly one subscriber, until that one settles it or disconnects.
-/// - Messages that wait or are with subscribers hold at most `limits.bytes`.
+/// - Messages that wait or are with subscribers take at most `limits.bytes`.
 struct Broker: Sendable {
   /// Normalised.
   enum Address: Hashable, Sendable {
@@ -31,7 +31,7 @@ struct Broker: Sendable {
     case subscribe(Subscriber, Address)
     case unsubscribe(Subscriber, Address)
     case send(SharedMessage, Address)
-    /// The subscriber of a queue has a message done, or with NACK (`accepted` false) leaves it to another.
+    /// The subscriber of a queue is done with a message, or with NACK (`accepted` false) leaves it to another.
     case settle(Subscriber, Address, number: UInt64, accepted: Bool)
   }
 
@@ -41,12 +41,12 @@ struct Broker: Sendable {
     /// How long a message waits for a subscriber, in nanoseconds.
     var queueTime: UInt64 = 600_000_000_000
     var queues = 10_000
-    /// The bound of all queues together.
+    /// The bound for all queues together.
     var bytes = 64 << 20
     /// The most messages that one subscription holds unacknowledged.
     var unacknowledged = 100
     var unacknowledgedBytes = 1 << 20
-    /// How often a message is given out before it counts as poisonous.
+    /// How often a message is handed out before it is dropped as undeliverable.
     var attempts = 16
   }
 
@@ -90,17 +90,17 @@ struct Broker: Sendable {
   /// Topics and user queues with subscribers.
   var audienceCount: Int { audiences.count }
 
-  /// All of it, with nothing of another connection in between.
+  /// All operations, with none of another connection in between.
   mutating func perform(_ operations: [Operation], now: UInt64) -> Output {
     var output = Output(loops: Array(repeating: [], count: loopCount))
     for operation in operations { perform(operation, now: now, &output) }
     return output
   }
 
-  /// Throws away what has waited too long in queues that nobody touches. To be called now and then.
+  /// Throws away what has waited too long in queues that nobody touches. Call it periodically.
   mutating func expire(now: UInt64) -> Output {
     var output = Output(loops: Array(repeating: [], count: loopCount))
-    // A copy of the keys: iterating over the dictionary itself would copy all of it at the first change.
+    // A copy of the keys, because iterating over the dictionary itself would copy all of it at the first change.
     for address in Array(queues.keys) { withQueue(address, now: now, &output) { $0.expire(now: now, &$1) } }
     return output
   }
@@ -151,7 +151,7 @@ struct Broker: Sendable {
     withQueue(address, now: now, &output) { queue, _ in queue.append(entry) }
   }
 
-  /// Changes a queue, gives out what can be given out, and keeps the books.
+  /// Changes a queue, hands out what can be handed out, and updates the totals.
   private mutating func withQueue(
     _ address: Address, now: UInt64, _ output: inout Output, _ change: (inout BrokerQueue, inout Output) -> Void
   ) {

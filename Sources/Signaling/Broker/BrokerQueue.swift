@@ -1,16 +1,16 @@
 import NIOCore
 import STOMP
 
-/// One queue: messages that wait, and subscribers with what they were given.
+/// One queue: waiting messages, and subscribers with the messages handed to them.
 struct BrokerQueue {
   struct Entry: Sendable {
     /// Rising in the order of SENDs, of all queues.
     let number: UInt64
     let message: SharedMessage
     let expiresAt: UInt64
-    /// How often it was given out in vain.
+    /// How often it was handed out in vain.
     var attempts = 0
-    /// The subscriber that gave it back last. It does not get the message again.
+    /// The subscriber that last gave it back. It does not get the message again.
     var refusedBy: Broker.Subscriber?
 
     /// The memory that it occupies, in bytes.
@@ -18,10 +18,11 @@ struct BrokerQueue {
   }
 
   private let limits: Broker.Limits
-  /// Given out in vain; before all that wait. In both numbers rise.
+  /// Handed out in vain; these precede all waiting ones. Numbers rise in both lists.
   private var returned: [Entry] = []
   private var waiting = CircularBuffer<Entry>()
-  /// How many of `returned` each subscriber gave back last, so that nobody looks through what only its refuser has room for.
+  /// For each subscriber, how many of `returned` it gave back last, so that messages for which only their refuser has room
+  /// are not searched.
   private var refusals: [Broker.Subscriber: Int] = [:]
   private var consumers: ConsumerLine
   private var waitingBytes = 0
@@ -38,7 +39,7 @@ struct BrokerQueue {
 
   mutating func add(_ subscriber: Broker.Subscriber) { consumers.add(subscriber) }
 
-  /// Removes the subscriber; its unacknowledged messages go to another.
+  /// Removes the subscriber; its unacknowledged messages go to others.
   mutating func remove(_ subscriber: Broker.Subscriber, _ output: inout Broker.Output) {
     let given = consumers.remove(subscriber)
     givenBytes -= given.reduce(0) { $0 + $1.size }
@@ -71,7 +72,8 @@ struct BrokerQueue {
     return waiting.isEmpty ? nil : give(waiting.removeFirst(), to: first)
   }
 
-  /// The first given back for which somebody but its refuser has room. When several have room it is the first of all.
+  /// The first returned message for which somebody other than its refuser has room. If several have room it is the
+  /// first of all.
   private func firstReturned(for consumer: ConsumerLine.Place) -> Int? {
     guard consumers.roomy == 1, let only = consumers.subscriber(at: consumer) else { return returned.indices.first }
     guard refusals[only, default: 0] < returned.count else { return nil }
@@ -90,7 +92,7 @@ struct BrokerQueue {
     while let first = returned.first ?? waiting.first, first.expiresAt <= now { dropFirst(.queueExpired, &output) }
   }
 
-  /// Drops the oldest messages beyond the limits, because the newest say most about the present.
+  /// Drops the oldest messages beyond the limits, because the newest are the most relevant.
   mutating func trim(_ output: inout Broker.Output) {
     while returned.count + waiting.count > limits.queueMessages || waitingBytes > limits.queueBytes {
       dropFirst(.queueFull, &output)
@@ -116,7 +118,7 @@ struct BrokerQueue {
     entry.attempts += 1
     guard entry.attempts < limits.attempts else { return output.drop(.queueRefused) }
     if let refuser = entry.refusedBy { refusals[refuser, default: 0] += 1 }
-    // Mostly behind all others: they come back in the order in which they were given out.
+    // Usually after all others: they come back in the order in which they were handed out.
     var index = returned.endIndex
     while index > 0, returned[index - 1].number > entry.number { index -= 1 }
     returned.insert(entry, at: index)

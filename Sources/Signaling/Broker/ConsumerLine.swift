@@ -1,17 +1,16 @@
-/// The subscribers of a queue by how many messages they have not acknowledged, each level first in, first out: whose turn it is is found without a look
-/// at the others, however many there are.
+/// The subscribers of a queue by their number of unacknowledged messages, each level a FIFO: the next subscriber is found without visiting the others.
 ///
 /// ## Invariants
-/// - A consumer is in the line of the level that equals its number of unacknowledged messages, or, when it has no room, in none.
+/// - A consumer is in the line of the level that equals its number of unacknowledged messages, or in none if it has no room.
 struct ConsumerLine {
-  /// A place in the line, good until its subscriber is removed.
+  /// A place in the line, valid until its subscriber is removed.
   typealias Place = Int
 
   private struct Consumer {
     var subscriber: Broker.Subscriber
     var given: [UInt64: BrokerQueue.Entry] = [:]
     var bytes = 0
-    /// The level in whose line it stands; nil when it has no room.
+    /// The level in whose line it is; nil if it has no room.
     var level: Int?
     var previous: Place?
     var next: Place?
@@ -28,7 +27,7 @@ struct ConsumerLine {
   private var places: [Broker.Subscriber: Place] = [:]
   /// As many as were needed so far.
   private var levels: [Level] = []
-  /// No level below has anyone.
+  /// All lower levels are empty.
   private var lowest = 0
   /// How many have room.
   private(set) var roomy = 0
@@ -60,7 +59,7 @@ struct ConsumerLine {
     return Array(given.values)
   }
 
-  /// The one that has least to do and waits longest; the next after it when it is `refuser`.
+  /// The consumer with the fewest unacknowledged messages that has waited longest; the next one if that is `refuser`.
   mutating func first(without refuser: Broker.Subscriber? = nil) -> Place? {
     while lowest < levels.count, levels[lowest].first == nil { lowest += 1 }
     for level in lowest..<levels.count {
@@ -78,7 +77,7 @@ struct ConsumerLine {
     enter(place)
   }
 
-  /// Takes a delivered message back; nil if the subscriber does not have it.
+  /// Takes back a delivered message; nil if the subscriber does not have it.
   mutating func take(_ number: UInt64, from subscriber: Broker.Subscriber) -> BrokerQueue.Entry? {
     guard let place = places[subscriber], let entry = consumers[place]?.given[number] else { return nil }
     leave(place)
@@ -88,7 +87,7 @@ struct ConsumerLine {
     return entry
   }
 
-  /// To the end of its level's line, if it has room.
+  /// Appends it to its level's line, if it has room.
   private mutating func enter(_ place: Place) {
     guard let consumer = consumers[place], consumer.given.count < limits.unacknowledged,
       consumer.bytes < limits.unacknowledgedBytes

@@ -2,8 +2,8 @@ import Calls
 import NIOCore
 import Synchronization
 
-/// The broker for connections of several event loops. Its callers take its lock, and while they hold it the batches go into the loops' inboxes: each
-/// loop has them in the broker's order.
+/// The broker for connections of several event loops. Its callers take its lock, and while they hold it the batches go into the loops' inboxes, so
+/// each loop has them in the broker's order.
 final class SharedBroker: Sendable {
   private let broker: Mutex<Broker>
   private let loops: [Loop]
@@ -18,12 +18,12 @@ final class SharedBroker: Sendable {
   /// nil for an event loop that is not of the server's group.
   func loop(of eventLoop: any EventLoop) -> Loop? { loops.first { $0.eventLoop === eventLoop } }
 
-  /// - Returns: bytes that subscribers of topics are written.
+  /// - Returns: bytes that are written to subscribers of topics.
   @discardableResult func perform(_ operations: [Broker.Operation], now: UInt64) -> Int {
     withBroker { $0.perform(operations, now: now) }
   }
 
-  /// To be called now and then.
+  /// Call it periodically.
   func expire(now: UInt64) { _ = withBroker { $0.expire(now: now) } }
 
   private func withBroker(_ change: (inout sending Broker) -> Broker.Output) -> Int {
@@ -36,7 +36,7 @@ final class SharedBroker: Sendable {
     return bytes
   }
 
-  /// Writes what has come together, and flushes each connection once. Called on the event loop.
+  /// Writes what has accumulated, and flushes each connection once. Called on the event loop.
   fileprivate func drain(_ loop: Loop) {
     let now = NIODeadline.now().uptimeNanoseconds
     var touched: [ConnectionHandler] = []
@@ -52,7 +52,7 @@ final class SharedBroker: Sendable {
         guard let handler = connections[subscriber.session] else { continue }
         if !isLast, !handler.output.needsFlush { touched.append(handler) }
         let isSettled = handler.deliver(&message, batch, key: subscriber.key)
-        // Nothing more comes: its memory is at hand now, and the next one's can be the same.
+        // Nothing more follows: its memory is free now, and the next one can use the same.
         if isLast { handler.flush(now: now) }
         guard let isSettled else { continue }
         written += 1
@@ -72,12 +72,12 @@ final class SharedBroker: Sendable {
   }
 }
 
-/// One event loop: the app's messages that it has to write, and the connections whose output may wait.
+/// One event loop: the app's messages that it must write, and the connections whose output may wait.
 final class Loop: Sendable {
   let number: Int
   let eventLoop: any EventLoop
   private let inbox = Mutex<[Broker.Batch]>([])
-  /// The loop's own.
+  /// Used only by the loop.
   private let bound: NIOLoopBoundBox<[SessionID: ConnectionHandler]>
   /// Connections whose output waits for more.
   private let unflushed: NIOLoopBoundBox<[ConnectionHandler]>
@@ -89,7 +89,7 @@ final class Loop: Sendable {
     unflushed = .makeBoxSendingValue([], eventLoop: eventLoop)
   }
 
-  /// From any thread.
+  /// Any thread.
   fileprivate func post(_ batches: [Broker.Batch], of broker: SharedBroker) {
     let isFirst = inbox.withLock { inbox in
       defer { inbox += batches }
@@ -107,7 +107,7 @@ final class Loop: Sendable {
 
   func remove(_ session: SessionID) { bound.value[session] = nil }
 
-  /// Flushes the connection when `ConnectionHandler.patience` of the first that waits is over: one timer for all.
+  /// Flushes the connection when `ConnectionHandler.patience` of the first waiting one is over: one timer for all.
   func flushSoon(_ handler: ConnectionHandler) {
     unflushed.value.append(handler)
     guard unflushed.value.count == 1 else { return }

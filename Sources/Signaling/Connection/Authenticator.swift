@@ -2,9 +2,9 @@ import Calls
 package import MediaModel
 import STOMP
 
-/// Finds out whose token it is.
+/// Determines whose token it is.
 package protocol Authenticator: Sendable {
-  /// The token's claims; nil when it is not valid, for whatever reason. Called for each CONNECT, and abandoned when the time to CONNECT is over.
+  /// The token's claims; nil if it is not valid, for whatever reason. Called for each CONNECT, and abandoned when the time to CONNECT is over.
   func claims(of token: String) async -> Claims?
 }
 
@@ -14,7 +14,7 @@ package struct Claims: Sendable {
   /// The display name.
   package var name: String?
   package var device: DeviceID?
-  /// Scope `service`: an app's back end.
+  /// Scope `service`: the app's back end.
   package var isService: Bool
   /// The roles that `presence/set` may choose (protocol section 7).
   package var roles: [String]
@@ -37,8 +37,8 @@ package struct Claims: Sendable {
 }
 
 extension Identity {
-  /// The token's user, on the device that the token names, else the CONNECT, else one made for this connection.
-  /// nil when `login` is somebody else's or the device's id is bad (protocol section 2).
+  /// The token's user, on the device named by the token, else by the CONNECT, else made up for this connection. nil if
+  /// `login` is somebody else's or the device's id is invalid (protocol section 2).
   init?(_ claims: Claims, asking request: ConnectRequest, madeUp: @autoclosure () -> DeviceID) {
     let device: DeviceID
     let isNamed: Bool
@@ -50,7 +50,7 @@ extension Identity {
     } else {
       (device, isNamed) = (madeUp(), false)
     }
-    // Some client libraries always send the header, empty where the app gave none.
+    // Some client libraries always send the header, empty if the app gave none.
     if let login = request.login, !login.isEmpty, login != claims.user.text, login != "device-\(device.text)" {
       return nil
     }

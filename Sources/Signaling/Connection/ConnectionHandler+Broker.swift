@@ -34,14 +34,14 @@ extension ConnectionHandler {
     operations.append(.settle(subscriber, address, number: token, accepted: accepted))
   }
 
-  /// Hands all that came together to the broker, as one.
+  /// Passes everything that has accumulated to the broker, as one.
   func flushOperations() {
     guard !operations.isEmpty else { return }
     let bytes = services.broker.perform(exchange(&operations, with: []), now: now)
     if bytes > 0, let wait = share?.fanOut(bytes, now: now) { pause(for: wait) }
   }
 
-  /// Writes one message; nil when the subscription is gone or the connection ended, else whether no ACK will follow.
+  /// Writes one message; nil if the subscription is gone or the connection ended, else whether no ACK will follow.
   func deliver(_ message: inout SharedMessage, _ batch: Broker.Batch, key: UInt64) -> Bool? {
     guard !isEnded else { return nil }
     let delivered = write(isText: message.isText) {
@@ -62,8 +62,8 @@ extension ConnectionHandler {
 }
 
 extension Headers {
-  /// Headers of a SEND that are for the server, secret, or the server's own to set (`destination` and `content-length` are set anew). Subscribers have no use
-  /// for them, or they would be forgeries.
+  /// Headers of a SEND that are for the server, secret, or set by the server itself (`destination` and `content-length` are replaced). Subscribers have no
+  /// use for them, or they would be forgeries.
   fileprivate static func isKeptBack(_ name: String) -> Bool { keptBack.contains(name.lowercased()) }
 
   private static let keptBack: Set<String> = [

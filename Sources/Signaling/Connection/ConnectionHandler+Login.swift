@@ -15,7 +15,7 @@ extension ConnectionHandler {
   }
 
   private func authenticated(_ claims: Claims?, for request: ConnectRequest) {
-    // It may have taken too long, or the client has gone meanwhile.
+    // It may have taken too long, or the client may be gone meanwhile.
     guard !isEnded, session.isAuthenticating else { return }
     let left = claims.map { ($0.expiresAt - services.clock()).nanoseconds } ?? 0
     if let claims, left > 0, let identity = Identity(claims, asking: request, madeUp: .random()) {
@@ -49,7 +49,7 @@ extension ConnectionHandler {
 }
 
 extension DeviceID {
-  /// A name for a device that gave none.
+  /// A name for a device that has none.
   fileprivate static func random() -> DeviceID {
     DeviceID(unchecked: "device-" + String(UInt64.random(in: .min ... .max), radix: 36))
   }

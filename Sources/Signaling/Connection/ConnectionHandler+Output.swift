@@ -2,26 +2,26 @@ import NIOCore
 import NIOWebSocket
 import STOMP
 
-/// Bytes out: frames come together until they are flushed, and too much for the client ends the connection.
+/// Output: frames accumulate until they are flushed, and too much for the client ends the connection.
 extension ConnectionHandler {
   struct Output {
-    /// Frames written and not flushed yet, where their borders mean nothing: a WebSocket has a message for each.
+    /// Frames written and not flushed yet, if their boundaries have no meaning: a WebSocket has a message for each.
     fileprivate var collected = ByteBuffer()
-    /// Bytes that the kernel may not have taken yet: at most so many. A promise for each write would tell exactly, at a tenth of a delivery's cost.
+    /// The most bytes that the kernel may not have taken yet. A promise for each write would be exact, at a tenth of a delivery's cost.
     fileprivate var waitingBytes = 0
     /// The part that was reported to `SlowReaders`.
     fileprivate(set) var reportedBytes = 0
     fileprivate(set) var needsFlush = false
-    /// Its loop flushes it in a moment.
+    /// Its loop flushes it shortly.
     fileprivate var isFlushedSoon = false
   }
 
-  /// How long output that nobody acts on at once waits for more.
+  /// How long output that nobody acts on immediately waits for more.
   static let patience = TimeAmount.milliseconds(100)
 
   private var isWebSocket: Bool { gate != nil }
 
-  /// Writes a frame of the server's own, which is text.
+  /// Writes one of the server's own frames, which are text.
   func write(_ bytes: ByteBuffer) {
     output.needsFlush = true
     if isWebSocket {
@@ -32,8 +32,8 @@ extension ConnectionHandler {
     }
   }
 
-  /// Writes the frame that `encode` appends, unless it is over the client's bound.
-  /// - Parameter isText: whether the frame is UTF-8, which a WebSocket tells the client.
+  /// Writes the frame that `encode` appends, unless it exceeds the client's bound.
+  /// - Parameter isText: whether the frame is UTF-8, which a WebSocket indicates to the client.
   func write(isText: Bool, _ encode: (inout ByteBuffer) -> Session.Delivered) -> Session.Delivered {
     let delivered: Session.Delivered
     if isWebSocket {
@@ -50,7 +50,7 @@ extension ConnectionHandler {
 
   func flush() { if output.needsFlush { flush(now: now) } }
 
-  /// For callers that flush many at one time.
+  /// For callers that flush several connections at one time.
   func flush(now: UInt64) {
     guard output.needsFlush, let context else { return }
     output.needsFlush = false
@@ -71,7 +71,7 @@ extension ConnectionHandler {
     loop.flushSoon(self)
   }
 
-  /// The moment of `flushSoon` is over.
+  /// The delay of `flushSoon` is over.
   func flushNow(now: UInt64) {
     output.isFlushedSoon = false
     flush(now: now)
@@ -85,7 +85,7 @@ extension ConnectionHandler {
     context.write(wrap(bytes, isText: isText), promise: nil)
   }
 
-  /// The bytes as the next handler takes them: a WebSocket's frame (RFC 6455 section 5.6), or bare.
+  /// The bytes in the form for the next handler: a WebSocket's frame (RFC 6455 section 5.6), or unchanged.
   func wrap(_ bytes: ByteBuffer, isText: Bool) -> NIOAny {
     guard isWebSocket else { return Self.wrapOutboundOut(bytes) }
     return NIOAny(WebSocketFrame(fin: true, opcode: isText ? .text : .binary, data: bytes))
@@ -95,7 +95,7 @@ extension ConnectionHandler {
     if !hasRoom(for: output.collected.readableBytes) { cutOff(.slowReader) }
   }
 
-  /// Asks the channel only when the bound is reached.
+  /// Asks the channel only if the bound is reached.
   private func hasRoom(for count: Int) -> Bool {
     let limit = configuration.outboundBytes
     guard output.waitingBytes + count > limit else { return true }
@@ -109,7 +109,7 @@ extension ConnectionHandler {
     output.waitingBytes = bytes
   }
 
-  /// Reports the bytes that the kernel has not accepted, when they have changed by a step. Only after a flush: bytes that were not offered to the kernel do not
+  /// Reports the bytes that the kernel has not accepted, if they have changed by a step. Only after a flush: bytes that were not offered to the kernel do not
   /// make a client slow.
   func reportBacklog() {
     askChannel()
@@ -123,10 +123,10 @@ extension ConnectionHandler {
     services.slowReaders.report(id, of: share == nil ? nil : user, bytes: bytes, entry(context))
   }
 
-  /// The channel is gone, with all that waited in it.
+  /// The channel is gone, with everything that waited in it.
   func forgetBacklog() { if output.reportedBytes > 0 { report(0) } }
 
-  /// Nothing more would arrive, so there is no use in an ERROR. Media goes on and the client can connect again.
+  /// Nothing more would arrive, so an ERROR is of no use. Media goes on and the client can connect again.
   func cutOff(_ ending: SignalingStatistics.Ending) {
     output.collected = ByteBuffer()
     output.needsFlush = false

@@ -9,7 +9,7 @@ import STOMP
 
 /// Requests in, replies and events out.
 extension ConnectionHandler {
-  /// The client would be subscribed to a topic of the control plane's, which answers. Once for each: a second answer would be taken for the next question's.
+  /// The client wants to subscribe to a topic of the control plane, which answers. Once for each: a second answer would be taken for the next question's.
   func ask(_ subscription: Subscription, _ destination: Destination?) {
     guard maySubscribe() else { return }
     if case .channel(let channel) = destination {
@@ -17,7 +17,8 @@ extension ConnectionHandler {
     }
   }
 
-  /// - Parameter destination: nil for a topic of the control plane, which knows of the subscription since it was asked.
+  /// - Parameter destination: nil for a topic of the control plane, which has known the subscription since it was
+  ///   asked.
   func subscribed(_ subscription: Subscription, _ destination: Destination?) {
     switch destination {
     case .channel(let channel):
@@ -33,7 +34,7 @@ extension ConnectionHandler {
     }
   }
 
-  /// Kept events are delivered to each new subscription, so subscribing over and over costs as much as requests do.
+  /// Kept events are delivered to each new subscription, so repeated subscribing costs as much as requests do.
   private func maySubscribe() -> Bool {
     guard rate.take(now: now) == nil else {
       perform(session.fail(Violation(.limit, "too many subscriptions in a short time")))
@@ -69,12 +70,12 @@ extension ConnectionHandler {
     }
   }
 
-  /// A SEND to `/app/…`: the sink gets the request, or the client an error's reply.
+  /// A SEND to `/app/…`: the sink gets the request, or the client an error reply.
   func request(_ frame: Frame, _ path: ArraySlice<Substring>) {
     services.counters.update { $0.requests += 1 }
     if let wait = rate.take(now: now) { return refuse(frame, .rateLimited, wait) }
     if let wait = share?.debt(now: now) { return refuse(frame, .userEventsFull, wait) }
-    // A body costs its parsing, whatever is in it.
+    // A body costs its parsing, whatever its contents.
     if let wait = share?.take(1 + frame.body.readableBytes >> 12, now: now) {
       return refuse(frame, .userRateLimited, wait)
     }
@@ -95,7 +96,8 @@ extension ConnectionHandler {
     }
   }
 
-  /// One request too many. A client that goes on regardless is read more slowly, since each refusal costs something, too.
+  /// One request too many. A client that continues regardless is read more slowly, because each refusal costs something,
+  /// too.
   private func refuse(_ frame: Frame, _ reason: SignalingStatistics.Drop, _ wait: UInt64) {
     services.counters.drop(reason)
     reply(to: requestID(of: frame), .failed(.tooManyRequests(wait)))
@@ -112,7 +114,7 @@ extension ConnectionHandler {
 
   // MARK: from the control plane; flushed by the caller
 
-  /// The control plane lets the client have the topic that it asked for, or says why not.
+  /// The control plane admits the client to the topic that it requested, or says why not.
   func admit(refusal: String?) {
     perform(session.answer(refusal: refusal))
     readFrames()
@@ -142,7 +144,8 @@ extension ConnectionHandler {
     publish(&message)
   }
 
-  /// Writes a message to each of the connection's subscriptions to its destination, or to the newest; an event with its number for this device.
+  /// Writes a message to each of the connection's subscriptions to its destination, or only to the newest; an event with its number for this
+  /// device.
   func publish(_ message: inout SharedMessage, newestOnly: Bool = false, seq: UInt64? = nil, redelivered: Bool = false)
   {
     guard !isEnded else { return }

@@ -5,7 +5,8 @@ import NIOCore
 import Octets
 import STOMP
 
-/// One STOMP connection, over TCP or WebSocket alike: bytes in, one buffer a frame out. It carries out what its `Session` says.
+/// One STOMP connection, over TCP or WebSocket: bytes in, one buffer per frame out. It carries out the actions of its
+/// `Session`.
 ///
 /// Confined to its channel's event loop; deliveries come through the `ConnectionTable`.
 final class ConnectionHandler: ChannelInboundHandler {
@@ -14,7 +15,7 @@ final class ConnectionHandler: ChannelInboundHandler {
 
   let id: SessionID
   let services: SharedServices
-  /// The limits of this connection, as long as it lives.
+  /// The limits of this connection for its whole life.
   let configuration: FixedConfiguration
   var session: Session
   var decoder: FrameDecoder
@@ -22,7 +23,7 @@ final class ConnectionHandler: ChannelInboundHandler {
   var messageRate: TokenBucket
   /// The user of the connection, from the login on.
   private(set) var user: UserID?
-  /// The allowance that the user's connections share; nil for services.
+  /// The allowance shared by the user's connections; nil for services.
   private(set) var share: UserShare?
   private var isService = false
   private var isGuest = false
@@ -30,7 +31,7 @@ final class ConnectionHandler: ChannelInboundHandler {
   var subscriptionCount = 0
   /// Bytes in `decoder` and open transactions, as last reported to the share.
   private var heldBytes = 0
-  /// Events that the frames at hand acknowledge.
+  /// Events that the current frames acknowledge.
   private var acknowledged: (seqs: [UInt64], accepted: Bool) = ([], true)
   /// Frames since the share was last asked.
   private var framesInBatch = 0
@@ -40,7 +41,7 @@ final class ConnectionHandler: ChannelInboundHandler {
   /// The addresses of the connection's subscriptions to the broker.
   var addresses: [UInt64: Broker.Address] = [:]
   private(set) var context: ChannelHandlerContext?
-  /// Told when the client has logged in.
+  /// Notified when the client has logged in.
   let gate: LoginGate?
   private var timer: (task: Scheduled<Void>, deadline: UInt64)?
   private var linger: Scheduled<Void>?
@@ -119,14 +120,14 @@ final class ConnectionHandler: ChannelInboundHandler {
   }
 
   func errorCaught(context: ChannelHandlerContext, error: any Error) {
-    // A reset, or TLS that failed; the error may name addresses, so it is not logged.
+    // A reset, or failed TLS. The error may name addresses, so it is not logged.
     leave(.gone)
     context.close(promise: nil)
   }
 
   // MARK: Frames in
 
-  /// Hands whole frames to the session, one at a time since each may change how the next is read.
+  /// Passes whole frames to the session, one at a time because each may change how the next is read.
   func readFrames() {
     do {
       while phase != .ended, !session.isWaiting, pauseEnd == nil, let frame = try decoder.next() {
@@ -151,7 +152,7 @@ final class ConnectionHandler: ChannelInboundHandler {
     armTimer()
   }
 
-  /// Tells the share what this connection holds of its client's frames, when that has changed by a step.
+  /// Reports to the share how many bytes of its client's frames this connection holds, if that has changed by a step.
   private func reportHeld() {
     guard let share, phase != .ended else { return }
     let bytes = decoder.bufferedBytes + session.transactionBytes
@@ -164,7 +165,7 @@ final class ConnectionHandler: ChannelInboundHandler {
       session.fail(Violation(.limit, "this user sends too many unfinished frames and transactions: finish some first")))
   }
 
-  /// Frames of any kind cost something, also those that no other rate counts.
+  /// Frames of any kind cost something, including those that no other rate counts.
   private func countFrame() {
     framesInBatch += 1
     guard framesInBatch == UserShare.frameBatch else { return }
@@ -173,10 +174,10 @@ final class ConnectionHandler: ChannelInboundHandler {
   }
 
   /// Carries out the session's actions, without flushing.
-  /// - Parameter destination: of the frame that the actions come from; nil when it was not read for them, as for a SEND that a COMMIT lets through.
+  /// - Parameter destination: of the frame that caused the actions; nil if it was not read for them, as for a SEND that a COMMIT releases.
   func perform(_ actions: [Session.Action], of destination: Destination? = nil) {
     for action in actions {
-      // One action may end the connection; a RECEIPT behind it must not follow the ERROR.
+      // One action may end the connection; a subsequent RECEIPT must not follow the ERROR.
       guard phase != .ended else { return }
       switch action {
       case .authenticate(let request): authenticate(request)
@@ -207,7 +208,7 @@ final class ConnectionHandler: ChannelInboundHandler {
 
   // MARK: Time
 
-  /// Has the session called at its next deadline. Deadlines mostly move away, so an earlier timer is left to find that out by itself.
+  /// Makes the session be called at its next deadline. Deadlines usually move away, so an earlier timer is left to find that out.
   func armTimer() {
     guard let context, let deadline = session.nextDeadline else { return }
     if let timer, timer.deadline <= deadline { return }
@@ -228,7 +229,7 @@ final class ConnectionHandler: ChannelInboundHandler {
 
   // MARK: Login and end
 
-  /// The client is let in.
+  /// The client has logged in.
   /// - Parameter share: the user's limits; nil for services.
   func logIn(_ identity: Identity, _ share: UserShare?, expiresAt: UInt64) {
     phase = .loggedIn
@@ -254,7 +255,7 @@ final class ConnectionHandler: ChannelInboundHandler {
     if phase == .loggedIn { services.sink.submit(command) }
   }
 
-  /// Acknowledgements that stand next to each other are one command: a client has dozens of them a second in a large call.
+  /// Consecutive acknowledgements are one command: a client sends dozens of them a second in a large call.
   private func acknowledge(_ seq: UInt64, accepted: Bool) {
     if acknowledged.accepted != accepted { submitAcknowledgements() }
     acknowledged.seqs.append(seq)
@@ -267,8 +268,8 @@ final class ConnectionHandler: ChannelInboundHandler {
     if phase == .loggedIn { services.sink.submit(.acknowledge(id, seqs: seqs, accepted: acknowledged.accepted)) }
   }
 
-  /// Ends the session and lets written bytes arrive: writing stops, and incoming bytes are read and discarded for a bounded time. Closing at once
-  /// would make the kernel answer unread bytes with a reset, which destroys the ERROR on its way.
+  /// Ends the session and lets written bytes arrive: writing stops, and incoming bytes are read and discarded for a bounded time. If it closed
+  /// immediately, the kernel would answer unread bytes with a reset, which destroys the ERROR on its way.
   private func finish(_ end: Session.End) {
     leave(SignalingStatistics.Ending(end))
     guard let context else { return }
@@ -286,13 +287,13 @@ final class ConnectionHandler: ChannelInboundHandler {
 
   private func closeWhenWritten() {
     guard let context else { return }
-    // A write of nothing is done when all before it is.
+    // An empty write is complete when everything before it is.
     let promise = context.eventLoop.makePromise(of: Void.self)
     promise.futureResult.assumeIsolated().whenComplete { [weak self] _ in self?.context?.close(promise: nil) }
     context.writeAndFlush(wrap(ByteBuffer(), isText: true), promise: promise)
   }
 
-  /// The session is over for the application, once.
+  /// The session is over for the application. Takes effect once.
   func leave(_ ending: SignalingStatistics.Ending) {
     guard phase != .ended else { return }
     submit(.disconnect(id))
@@ -319,7 +320,8 @@ final class ConnectionHandler: ChannelInboundHandler {
 
   // MARK: Back pressure
 
-  /// Reads nothing while an answer is awaited or the client has sent too fast, so that it can't fill the memory meanwhile.
+  /// Reads nothing while an answer is awaited or the client has sent too fast, so that it cannot fill the memory
+  /// meanwhile.
   func updateReading() {
     let reads = phase == .ended || (!session.isWaiting && pauseEnd == nil)
     guard reads != isReading else { return }
@@ -327,7 +329,7 @@ final class ConnectionHandler: ChannelInboundHandler {
     try? context?.channel.syncOptions?.setOption(.autoRead, value: reads)
   }
 
-  /// Handles no frame for this time, a second at most: then the client's heart-beats are looked for.
+  /// Handles no frame for this time, at most a second: the client's heart-beats are then checked.
   func pause(for nanoseconds: UInt64) {
     guard pauseEnd == nil, let context else { return }
     let time = TimeAmount.nanoseconds(Int64(min(nanoseconds, 1_000_000_000)))

@@ -7,7 +7,7 @@ final class ConnectionTable: Sendable {
   struct Entry: Sendable {
     let loop: any EventLoop
     let handler: NIOLoopBound<ConnectionHandler>
-    /// The share of the user that has logged in; nil before, and for services.
+    /// The share of the logged-in user; nil before, and for services.
     var share: UserShare? = nil
   }
 
@@ -24,7 +24,7 @@ final class ConnectionTable: Sendable {
   var all: [Entry] { entries.withLock { Array($0.values) } }
 }
 
-/// Numbers for sessions, none used twice.
+/// Numbers for sessions, never reused.
 final class SessionNumbers: Sendable {
   private let last = Atomic<UInt64>(0)
 

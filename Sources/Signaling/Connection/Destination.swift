@@ -4,15 +4,15 @@ import STOMP
 
 /// A destination of SEND or SUBSCRIBE (protocol section 3), parsed once.
 enum Destination: Equatable {
-  /// `/app/…`, by what stands behind `/app/`. Whether there is such a request is answered by a reply, not by an ERROR.
+  /// `/app/…`, by the part after `/app/`. Whether there is such a request is answered by a reply, not by an ERROR.
   case request(path: ArraySlice<Substring>)
-  /// A destination that the control plane fills.
+  /// A destination that the control plane serves.
   case channel(Channel)
-  /// `/user/queue/{name}`: what services send to the client's user.
+  /// `/user/queue/{name}`: messages of services to the client's user.
   case ownQueue(String)
-  /// `/user/{id}/queue/{name}`, for services to send to.
+  /// `/user/{id}/queue/{name}`, to which services send.
   case userQueue(UserID, String)
-  /// `/topic/…` and `/queue/…`, if the configuration's prefixes say so.
+  /// `/topic/…` and `/queue/…`, if the configuration's prefixes allow it.
   case app(Broker.Address)
 
   static let replies = "/user/queue/replies"
@@ -37,7 +37,7 @@ enum Destination: Equatable {
     }
   }
 
-  /// RabbitMQ's wildcards too: taken as names they would deliver less than was asked for.
+  /// RabbitMQ's wildcards, too: taken as names they would deliver less than requested.
   private static func isStrange(_ part: Substring) -> Bool { ["", ".", "..", "*", "**", "#"].contains(part) }
 
   private init?(user parts: ArraySlice<Substring>) {
@@ -59,7 +59,7 @@ enum Destination: Equatable {
     }
   }
 
-  /// `text` is normalised: `/topic/NAME` with no further segment, so it is none that the control plane fills.
+  /// `text` is normalised: `/topic/NAME` without further segments, so the control plane does not serve it.
   private init?(exchange text: String) {
     guard case .app(let address)? = Self(topic: [text.dropFirst("/topic/".count)], text) else { return nil }
     self = .app(address)
@@ -82,14 +82,14 @@ enum Destination: Equatable {
     }
   }
 
-  /// `/exchange/NAME[/KEY]` as `/topic/NAME[.KEY]`; all else as it is. Prefixes too.
+  /// `/exchange/NAME[/KEY]` as `/topic/NAME[.KEY]`; anything else unchanged. Also for prefixes.
   static func normalized(_ text: String) -> String {
     let exchange = "/exchange/"
     guard text.hasPrefix(exchange) else { return text }
     return "/topic/" + text.dropFirst(exchange.count).replacing("/", with: ".", maxReplacements: 1)
   }
 
-  /// The destination of a SEND or SUBSCRIBE; nil for other frames, and for a text that is none.
+  /// The destination of a SEND or SUBSCRIBE; nil for other frames, and for invalid text.
   init?(of frame: Frame) {
     guard frame.command == .send || frame.command == .subscribe, let text = frame.headers["destination"] else {
       return nil
@@ -111,7 +111,7 @@ extension Channel {
     }
   }
 
-  /// One of each client's own two, which it may have unasked.
+  /// One of each client's own two, which it may always have.
   var isOwn: Bool { self == .replies || self == .events }
 }
 

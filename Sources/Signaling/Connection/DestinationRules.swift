@@ -4,9 +4,9 @@ import STOMP
 
 /// Decides which user may use which destination (protocol section 3). A refusal ends the connection with an ERROR, as STOMP requires.
 struct DestinationRules: Sendable {
-  /// An app's own, normalised.
+  /// Prefixes of an app's own destinations, normalised.
   private let prefixes: [String]
-  /// Bytes of an app's own message.
+  /// The most bytes of an app's own message.
   private let body: Int
 
   init(prefixes: [String], body: Int) {
@@ -14,7 +14,8 @@ struct DestinationRules: Sendable {
     self.body = body
   }
 
-  /// The admission of a frame's destination, which is nil for a frame without one, and for a text that is no destination.
+  /// The admission of a frame's destination, which is nil for a frame without one, and for text that is not a
+  /// destination.
   func admission(of destination: Destination?, for frame: Frame, isService: Bool, isGuest: Bool) -> Session.Admission {
     if isGuest, destination?.isForGuests == false { return .refused("a guest has a call, and nothing else") }
     return switch frame.command {
@@ -52,7 +53,7 @@ struct DestinationRules: Sendable {
 }
 
 extension Destination {
-  /// Whether guests may use it at all. Which requests and calls are theirs, the calls decide.
+  /// Whether guests may use it at all. The calls decide which requests and calls are open to them.
   fileprivate var isForGuests: Bool {
     switch self {
     case .request, .channel(.replies), .channel(.events), .channel(.call(_)): true

@@ -5,7 +5,8 @@ import Logging
 import NIOCore
 import STOMP
 
-/// Deliveries as what connections write. Events become JSON here; the last one is kept since many may get it.
+/// Converts deliveries to the form that connections write. Events become JSON here; the last one is kept because many
+/// may get it.
 struct EventEncoder {
   let log: LimitedLog
   let texts: StateTexts
@@ -17,7 +18,7 @@ struct EventEncoder {
     self.texts = texts
   }
 
-  /// nil, and logged, for an event that can't be written.
+  /// nil, and logged, for an event that cannot be written.
   mutating func outgoing(_ delivery: Delivery) -> Outgoing? {
     switch delivery {
     case .reply(_, let id, let reply): return .reply(id: id, encoded(reply))
@@ -62,7 +63,7 @@ struct EventEncoder {
     return message
   }
 
-  /// 0 is shared by none.
+  /// 0 is never shared.
   private mutating func body(_ message: EventMessage, _ messageID: UInt64) -> ByteBuffer? {
     if messageID != 0, let last, last.messageID == messageID { return last.body }
     guard let bytes = try? text(of: message) else {
@@ -83,14 +84,14 @@ struct EventEncoder {
   }
 }
 
-/// Something on its way to its connection's event loop. Events come as JSON already, since one body may go to a thousand connections: messages of the same
-/// number, other than 0, and destination are the same, and written once for all receivers.
+/// Something on its way to its connection's event loop. Events are already JSON, because one body may go to a thousand connections: messages with the same
+/// destination and the same number other than 0 are identical, and written once for all receivers.
 enum Outgoing: Sendable {
   case reply(id: String, Calls.Reply)
   /// For the client's queue of events.
   case event(messageID: UInt64, SharedMessage, seq: UInt64, redelivered: Bool)
   case admission(refusal: String?)
-  /// An event of a topic. 0 is for the session's newest subscription alone: the answer to a SUBSCRIBE to a call that has ended.
+  /// An event of a topic. 0 is only for the session's newest subscription: the answer to a SUBSCRIBE to a call that has ended.
   case publish(messageID: UInt64, SharedMessage)
   case close(reason: String)
 }

@@ -3,15 +3,15 @@ import JSON
 import NIOCore
 import STOMP
 
-/// Reads requests out of SEND frames.
+/// Reads requests from SEND frames.
 struct RequestReader {
-  /// In bytes; of `…/keys` and of all others.
+  /// In bytes: of `…/keys` and of all others.
   let keysBody: Int
   let body: Int
 
-  /// The request that a SEND asks for.
+  /// The request in a SEND.
   /// - Parameters:
-  ///   - path: of its destination, behind `/app/`.
+  ///   - path: of its destination, after `/app/`.
   ///   - content: its body.
   func request(_ path: ArraySlice<Substring>, _ content: ByteBuffer) throws(RequestError) -> Request {
     // Requests that hand out keys may be larger than others.
@@ -33,7 +33,7 @@ struct RequestReader {
     }
   }
 
-  /// A frame's body, which is a JSON object. One without a byte stands for an empty object.
+  /// A frame's body, which is a JSON object. An empty body stands for an empty object.
   private struct Body: RequestBody {
     let content: ByteBuffer
 
@@ -51,7 +51,8 @@ extension UInt8 {
   fileprivate var isJSONBlank: Bool { self == 0x20 || self == 0x09 || self == 0x0A || self == 0x0D }
 }
 
-/// The cost of a request beside its frame, in units of the simplest one (protocol section 10). The work that follows from it is charged when it is known.
+/// The cost of a request in addition to its frame, in units of the simplest one (protocol section 10). The work that follows from it is charged when it
+/// is known.
 extension Request {
   var weight: Int {
     switch self {

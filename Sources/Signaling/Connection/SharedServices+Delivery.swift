@@ -4,8 +4,8 @@ import NIOCore
 import STOMP
 
 extension SharedServices {
-  /// Sorts what clients get by event loop, one task each. A message for many is written as JSON once, and so is each change of a member in the states of a
-  /// large call.
+  /// Sorts deliveries to clients by event loop, one task each. A message for many is written as JSON once, and so is each change of a member in the states
+  /// of a large call.
   func deliver(_ deliveries: [Delivery]) {
     var batches: [ObjectIdentifier: [Addressed]] = [:]
     var encoder = EventEncoder(log: log, texts: stateTexts)
@@ -33,15 +33,15 @@ extension SharedServices {
   }
 
   /// Finds the events that may wait for others: those of a large call on which nobody acts at once. At 1,000 participants 50 such events a second reach each
-  /// of them while people join, and a write of its own for each costs server and client more than the event.
+  /// of them while people join, and a separate write for each costs server and client more than the event.
   private struct Crowd {
-    /// The event's receivers that make a call large.
+    /// The number of receivers of an event from which on a call is large.
     private static let size = 64
 
     private var messageID: UInt64 = 0
     private(set) var mayWait = false
 
-    /// The receivers of an event stand next to each other.
+    /// The receivers of an event are adjacent.
     mutating func look(at deliveries: [Delivery], _ place: Int) {
       guard case .event(_, let event) = deliveries[place], event.messageID != 0 else {
         messageID = 0
@@ -86,7 +86,7 @@ extension SharedServices {
     }
   }
 
-  /// The message that was written last, if this is the same one: it has the bytes that are the same for all.
+  /// The message that was written last, if it is the same one: it has the bytes that are the same for all.
   private static func written(
     _ new: SharedMessage, _ id: UInt64, _ last: inout (id: UInt64, message: SharedMessage)?
   ) -> SharedMessage {

@@ -3,14 +3,15 @@ import JSON
 import MediaModel
 import Synchronization
 
-/// JSON in which all members or devices of a call occur. Each device of a large call gets it when it comes, and again after a restart; a member or an entry
+/// JSON that contains all members or devices of a call. Each device of a large call gets it when it joins, and again after a restart; a member or an entry
 /// that has not changed since it was last written is not encoded again.
 final class StateTexts: Sendable {
-  /// Shorter lists are encoded as they are.
+  /// Shorter lists are encoded directly.
   static let fewest = 16
-  /// Calls whose members are remembered; the least recently written makes room. The text of 1,000 members takes 200 kB.
+  /// Calls whose members are remembered; the least recently written one is evicted. The text of 1,000 members takes 200
+  /// kB.
   static let maximumCalls = 64
-  /// Entries of key lists, and of lists of devices, that are remembered, of all calls: 5 and 10 MB.
+  /// Entries of key lists, and of lists of devices, that are remembered over all calls: 5 and 10 MB.
   static let maximumEntries = 8_192
 
   private typealias Members = Fragments<MemberState, UserID>
@@ -21,7 +22,7 @@ final class StateTexts: Sendable {
     var order: [CallID] = []
     let entries = Fragments(maximumCount: maximumEntries) { (entry: ListEntry) in entry.fingerprint }
     let devices = Fragments(maximumCount: maximumEntries) { (entry: DeviceEntry) in entry.fingerprint }
-    /// The members and the list of the call that rings: only the last ones, since the rings of one call stand next to each other.
+    /// The members and the list of the ringing call: only the last ones, because the rings of one call are adjacent.
     let ringMembers = Fragments(maximumCount: 1) { (_: [MemberState]) in 0 }
     let ringList = Fragments(maximumCount: 1) { (_: [ListEntry]) in 0 }
 
@@ -47,7 +48,7 @@ final class StateTexts: Sendable {
     }
   }
 
-  /// - Parameter members: how many occur in `value`: all of the call.
+  /// - Parameter members: how many of the call's members occur in `value`: all of them.
   func encode(_ value: some Encodable & Sendable, of call: CallID, members: Int) throws(JSONError) -> [UInt8] {
     guard members >= Self.fewest else { return try JSONCoding.encode(value) }
     return try known.withLock { known throws(JSONError) in
@@ -55,7 +56,7 @@ final class StateTexts: Sendable {
     }
   }
 
-  /// A ring. Each device with an envelope gets a text of its own, but the members and the list in it are those of the call and become JSON once.
+  /// A ring. Each device with an envelope gets a separate text, but the members and the list in it are those of the call and become JSON once.
   func encode(ring message: EventMessage) throws(JSONError) -> [UInt8] {
     try known.withLock { known throws(JSONError) in
       try JSONCoding.encode(

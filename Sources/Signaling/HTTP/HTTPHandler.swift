@@ -3,8 +3,8 @@ import MediaModel
 import NIOCore
 import NIOHTTP1
 
-/// Answers HTTP requests by asking the server's `pages`, and upgrades the connection to a WebSocket at a handshake, which need not be its first request.
-/// NIO's pipelining handler in front delivers one request at a time.
+/// Answers HTTP requests by calling the server's `pages`, and upgrades the connection to a WebSocket at a handshake, which need not be its first
+/// request. NIO's pipelining handler before it delivers one request at a time.
 final class HTTPHandler: ChannelInboundHandler, RemovableChannelHandler {
   typealias InboundIn = HTTPServerRequestPart
   typealias OutboundOut = HTTPServerResponsePart
@@ -19,9 +19,9 @@ final class HTTPHandler: ChannelInboundHandler, RemovableChannelHandler {
 
   private enum Phase {
     case serving
-    /// The answer was given before the request was whole; the rest is read and thrown away.
+    /// The answer was given before the request was complete; the rest is read and discarded.
     case discarding
-    /// Bytes are a WebSocket's and pass through.
+    /// Bytes belong to a WebSocket and pass through.
     case upgraded
   }
 
@@ -39,7 +39,7 @@ final class HTTPHandler: ChannelInboundHandler, RemovableChannelHandler {
     ]
   }
 
-  /// Makes the channel serve HTTP.
+  /// Configures the channel for HTTP.
   static func add(to channel: any Channel, _ services: SharedServices) throws {
     let handler = HTTPHandler(services: services)
     try channel.pipeline.syncOperations.addHandlers(handler.codec)
@@ -92,7 +92,7 @@ final class HTTPHandler: ChannelInboundHandler, RemovableChannelHandler {
   func errorCaught(context: ChannelHandlerContext, error: any Error) {
     switch phase {
     case .upgraded: context.fireErrorCaught(error)
-    // Bytes behind what could not be read.
+    // Bytes after something unreadable.
     case .discarding:
       if !(error is ByteToMessageDecoderError || error is HTTPParserError) { context.close(promise: nil) }
     case .serving:
@@ -157,7 +157,8 @@ final class HTTPHandler: ChannelInboundHandler, RemovableChannelHandler {
       .whenSuccess { [weak self] response in self?.respond(to: head, response) }
   }
 
-  /// Names what the client asked by, for an operator whose proxy changes it. None of it is personal: `Origin` is a page's, `Host` this server's.
+  /// Logs the headers that the client sent, for an operator whose proxy changes them. None of it is personal: `Origin` belongs to a page, `Host`
+  /// to this server.
   private func logRefusal(of head: HTTPRequestHead, _ response: HTTPResponse) {
     func shown(_ name: String) -> Logger.MetadataValue {
       .string(
@@ -183,7 +184,7 @@ final class HTTPHandler: ChannelInboundHandler, RemovableChannelHandler {
   private func respond(to head: HTTPRequestHead, _ response: HTTPResponse, isLast: Bool = false) {
     guard let context else { return }
     startTimeout()
-    // The parser reads nothing behind a request for another protocol, which CONNECT is too.
+    // The parser reads nothing after a request for another protocol, including CONNECT.
     let keepsAlive = head.isKeepAlive && !isLast && !head.isUpgrade && head.method != .CONNECT
     var headers = HTTPHeaders(response.headers.map { ($0.name, $0.value) })
     for (name, value) in services.configuration.securityHeaders where !headers.contains(name: name) {
@@ -225,7 +226,7 @@ final class HTTPHandler: ChannelInboundHandler, RemovableChannelHandler {
     context.writeAndFlush(Self.wrapOutboundOut(.head(response)), promise: nil)
     phase = .upgraded
     try WebSocketUpgrade.addHandlers(to: context.channel, services)
-    // The decoder is removed last and forwards the bytes that it has not parsed; this handler is not needed after that.
+    // The decoder is removed last and forwards the bytes that it has not parsed. This handler is not needed after that.
     let pipeline = context.pipeline
     EventLoopFuture.andAllComplete(codec.map { pipeline.syncOperations.removeHandler($0) }, on: context.eventLoop)
       .assumeIsolated()
@@ -236,7 +237,7 @@ final class HTTPHandler: ChannelInboundHandler, RemovableChannelHandler {
 
   // MARK: Time
 
-  /// A client that takes too long for a request, for reading the answer, or between two, is let go.
+  /// A client that takes too long for a request, for reading the answer, or between two requests, is disconnected.
   private func startTimeout() {
     timeout?.cancel()
     timeout = context?.eventLoop.assumeIsolated().scheduleTask(
@@ -246,8 +247,8 @@ final class HTTPHandler: ChannelInboundHandler, RemovableChannelHandler {
     }
   }
 
-  /// Ends the output behind the answer, and the connection when the client ends it too, or later. If the server closed at once, the kernel would answer the
-  /// client's unread bytes with a reset, and the answer could be lost.
+  /// Ends the output after the answer, and the connection when the client ends it, too, or later. If the server closed immediately, the kernel would answer
+  /// the client's unread bytes with a reset, and the answer could be lost.
   private func linger() {
     context?.close(mode: .output, promise: nil)
     timeout?.cancel()
@@ -273,7 +274,8 @@ extension HTTPRequestHead {
     return head
   }
 
-  /// Exactly one in HTTP/1.1, at most one before, and a valid one (RFC 9112 section 3.2): a proxy in front and we must not read two hosts.
+  /// Exactly one in HTTP/1.1, at most one before, and a valid one (RFC 9112 section 3.2): a proxy before us and we must not read different
+  /// hosts.
   fileprivate var hasValidHost: Bool {
     let hosts = headers["host"]
     guard hosts.count == 1 || hosts.isEmpty && version == .http1_0 else { return false }
@@ -283,7 +285,7 @@ extension HTTPRequestHead {
         case UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "a")...UInt8(ascii: "z"),
           UInt8(ascii: "0")...UInt8(ascii: "9"):
           true
-        // RFC 3986 section 3.2.2, without the comma: two hosts that a proxy joined are none.
+        // RFC 3986 section 3.2.2, without the comma: a comma means that a proxy merged two Host headers.
         default: "-._~%!$&'()*+;=:[]".utf8.contains(character)
         }
       }
@@ -292,7 +294,7 @@ extension HTTPRequestHead {
 }
 
 extension SignalingServer.Configuration {
-  /// Security headers of every response, unless the page sets its own. With TLS, browsers are told to use nothing else (RFC 6797).
+  /// Security headers of every response, unless the page sets its own. With TLS, browsers are told to use only TLS (RFC 6797).
   fileprivate var securityHeaders: [(name: String, value: String)] {
     let always = [
       (name: "x-content-type-options", value: "nosniff"), (name: "referrer-policy", value: "no-referrer"),

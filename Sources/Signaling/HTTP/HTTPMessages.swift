@@ -1,6 +1,6 @@
 package import NIOCore
 
-/// A GET, HEAD, OPTIONS or small POST. HEAD is asked as GET: the answer's body is left out on the way.
+/// A GET, HEAD, OPTIONS or small POST. HEAD is passed on as GET: the answer's body is omitted when it is sent.
 package struct HTTPRequest: Sendable {
   /// As `Allow` lists them.
   package static let methods = "GET, HEAD, POST, OPTIONS"
@@ -25,12 +25,12 @@ package struct HTTPRequest: Sendable {
     self.remoteAddress = remoteAddress
   }
 
-  /// The value of the first header of this name, upper and lower case alike.
+  /// The value of the first header with this name, ignoring case.
   package subscript(header name: String) -> String? {
     headers.first { $0.name.lowercased() == name.lowercased() }?.value
   }
 
-  /// Whether the request comes from this very machine, and not through a proxy on it.
+  /// Whether the request comes from this machine, and not through a proxy on it.
   package var isFromLoopback: Bool {
     let isProxied = headers.contains { header in
       let name = header.name.lowercased()
@@ -42,14 +42,14 @@ package struct HTTPRequest: Sendable {
 }
 
 extension SocketAddress {
-  /// 127.0.0.0/8, ::1, and the former as an IPv4-mapped address.
+  /// 127.0.0.0/8, ::1, and the former as IPv4-mapped addresses.
   var isLoopback: Bool {
     guard let text = ipAddress else { return false }
     return text == "::1" || text.hasPrefix("127.") || text.hasPrefix("::ffff:127.")
   }
 }
 
-/// The answer to an `HTTPRequest`; `content-length` and `connection` are added on the way.
+/// The answer to an `HTTPRequest`; `content-length` and `connection` are added when it is sent.
 package struct HTTPResponse: Sendable {
   package var status: Int
   package var headers: [(name: String, value: String)]

@@ -1,6 +1,7 @@
-/// Which web pages may open a WebSocket. A page's browser always sends `Origin`; a client that sends none is no browser and has no user's cookies to abuse.
+/// Which web pages may open a WebSocket. A browser always sends a page's `Origin`; a client that sends none is not a browser and has no user's cookies to
+/// abuse.
 package enum OriginPolicy: Sendable {
-  /// The origins that browsers write for pages without a host: of a file inside an app, or in a sandboxed frame (RFC 6454 section 6.1).
+  /// The origins that browsers send for pages without a host: of a file inside an app, or in a sandboxed frame (RFC 6454 section 6.1).
   package static let hostless: Set<String> = ["null", "file://"]
 
   /// Pages of the host that the request names, and of the given origins (`https://app.example`, or one of `hostless`).
@@ -11,11 +12,12 @@ package enum OriginPolicy: Sendable {
     guard let origin else { return true }
     guard !names(origin) else { return true }
     guard let origin = WebOrigin(origin), let host = host?.lowercased() else { return false }
-    // A proxy in front may have taken off the TLS, so only the authorities are compared. Behind it the default port may be that of either scheme.
+    // A proxy before us may have terminated the TLS, so only the authorities are compared. Behind it the default port may be that of either
+    // scheme.
     return origin.authority == host || origin.authority == WebOrigin.withoutPort(host, of: [80, 443])
   }
 
-  /// Whether pages of this origin are let in wherever they come from, so that they may read answers, too.
+  /// Whether pages of this origin are admitted on every host, so that they may read answers, too.
   package func names(_ origin: String) -> Bool {
     switch self {
     case .any: true
@@ -27,11 +29,11 @@ package enum OriginPolicy: Sendable {
   }
 }
 
-/// An origin of web pages (RFC 6454): scheme, host and port. Clients other than browsers write `ws` and `wss`, which are those of `http` and `https`.
-/// Pages inside an app have schemes of their own (`capacitor://localhost`).
+/// An origin of web pages (RFC 6454): scheme, host and port. Clients other than browsers send `ws` and `wss`, which are equivalent to `http` and
+/// `https`. Pages inside an app have special schemes (`capacitor://localhost`).
 package struct WebOrigin: Hashable, Sendable {
   let scheme: String
-  /// In lower case, with the port unless it is the scheme's own.
+  /// In lower case, with the port unless it is the scheme's default.
   package let authority: String
 
   private static let ports = ["http": 80, "https": 443]
@@ -47,7 +49,7 @@ package struct WebOrigin: Hashable, Sendable {
     self.authority = Self.withoutPort(String(authority), of: Self.ports[scheme].map { [$0] } ?? [])
   }
 
-  /// The origin as browsers write it.
+  /// The origin as browsers send it.
   package var text: String { "\(scheme)://\(authority)" }
 
   static func withoutPort(_ authority: String, of ports: [Int]) -> String {
@@ -66,7 +68,7 @@ package struct WebOrigin: Hashable, Sendable {
     }
   }
 
-  /// A name or address, and perhaps a port (RFC 3986 section 3.2).
+  /// A name or address, and optionally a port (RFC 3986 section 3.2).
   private static func isAuthority(_ text: Substring) -> Bool {
     guard let first = text.first, first != ":" else { return false }
     let afterAddress = first == "[" ? text.firstIndex(of: "]").map { text[text.index(after: $0)...] } : text

@@ -2,7 +2,7 @@ import NIOCore
 import Octets
 import Synchronization
 
-/// How often pages may be asked for from one address, over all event loops (protocol section 10).
+/// How often pages may be requested from one address, over all event loops (protocol section 10).
 final class PageRates: Sendable {
   private let rates: Mutex<AddressRates>
   private let proxies: AddressList
@@ -12,7 +12,7 @@ final class PageRates: Sendable {
     self.proxies = proxies
   }
 
-  /// The buckets of all begin anew where these are others.
+  /// All buckets start again if the limits change.
   func set(perSecond: Int, burst: Int) {
     rates.withLock {
       if !$0.has(perSecond: perSecond, burst: burst) { $0 = AddressRates(perSecond: perSecond, burst: burst) }

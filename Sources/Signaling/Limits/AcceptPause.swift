@@ -2,8 +2,8 @@ import Glibc
 import MediaModel
 import NIOCore
 
-/// Accepts nothing for a moment when the system has no file or memory for another connection. Without it the listener stays readable and accept(2)
-/// fails over and over, for NIO goes on after these errors.
+/// Accepts nothing for a moment when the system has no file or memory for another connection. Otherwise the listener stays readable and accept(2)
+/// fails over and over, because NIO continues after these errors.
 final class AcceptPause: ChannelInboundHandler {
   typealias InboundIn = any Channel
 
@@ -13,7 +13,7 @@ final class AcceptPause: ChannelInboundHandler {
   init(services: SharedServices) { self.services = services }
 
   func errorCaught(context: ChannelHandlerContext, error: any Error) {
-    // Others are of one connection, which is gone.
+    // Other errors belong to one connection, which is gone.
     guard let error = error as? IOError, [EMFILE, ENFILE, ENOBUFS, ENOMEM].contains(error.errnoCode), end == nil else {
       return
     }

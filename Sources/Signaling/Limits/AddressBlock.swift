@@ -1,8 +1,8 @@
 package import NIOCore
 import Octets
 
-/// The part of a source address that stands for one subscriber line: an IPv4 address, or the /64 of an IPv6 address, since a line gets at least
-/// that much (RFC 6177 section 2). Personal: it has no description.
+/// The part of a source address that stands for one subscriber line: an IPv4 address, or the /64 of an IPv6 address, because a line gets at
+/// least that much (RFC 6177 section 2). Personal: it has no description.
 package struct AddressBlock: Hashable, Sendable, CustomStringConvertible {
   private let high: UInt64
   private let low: UInt64
@@ -24,12 +24,12 @@ package struct AddressBlock: Hashable, Sendable, CustomStringConvertible {
     (self.high, low, self.prefix) = (high & ~(.max >> UInt64(prefix)), 0, prefix)
   }
 
-  /// This block, then the wider ones that one line may have, too: the /56 and the /48 of IPv6.
+  /// This block, then the wider ones that one line may also have: the /56 and the /48 of IPv6.
   var lineage: [AddressBlock] {
     prefix == 128 ? [self] : [self, AddressBlock(high: high, prefix: 56), AddressBlock(high: high, prefix: 48)]
   }
 
-  /// The lines that are supposed to share the block when its bound is set.
+  /// The number of lines that are assumed to share the block when its bound is set.
   var lines: Int {
     switch prefix {
     case 48: 16
@@ -39,12 +39,12 @@ package struct AddressBlock: Hashable, Sendable, CustomStringConvertible {
   }
 }
 
-/// IP addresses and networks, as an operator writes them: `192.0.2.1`, `10.0.0.0/8`, `2001:db8::/32`.
+/// IP addresses and networks, as written by an operator: `192.0.2.1`, `10.0.0.0/8`, `2001:db8::/32`.
 package struct AddressList: Sendable {
   private struct Network: Sendable {
     let high: UInt64
     let low: UInt64
-    /// 0 to 128; of an IPv4 network 96 more than was written.
+    /// 0 to 128; for an IPv4 network 96 more than was written.
     let prefix: Int
 
     func contains(_ high: UInt64, _ low: UInt64) -> Bool {
@@ -88,7 +88,7 @@ package struct AddressList: Sendable {
 extension NIOCore.SocketAddress {
   /// The 16 bytes of an IPv6 address, or ::ffff:a.b.c.d for IPv4, as two big-endian words; nil if it is not an IP address.
   fileprivate var words: (high: UInt64, low: UInt64)? {
-    // `sin_addr` and `sin6_addr` stand behind family and port, and IPv6's flow label (ip(7), ipv6(7)).
+    // `sin_addr` and `sin6_addr` follow family and port, and IPv6's flow label (ip(7), ipv6(7)).
     switch self {
     case .v4:
       withSockAddr { pointer, _ in

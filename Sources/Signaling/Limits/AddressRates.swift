@@ -2,12 +2,12 @@ import Octets
 
 /// How often source addresses may do something: a bucket for each block.
 ///
-/// An IPv6 line has at least a /64, and often a /56 or a /48 (RFC 6177 section 2), so whoever changes the /64 with each request still uses up the buckets of the
-/// wider blocks. Those are larger, since their lines may be different people's.
+/// An IPv6 line has at least a /64, and often a /56 or a /48 (RFC 6177 section 2), so an attacker who changes the /64 with each request still uses up the
+/// buckets of the wider blocks. Those are larger, because their lines may belong to different people.
 package struct AddressRates: Sendable {
-  /// Blocks that are remembered at once.
+  /// Blocks that are remembered at the same time.
   static let capacity = 30_000
-  /// New blocks share a bucket so many times as large when no more can be remembered.
+  /// When no more blocks can be remembered, new ones share a bucket that is this many times as large.
   private static let crowd = 64
   /// Nanoseconds between two searches for blocks to forget.
   private static let searchPause: UInt64 = 1_000_000_000
@@ -29,7 +29,7 @@ package struct AddressRates: Sendable {
 
   func has(perSecond: Int, burst: Int) -> Bool { self.perSecond == perSecond && self.burst == burst }
 
-  /// Counts one, unless it is one too many.
+  /// Counts one, unless that exceeds the limit.
   /// - Returns: nil, or the nanoseconds to wait.
   package mutating func take(from block: AddressBlock, now: UInt64) -> UInt64? {
     if let wait = wait(from: block, now: now) { return wait }
@@ -39,7 +39,7 @@ package struct AddressRates: Sendable {
         _ = bucket.take(now: now)
         buckets[block] = bucket
       } else {
-        // The widest blocks come last, and are the first to be missing: one of them is enough.
+        // The widest blocks come last, and are the first to be missing: one of them suffices.
         return others.take(now: now)
       }
     }

@@ -3,8 +3,8 @@ import NIOCore
 /// Which connections are open, from where, and which of them have logged in (protocol section 10).
 ///
 /// ## Invariants
-/// - No more than `limits.connections` connections are open, unless more were when they were set.
-/// - A connection that has not logged in is never the reason for refusing another one: the oldest makes room.
+/// - No more than `limits.connections` connections are open, unless more were open when the limits were set.
+/// - A connection that has not logged in is never the reason for refusing another one: the oldest is evicted.
 struct AdmissionTable {
   struct Limits: Sendable {
     var connections: Int
@@ -15,13 +15,13 @@ struct AdmissionTable {
   }
 
   enum Verdict: Equatable {
-    /// `evicting` closes, for the reason given.
+    /// The connection with the number `evicting` must be closed, for the given reason.
     case admitted(evicting: UInt64?, SignalingStatistics.Drop?)
     case refused(SignalingStatistics.Drop)
   }
 
   private struct Connection {
-    /// nil for proxies, which many share.
+    /// nil for proxies, which many clients share.
     let block: AddressBlock?
     var isLoggedIn = false
   }
@@ -34,7 +34,7 @@ struct AdmissionTable {
     mutating func append(_ id: UInt64, among connections: [UInt64: Connection]) {
       order.append(id)
       waiting += 1
-      // Only here does it grow, so half of it is always current.
+      // It grows only here, so half of it is always current.
       if order.count > 2 * waiting + 64 {
         order = CircularBuffer(order.filter { connections[$0]?.isLoggedIn == false })
       }
@@ -56,7 +56,7 @@ struct AdmissionTable {
     var line = Line()
   }
 
-  /// Lower ones close nothing: they count for the connections that come.
+  /// Lower limits close nothing: they apply to new connections.
   var limits: Limits
   private var connections: [UInt64: Connection] = [:]
   private var addresses: [AddressBlock: Address] = [:]
@@ -67,7 +67,7 @@ struct AdmissionTable {
   var count: Int { connections.count }
   var addressCount: Int { addresses.count }
 
-  /// A connection came. `id` is new.
+  /// A connection arrived. `id` is new.
   mutating func admit(_ id: UInt64, from block: AddressBlock?) -> Verdict {
     var evicted: UInt64?
     var reason: SignalingStatistics.Drop?
@@ -107,7 +107,7 @@ struct AdmissionTable {
     return true
   }
 
-  /// The connection is closed, or about to be. Nothing happens when it was removed before.
+  /// The connection is closed, or about to be. Does nothing if it was already removed.
   mutating func remove(_ id: UInt64) {
     guard let connection = connections.removeValue(forKey: id) else { return }
     if !connection.isLoggedIn { line.remove() }
@@ -117,7 +117,7 @@ struct AdmissionTable {
     if addresses[block]?.open == 0 { addresses[block] = nil }
   }
 
-  /// Takes out the oldest connection that has not logged in.
+  /// Removes the oldest connection that has not logged in.
   mutating func evictOldest() -> UInt64? {
     guard let oldest = line.oldest(among: connections) else { return nil }
     remove(oldest)

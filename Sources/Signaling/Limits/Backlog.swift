@@ -3,7 +3,7 @@ import MediaModel
 import NIOCore
 import Synchronization
 
-/// The bytes that wait for slow readers, over all connections. Over the bound the connection with the most is cut off, then the next.
+/// The bytes that wait for slow readers, over all connections. Above the bound the connection with the most is cut off, then the next.
 ///
 /// ## Overview
 /// A connection reports its bytes in steps (`step`), and 0 when it has read nearly all. Bytes below a step are not counted. Unread replies, events
@@ -33,7 +33,7 @@ struct Backlog: Sendable {
   /// How many users and connections it knows.
   var counts: (users: Int, connections: Int) { (users.count, entries.count) }
 
-  /// Sets how many bytes wait for the session. `user` is nil for services, which have no bound of their own.
+  /// Sets how many bytes wait for the session. `user` is nil for services, which have no separate bound.
   /// - Returns: the sessions to cut off; they are forgotten here.
   mutating func report(_ session: SessionID, of user: UserID?, bytes: Int) -> [(SessionID, SignalingStatistics.Ending)]
   {
@@ -63,7 +63,8 @@ struct Backlog: Sendable {
     users[user] = total > 0 ? total : nil
   }
 
-  /// The connection with the most waiting bytes, among all or one user's. There are at most `limits.bytes / step` entries; a cut frees at least their average.
+  /// The connection with the most waiting bytes, among all or one user's. There are at most `limits.bytes / step` entries; cutting one off frees at least
+  /// their average.
   private func slowest(of user: UserID?) -> SessionID? {
     entries.max { one, other in
       let (first, second) = (weight(one.value, of: user), weight(other.value, of: user))
@@ -87,7 +88,7 @@ final class SlowReaders: Sendable {
 
   func setLimits(_ limits: Backlog.Limits) { state.withLock { $0.backlog.limits = limits } }
 
-  /// Bytes that wait, of connections that read slowly.
+  /// Bytes that wait for connections that read slowly.
   var bytes: Int { state.withLock { $0.backlog.bytes } }
 
   /// Sets how many bytes wait for a connection's client.

@@ -28,7 +28,7 @@ final class ConnectionAdmission: Sendable {
 
   func setLimits(_ limits: AdmissionTable.Limits) { state.withLock { $0.table.limits = limits } }
 
-  /// Admits a channel; false when there is no room for it. It is removed when it closes.
+  /// Admits a channel; false if there is no room for it. It is removed when it closes.
   func admit(_ channel: any Channel) -> Bool {
     let address = channel.remoteAddress
     let block = proxies.contains(address) ? nil : AddressBlock(address)
@@ -63,12 +63,12 @@ final class ConnectionAdmission: Sendable {
     return true
   }
 
-  /// False when the channel had to make room meanwhile.
+  /// False if the channel was evicted meanwhile.
   func logIn(_ channel: any Channel) -> Bool {
     state.withLock { state in state.ids[ObjectIdentifier(channel)].map { state.table.logIn($0) } ?? false }
   }
 
-  /// Closes the oldest connection that has not logged in, when the system has no file for another.
+  /// Closes the oldest connection that has not logged in, because the system has no file for another.
   func evictOldest() {
     let channel = state.withLock { state in state.table.evictOldest().flatMap { state.forget($0) } }
     channel?.close(promise: nil)

@@ -2,8 +2,8 @@ package import Logging
 import NIOCore
 import Synchronization
 
-/// Log lines that strangers can cause: a few of each kind at once, then one every ten seconds. The next line says how many were left out, so nobody fills
-/// the disk and nothing happens unseen.
+/// Log lines that strangers can cause: a few of each kind at once, then one every ten seconds. The next line says how many were omitted, so that nobody
+/// fills the disk and nothing goes unnoticed.
 package final class LimitedLog: Sendable {
   package enum Kind: Hashable, Sendable {
     case tlsOnPlainPort, tlsHandshake, httpRequest, login, ending, encoding, history, keySet, mediaFlood
@@ -36,7 +36,7 @@ package final class LimitedLog: Sendable {
     logger.log(level: level, message, metadata: metadata.merging(counted) { first, _ in first })
   }
 
-  /// nil, and one more that is left out; or how many were left out before this one.
+  /// nil, and one more counts as omitted; or how many were omitted before this one.
   private func admit(_ kind: Kind) -> UInt64? {
     let now = clock()
     return buckets.withLock { buckets in

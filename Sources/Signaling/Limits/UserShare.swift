@@ -2,7 +2,7 @@ import MediaModel
 import Octets
 import Synchronization
 
-/// The allowance that all connections of one user share (protocol section 10), on any event loops. It outlives them until its buckets are full again.
+/// The allowance shared by all connections of one user (protocol section 10), on any event loops. It outlives them until its buckets are full again.
 final class UserShare: Sendable {
   struct Limits: Sendable, Hashable {
     var connections: Int
@@ -15,19 +15,20 @@ final class UserShare: Sendable {
     var eventBurst: Int
   }
 
-  /// Answered with `rate.limited` and read on at once; further ones pause the connection.
+  /// Up to this rate refused requests are answered with `rate.limited` and reading continues; further ones pause the
+  /// connection.
   static let refusalsPerSecond = 100
   /// Frames of any kind.
   static let framesPerSecond = 20_000
-  /// Frames that a connection counts by itself before it asks.
+  /// Frames that a connection counts by itself before it asks the share.
   static let frameBatch = 64
   /// The cost of a login, in units of requests.
   static let loginCost = 5
-  /// Events that cost about as much as a simple request.
+  /// How many events cost about as much as a simple request.
   static let eventsOfUnit = 16
   /// Bytes of an app's own messages that are written to subscribers of topics.
   static let messageBytesPerSecond = 64 << 20
-  /// One request may cause more than the burst has bytes for, and is then paid for in so many seconds at most.
+  /// One request may cause more bytes than the burst; they are then paid for within this many seconds at most.
   static let longestDebt = 120
 
   private struct State: Sendable {
@@ -54,13 +55,13 @@ final class UserShare: Sendable {
     }
   }
 
-  /// A bucket for what is charged when it is done, and refused only once more than the burst is used.
+  /// A bucket for costs that are charged afterwards, and refused only once more than the burst is used.
   private struct CreditBucket {
     private var bucket: TokenBucket
     private let credit: Int
 
     init(perSecond: Int, burst: Int) {
-      // A bucket holds 2^30 at most.
+      // A bucket holds at most 2^30.
       credit = min(perSecond * longestDebt, max(0, 1 << 30 - burst))
       bucket = TokenBucket(perSecond: perSecond, burst: burst + credit)
     }
@@ -80,10 +81,10 @@ final class UserShare: Sendable {
 
   init(limits: Limits) { state = Mutex(State(limits)) }
 
-  /// Counts stay; the buckets of requests and events begin anew.
+  /// Counts stay; the buckets of requests and events start again.
   func setLimits(_ limits: Limits) { state.withLock { $0.set(limits) } }
 
-  /// Counts a connection in; why not, otherwise.
+  /// Counts a connection; returns the reason if it is refused.
   func connect(now: UInt64) -> SignalingStatistics.Drop? {
     state.withLock { state in
       guard state.connections < state.limits.connections else { return .userConnectionsFull }
@@ -113,7 +114,7 @@ final class UserShare: Sendable {
 
   func unsubscribe() { state.withLock { $0.subscriptions -= 1 } }
 
-  /// A connection holds so many bytes more, or fewer, of frames that are not complete or not committed; false when the user may not hold more.
+  /// A connection holds this many bytes more, or fewer, of frames that are incomplete or not committed; false if the user may not hold more.
   func hold(_ bytes: Int) -> Bool {
     state.withLock { state in
       state.inboundBytes += bytes
@@ -121,9 +122,8 @@ final class UserShare: Sendable {
     }
   }
 
-  /// Takes `cost` units. A cost above half of the burst needs only that half now, and owes the rest: the units that a request costing the whole burst has paid for
-  /// its frame
-  /// would otherwise be missing for ever.
+  /// Takes `cost` units. A cost above half of the burst needs only that half now, and owes the rest: otherwise the units that a request costing the whole burst
+  /// has paid for its frame would be missing forever.
   /// - Returns: nil, or the nanoseconds to wait.
   func take(_ cost: Int, now: UInt64) -> UInt64? {
     state.withLock { state in
@@ -145,7 +145,8 @@ final class UserShare: Sendable {
   /// nil, or the nanoseconds until the events of earlier requests are paid for. Until then the user's requests are refused.
   func debt(now: UInt64) -> UInt64? { state.withLock { $0.eventBytes.debt(now: now) } }
 
-  /// An app's own messages went to subscribers of topics; nil, or for how many nanoseconds the sending connection is not to be read.
+  /// An app's own messages went to subscribers of topics. Returns nil, or for how many nanoseconds the sending connection must not
+  /// be read.
   func fanOut(_ bytes: Int, now: UInt64) -> UInt64? {
     state.withLock { state in
       state.messageBytes.charge(bytes, now: now)
@@ -153,10 +154,10 @@ final class UserShare: Sendable {
     }
   }
 
-  /// Charges a cost that is known only when the work is done.
+  /// Charges a cost that is known only after the work is done.
   func owe(_ cost: Int, now: UInt64) { state.withLock { _ = $0.requests.owe(cost, now: now) } }
 
-  /// nil, or for how many nanoseconds the connection is not to be read.
+  /// nil, or for how many nanoseconds the connection must not be read.
   func refuse(now: UInt64) -> UInt64? { state.withLock { $0.refusals.owe(now: now) } }
 
   /// The same for a batch of frames.
@@ -171,7 +172,7 @@ final class UserShare: Sendable {
   }
 }
 
-/// The shares of all users that are connected, or were a moment ago.
+/// The shares of all users that are connected, or were recently.
 final class UserShares: Sendable {
   private struct State: Sendable {
     var limits: UserShare.Limits
@@ -188,7 +189,7 @@ final class UserShares: Sendable {
 
   init(limits: UserShare.Limits) { state = Mutex(State(limits: limits)) }
 
-  /// They count for all users at once.
+  /// They apply to all users immediately.
   func setLimits(_ limits: UserShare.Limits) {
     state.withLock { state in
       guard state.limits != limits else { return }
@@ -197,7 +198,7 @@ final class UserShares: Sendable {
     }
   }
 
-  /// The user's share with one more connection in it.
+  /// The user's share, including one more connection.
   func connect(_ user: UserID, now: UInt64) -> Result<UserShare, UserShareFull> {
     state.withLock { state in
       let share = state.share(of: user)
@@ -205,12 +206,12 @@ final class UserShares: Sendable {
     }
   }
 
-  /// Also when the user has no connection any more: the events that follow from its end are charged, too.
+  /// Also if the user no longer has a connection: the events caused by its end are charged, too.
   func charge(_ user: UserID, _ events: EventCharge, now: UInt64) {
     state.withLock { $0.share(of: user) }.charge(events, now: now)
   }
 
-  /// Forgets who left and owes nothing. To be called now and then.
+  /// Forgets users who have left and owe nothing. Call it periodically.
   func prune(now: UInt64) {
     state.withLock { state in state.shares = state.shares.filter { !$0.value.isIdle(now: now) } }
   }

@@ -5,7 +5,7 @@ import NIOPosix
 import NIOSSL
 import Synchronization
 
-/// The TLS certificate, read anew when its files change: connections made from then on get the new one, others live on with theirs.
+/// The TLS certificate, read again when its files change: new connections get the new one, existing ones keep theirs.
 final class Certificates: Sendable {
   enum Purpose: Sendable { case stomp, http }
 
@@ -33,7 +33,7 @@ final class Certificates: Sendable {
       return true
     }
 
-    /// First the stamps: files that change in between are read again.
+    /// First the stamps, so that files that change in between are read again.
     init(_ files: SignalingServer.Configuration.TLS) throws {
       self.files = files
       stamps = files.stamps
@@ -45,11 +45,11 @@ final class Certificates: Sendable {
   private let state: Mutex<State>
   private let warnedAt = Mutex<Timestamp?>(nil)
 
-  /// Before its end a certificate has so long when the operator is told, each day. Renewals come 30 days before.
+  /// How long before its expiry the operator is warned about a certificate, each day. Renewals come 30 days before.
   private static let notice = Duration.seconds(14 * 86_400)
   private static let warningPause = Duration.seconds(86_400)
 
-  /// - Throws: NIOSSL's error when the files can't be read.
+  /// - Throws: NIOSSL's error if the files cannot be read.
   init(_ files: SignalingServer.Configuration.TLS, logger: Logger) throws {
     self.logger = logger
     state = try Mutex(State(files))
@@ -59,11 +59,11 @@ final class Certificates: Sendable {
     state.withLock { purpose == .stomp ? $0.contexts.stomp : $0.contexts.http }
   }
 
-  /// When the certificate in use ends.
+  /// When the certificate in use expires.
   var expiry: Timestamp? { state.withLock { $0.contexts.expiry } }
 
-  /// Warns of a certificate that has expired or will soon, once a day.
-  /// - Parameter now: of the machine's clock, as clients look at theirs.
+  /// Warns about a certificate that has expired or will soon, once a day.
+  /// - Parameter now: of the machine's clock, because clients use theirs.
   func watch(now: Timestamp) {
     guard let expiry, expiry - now < Self.notice else { return }
     let isDue = warnedAt.withLock { warnedAt in
@@ -80,8 +80,8 @@ final class Certificates: Sendable {
       metadata: ["hours": "\(hours)"])
   }
 
-  /// Reads other files, or the same anew.
-  /// - Throws: `ListenError` when they cannot be used; the old certificate stays.
+  /// Reads other files, or the same ones again.
+  /// - Throws: `ListenError` if they cannot be used; the old certificate stays.
   func use(_ files: SignalingServer.Configuration.TLS) throws(ListenError) {
     do {
       let new = try State(files)
@@ -98,7 +98,7 @@ final class Certificates: Sendable {
     guard state.withLock({ $0.stamps != stamps }) else { return }
     do {
       let new = try State(files)
-      // Other files may have been named meanwhile.
+      // Other files may have been configured meanwhile.
       guard state.withLock({ $0.replace(files, by: new) }) else { return }
       logger.notice("the TLS certificate was read anew")
     } catch {
@@ -111,10 +111,10 @@ final class Certificates: Sendable {
 }
 
 extension SignalingServer.Configuration.TLS {
-  /// When the certificate in the file ends; nil for a file that cannot be read, which opening the ports tells.
+  /// When the certificate in the file expires; nil for an unreadable file, which is reported when the ports are opened.
   package var expiry: Timestamp? {
     guard let certificate = try? NIOSSLCertificate.fromPEMFile(certificateChain).first else { return nil }
-    // A certificate may be good for longer than our times reach.
+    // A certificate may be valid for longer than our times reach.
     return Timestamp(milliseconds: Int64(certificate.notValidAfter).multipliedReportingOverflow(by: 1_000).partialValue)
   }
 
@@ -137,7 +137,7 @@ package struct FileStamp: Equatable, Sendable {
   private let seconds: Int
   private let nanoseconds: Int
 
-  /// nil for a file that is not there.
+  /// nil for a file that does not exist.
   package init?(path: String) {
     var status = stat()
     guard stat(path, &status) == 0 else { return nil }

@@ -5,7 +5,7 @@ import NIOCore
 import NIOPosix
 import NIOSSL
 
-/// Opens ports and builds the pipelines of what comes in.
+/// Opens ports and builds the pipelines of incoming connections.
 struct Listening {
   let services: SharedServices
   let group: any EventLoopGroup
@@ -16,8 +16,8 @@ struct Listening {
       try channel.pipeline.syncOperations.addHandler(
         ConnectionHandler(services: services, gate: nil, now: channel.eventLoop.now.uptimeNanoseconds))
     }
-    // A client may close its half and still read the ERROR, and so may we. Under TLS NIOSSL answers a client's close_notify by itself, after what we
-    // write meanwhile; with half-closure it would leave that to us, and wait 5 s for a close_notify after a FIN.
+    // A client may close its half and still read the ERROR, and so may we. Under TLS NIOSSL itself answers a client's close_notify, after what we
+    // write meanwhile. With half-closure it would leave that to us, and wait 5 s for a close_notify after a FIN.
     return try await bind(bootstrap.childChannelOption(.allowRemoteHalfClosure, value: tls == nil), host, port: port)
   }
 
@@ -54,7 +54,7 @@ struct Listening {
       }
       .childChannelOption(.socketOption(.so_keepalive), value: 1)
       .childChannelOption(.tcpOption(.tcp_nodelay), value: 1)
-      // Clients without heart-beats: a peer that is gone is found within a minute and a half.
+      // For clients without heart-beats: a peer that is gone is detected within a minute and a half.
       .childChannelOption(.tcpOption(.init(rawValue: TCP_KEEPIDLE)), value: 60)
       .childChannelOption(.tcpOption(.init(rawValue: TCP_KEEPINTVL)), value: 10)
       .childChannelOption(.tcpOption(.init(rawValue: TCP_KEEPCNT)), value: 3)
@@ -65,7 +65,7 @@ struct Listening {
         .writeBufferWaterMark, value: .init(low: Backlog.step / 2, high: Backlog.step))
   }
 
-  /// - Parameter own: the listener's address; nil for the one of all.
+  /// - Parameter own: the listener's address; nil for the common one.
   private func bind(_ bootstrap: ServerBootstrap, _ own: String?, port: Int) async throws -> any Channel {
     let host = own ?? services.configuration.host
     do {
@@ -128,7 +128,7 @@ package struct ListenError: Error, CustomStringConvertible {
   }
 }
 
-/// Counts TLS handshakes that fail and logs some of them, without the address that they came from.
+/// Counts TLS handshakes that fail and logs some of them, without the remote address.
 final class HandshakeWatch: ChannelInboundHandler {
   typealias InboundIn = ByteBuffer
 

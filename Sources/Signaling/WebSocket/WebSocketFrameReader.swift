@@ -1,7 +1,7 @@
 import NIOCore
 import NIOWebSocket
 
-/// Cuts a client's frames out of the stream. A violation of RFC 6455 section 5.2 is found in the frame's header, before its payload arrives.
+/// Splits the stream into a client's frames. A violation of RFC 6455 section 5.2 is found in the frame's header, before its payload arrives.
 struct WebSocketFrameReader: ByteToMessageDecoder {
   typealias InboundOut = WebSocketFrame
 
@@ -28,7 +28,7 @@ struct WebSocketFrameReader: ByteToMessageDecoder {
     /// The size of the header itself.
     let size: Int
 
-    /// nil while it is not whole.
+    /// nil while it is incomplete.
     init?(_ buffer: ByteBuffer, maximumBytes: Int) throws(WebSocketBreach) {
       var bytes = buffer
       guard let first = bytes.readInteger(as: UInt8.self), let second = bytes.readInteger(as: UInt8.self) else {
@@ -36,7 +36,8 @@ struct WebSocketFrameReader: ByteToMessageDecoder {
       }
       isFinal = first & 0x80 != 0
       let isControl = first & 0x08 != 0
-      // No extension is agreed on that gives the reserved bits a meaning, and a client masks whatever it sends (section 5.1).
+      // No extension is agreed on that gives the reserved bits a meaning, and a client masks everything that it sends
+      // (section 5.1).
       guard first & 0x70 == 0, second & 0x80 != 0,
         let opcode = WebSocketOpcode(encodedWebSocketOpcode: first & 0x0F), opcode.isKnown
       else { throw WebSocketBreach(.protocolError) }
@@ -53,7 +54,7 @@ struct WebSocketFrameReader: ByteToMessageDecoder {
       case 127:
         guard let long = bytes.readInteger(as: UInt64.self) else { return nil }
         announced = long
-        // The shortest form there is, and the highest bit is 0.
+        // The shortest possible form, and the highest bit is 0.
         guard announced > 65_535, announced <= UInt64(Int64.max) else { throw WebSocketBreach(.protocolError) }
       default: announced = UInt64(short)
       }

@@ -2,25 +2,25 @@ import NIOCore
 import NIOWebSocket
 import STOMP
 
-/// STOMP's bytes in WebSocket messages: whole messages in, and one unfragmented frame a message out.
+/// STOMP's bytes in WebSocket messages: whole messages in, and one unfragmented frame per message out.
 final class WebSocketFraming: ChannelDuplexHandler {
   typealias InboundIn = WebSocketFrame
   typealias InboundOut = ByteBuffer
   typealias OutboundIn = WebSocketFrame
   typealias OutboundOut = WebSocketFrame
 
-  /// Fragments of one message. Its bytes do not bound them: a fragment may be empty.
+  /// Fragments of one message. Its bytes do not bound them, because a fragment may be empty.
   private static let maximumFragments = 1_024
 
-  /// The largest message taken, all its fragments together.
+  /// The largest accepted message, all its fragments together.
   private let messageBytes: Int
-  /// How long a client that broke a rule may take to read the Close frame. If the server closed at once, the kernel would answer the client's unread bytes
-  /// with a reset, and the Close frame could be lost.
+  /// How long a client that violated a rule may take to read the Close frame. If the server closed immediately, the kernel would answer the client's
+  /// unread bytes with a reset, and the Close frame could be lost.
   private let linger: TimeAmount
   private var message: (opcode: WebSocketOpcode, fragments: Int, bytes: ByteBuffer)?
   private var end: WebSocketEnd?
   private var hasSentClose = false
-  /// The client broke a rule or sent its Close: further input is dropped.
+  /// The client violated a rule or sent its Close: further input is dropped.
   private var ignoresInput = false
 
   init(messageBytes: Int, linger: TimeAmount) {
@@ -68,7 +68,7 @@ final class WebSocketFraming: ChannelDuplexHandler {
     context.fireChannelRead(Self.wrapInboundOut(message.bytes))
   }
 
-  /// A Close is answered with its own code (RFC 6455 section 5.5.1), one without a code with a normal end.
+  /// A Close is answered with its own code (RFC 6455 section 5.5.1), a Close without a code with a normal end.
   private func receiveClose(_ payload: ByteBuffer, _ context: ChannelHandlerContext) {
     var reason = payload
     let code = reason.readWebSocketErrorCode()
@@ -79,7 +79,8 @@ final class WebSocketFraming: ChannelDuplexHandler {
     context.close(promise: nil)
   }
 
-  /// A violation of RFC 6455 itself: the session and the output end now, the connection when the client ends it too, or after `linger`.
+  /// A violation of RFC 6455 itself: the session and the output end now, the connection when the client ends it, too, or after
+  /// `linger`.
   private func fail(_ context: ChannelHandlerContext, _ code: WebSocketErrorCode) {
     guard !ignoresInput else { return }
     ignoresInput = true
@@ -97,7 +98,7 @@ final class WebSocketFraming: ChannelDuplexHandler {
 
   func errorCaught(context: ChannelHandlerContext, error: any Error) {
     if let breach = error as? WebSocketBreach { return fail(context, breach.code) }
-    // Bytes behind a breach.
+    // Bytes after a breach.
     if ignoresInput, error is ByteToMessageDecoderError { return }
     context.fireErrorCaught(error)
   }
@@ -121,7 +122,8 @@ final class WebSocketFraming: ChannelDuplexHandler {
     promise?.succeed()
   }
 
-  /// Closing the output is a Close frame here; the client answers with its own, and then the connection goes. After a breach it goes by itself.
+  /// Closing the output sends a Close frame here. The client answers with its own, and then the connection is closed. After a breach it is
+  /// closed anyway.
   func close(context: ChannelHandlerContext, mode: CloseMode, promise: EventLoopPromise<Void>?) {
     guard mode == .output || ignoresInput && context.channel.isActive else {
       return context.close(mode: mode, promise: promise)

@@ -50,22 +50,22 @@ enum WebSocketUpgrade {
       }
   }
 
-  /// The headers of the answer to a handshake that `refusal` lets through.
+  /// The headers of the answer to a handshake that `refusal` permits.
   static func headers(
     for head: HTTPRequestHead, on channel: any Channel
   ) -> EventLoopFuture<HTTPHeaders> {
     let offered = head.headers[canonicalForm: "sec-websocket-protocol"]
-    // The highest version offered; no header when none is, or only strange ones are. CONNECT settles the version.
+    // The highest offered version; no header if none, or only unknown ones, are offered. CONNECT settles the version.
     let chosen = ["v12.stomp", "v11.stomp", "v10.stomp"].first { offered.contains(Substring($0)) }
     let headers = HTTPHeaders(chosen.map { [("sec-websocket-protocol", $0)] } ?? [])
-    // Used for Sec-WebSocket-Accept alone.
+    // Used only for Sec-WebSocket-Accept.
     let upgrader = NIOWebSocketServerUpgrader(
       shouldUpgrade: { channel, _ in channel.eventLoop.makeSucceededFuture(headers) },
       upgradePipelineHandler: { channel, _ in channel.eventLoop.makeSucceededVoidFuture() })
     return upgrader.buildUpgradeResponse(channel: channel, upgradeRequest: head, initialResponseHeaders: [:])
   }
 
-  /// Makes the channel a STOMP connection over WebSocket.
+  /// Turns the channel into a STOMP connection over WebSocket.
   static func addHandlers(to channel: any Channel, _ services: SharedServices) throws {
     let gate = LoginGate(bytes: 2 * services.configuration.limitsBeforeLogin.head)
     let messageBytes = services.configuration.messageBytes
@@ -77,14 +77,15 @@ enum WebSocketUpgrade {
 }
 
 extension HTTPRequestHead {
-  /// Whether it asks for another protocol on this connection. Its parser then reads nothing that follows.
+  /// Whether it requests another protocol on this connection. Its parser then reads nothing that follows.
   var isUpgrade: Bool {
     headers.contains(name: "upgrade")
       && headers[canonicalForm: "connection"].contains { $0.lowercased() == "upgrade" }
   }
 }
 
-/// Closes a WebSocket that sends more than a login needs before it has logged in; the frame decoder behind it would buffer whole messages.
+/// Closes a WebSocket that sends more than a login needs before it has logged in, because the frame decoder behind it would buffer whole
+/// messages.
 final class LoginGate: ChannelInboundHandler {
   typealias InboundIn = ByteBuffer
   typealias InboundOut = ByteBuffer

@@ -1,9 +1,10 @@
 import COpenSSL
 package import MediaModel
 
-/// A self-signed certificate with its private key, and the DTLS settings made of it. One for the process; any thread may use it.
+/// A self-signed certificate with its private key, and the DTLS settings made from it. One for the process; any thread may use
+/// it.
 ///
-/// `@unchecked Sendable`: all is set in `init` and never changed; OpenSSL counts references to it atomically.
+/// `@unchecked Sendable`: everything is set in `init` and never changed; OpenSSL counts references to it atomically.
 package final class DTLSCertificate: @unchecked Sendable {
   /// Browsers use P-256; some other clients still use RSA.
   package enum KeyType: Sendable { case p256, rsa2048 }
@@ -12,7 +13,7 @@ package final class DTLSCertificate: @unchecked Sendable {
   package let fingerprint: CertificateFingerprint
   let context: OpaquePointer
 
-  /// Makes a fresh key: P-256 takes under a millisecond, RSA (for tests of such peers) tens of them.
+  /// Makes a fresh key: P-256 takes less than a millisecond, RSA (for tests of such peers) tens of them.
   package init(keyType: KeyType = .p256) {
     guard let key = keyType == .p256 ? copenssl_p256_key() : copenssl_rsa_key(2048),
       let certificate = Self.selfSigned(key), let context = Self.makeContext(certificate, key),
@@ -50,7 +51,7 @@ package final class DTLSCertificate: @unchecked Sendable {
     guard withUnsafeMutableBytes(of: &serial, { RAND_bytes($0.baseAddress, 8) }) == 1,
       X509_set_version(certificate, 2) == 1,
       ASN1_INTEGER_set_uint64(X509_get_serialNumber(certificate), serial >> 1) == 1,
-      // Valid from a day ago, for clients whose clock is behind, for ten years: nobody renews it but a restart.
+      // Valid from a day ago, for clients whose clock is slow, for ten years: only a restart renews it.
       X509_gmtime_adj(X509_getm_notBefore(certificate), -86_400) != nil,
       X509_gmtime_adj(X509_getm_notAfter(certificate), 3650 * 86_400) != nil,
       X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_FLAG | 1, "conclave", -1, -1, 0) == 1,
@@ -63,11 +64,11 @@ package final class DTLSCertificate: @unchecked Sendable {
   private static func makeContext(_ certificate: OpaquePointer, _ key: OpaquePointer) -> OpaquePointer? {
     guard let context = SSL_CTX_new(DTLS_method()) else { return nil }
     copenssl_disable_session_cache(context)
-    // A peer's certificate is one self-signed one; this also bounds what reassembly may hold.
+    // A peer's certificate is a single self-signed one; this also bounds the memory of reassembly.
     copenssl_set_max_cert_list(context, 16_384)
     copenssl_set_options(context)
     SSL_CTX_set_verify(context, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nil)
-    // Instead of building a chain: the certificate is right when signaling announced it (RFC 5763 section 5).
+    // Instead of building a chain: the certificate is right if signaling announced it (RFC 5763 section 5).
     SSL_CTX_set_cert_verify_callback(context, { store, _ in DTLSSession.verify(store) }, nil)
     guard copenssl_set_dtls12_only(context) == 1,
       SSL_CTX_set_cipher_list(context, "ECDHE+AESGCM:ECDHE+CHACHA20") == 1,

@@ -3,7 +3,7 @@ import MediaModel
 import Octets
 
 extension DTLSSession {
-  /// OpenSSL's verification of the peer's certificate: 1 when it is the announced one.
+  /// OpenSSL's verification of the peer's certificate: 1 if it is the announced one.
   static func verify(_ store: OpaquePointer?) -> Int32 {
     guard let ssl = X509_STORE_CTX_get_ex_data(store, SSL_get_ex_data_X509_STORE_CTX_idx()),
       let session = SSL_get_ex_data(OpaquePointer(ssl), 0)
@@ -26,7 +26,7 @@ extension DTLSSession {
     return true
   }
 
-  /// The master keys and salts (RFC 5764 section 4.2): client's key, server's key, client's salt, server's salt. nil when no profile
+  /// The master keys and salts (RFC 5764 section 4.2): client's key, server's key, client's salt, server's salt. nil if no profile
   /// was agreed on.
   func exportKeys() -> SRTPKeys? {
     guard let selected = SSL_get_selected_srtp_profile(ssl),
@@ -51,15 +51,15 @@ extension DTLSSession {
   enum Records {
     /// All of the first epoch.
     case first
-    /// One at least is of the second epoch: Finished.
+    /// At least one is of the second epoch: Finished.
     case later
-    /// Not of a handshake. OpenSSL would end it for application data in clear, which anyone may send.
+    /// Not of a handshake. OpenSSL would end it for application data in the clear, which anyone may send.
     case foreign
   }
 
   /// A record is type, version, epoch (2 bytes), sequence number (6), length (2), content (RFC 6347 section 4.1).
-  /// - Parameter dropsAlerts: takes an alert in clear for foreign. Anyone may have sent it under the peer's address, and a record that is not
-  ///   authentic may be dropped in silence (RFC 6347 section 4.1.2.7).
+  /// - Parameter dropsAlerts: treats an alert in the clear as foreign. Anyone may have sent it under the peer's address, and a record that is
+  ///   not authentic may be silently dropped (RFC 6347 section 4.1.2.7).
   static func inspect(_ datagram: RawSpan, dropsAlerts: Bool) -> Records {
     var records = Records.first
     var offset = 0

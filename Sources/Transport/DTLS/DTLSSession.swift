@@ -4,20 +4,20 @@ package import MediaModel
 /// One DTLS 1.2 association with use_srtp (RFC 5764, RFC 6347): passive for the SFU, active for a client.
 ///
 /// ## Overview
-/// The peer's certificate is compared with the fingerprint from signaling during the handshake, so no keys exist when it is
-/// wrong. Each input may produce datagrams; they are passed to `send` before the call returns and are valid only during `send`.
+/// The peer's certificate is compared with the fingerprint from signaling during the handshake, so no keys exist if it is wrong.
+/// Each input may produce datagrams; they are passed to `send` before the call returns and are valid only during `send`.
 ///
 /// ## Retransmission
-/// Time is the caller's. OpenSSL's own timer reads the wall clock, so it is set beyond the handshake's deadline and never fires;
-/// instead this type keeps the last flight and sends it again, under new record numbers where they are in clear. The server's last
-/// flight has no timer, as nothing answers it: it is sent again whenever the client repeats its own.
+/// The caller provides the time. OpenSSL's own timer reads the wall clock, so it is set beyond the handshake's deadline and never
+/// fires. Instead this type keeps the last flight and sends it again, under new record numbers if they are in the clear. The
+/// server's last flight has no timer, because nothing answers it: it is sent again whenever the client repeats its own.
 package final class DTLSSession {
   package enum Role: Sendable { case client, server }
 
   package enum Failure: Sendable, Equatable {
     /// The peer's certificate is not the one that signaling announced.
     case wrongFingerprint
-    /// No SRTP profile in common.
+    /// No common SRTP profile.
     case noProfile
     /// A fatal alert or an error in the handshake.
     case handshake
@@ -30,16 +30,16 @@ package final class DTLSSession {
   package enum Progress: Sendable {
     /// Nothing for the caller to do.
     case none
-    /// The handshake is done; said once.
+    /// The handshake is done; reported once.
     case connected(SRTPKeys)
-    /// The association is dead; said once.
+    /// The association is dead; reported once.
     case failed(Failure)
-    /// The peer said close_notify; said once.
+    /// The peer sent close_notify; reported once.
     case closed
   }
 
   private enum State {
-    /// Nothing was heard or said.
+    /// Nothing has been received or sent.
     case idle
     case handshaking(Handshake)
     case connected(repeats: Int)
@@ -50,7 +50,7 @@ package final class DTLSSession {
     var deadline: Instant
     /// nil until there is a flight to repeat.
     var resendAt: Instant?
-    /// A quarter of RFC 6347's second, for calls begin with this; a spurious repeat costs a few datagrams.
+    /// A quarter of RFC 6347's second, because calls begin with this; a spurious repetition costs a few datagrams.
     var interval = Duration.milliseconds(250)
     var bytes = 0
     var earlyDatagrams = 0
@@ -58,10 +58,10 @@ package final class DTLSSession {
 
   private static let handshakeLimit = Duration.seconds(30)
   private static let longestInterval = Duration.seconds(4)
-  /// An honest client says about 3 KB, and repeats it some ten times at worst.
+  /// An honest client sends about 3 KB, and repeats it some ten times at worst.
   private static let handshakeBytesLimit = 65_536
-  /// OpenSSL keeps a record of a coming epoch with a buffer of 17 KB until the epoch begins; repeats of an honest client
-  /// carry one each.
+  /// OpenSSL keeps a record of a future epoch with a buffer of 17 KB until the epoch begins; repetitions of an honest
+  /// client contain one each.
   private static let earlyDatagramLimit = 32
   /// Answers to repeats after the handshake.
   private static let repeatLimit = 32
@@ -100,7 +100,7 @@ package final class DTLSSession {
 
   deinit { SSL_free(ssl) }
 
-  /// Whether the next datagram can be one of the handshake, whose arithmetic takes long.
+  /// Whether the next datagram can belong to the handshake, whose arithmetic takes long.
   package var isHandshaking: Bool {
     switch state {
     case .idle, .handshaking: true
@@ -108,13 +108,14 @@ package final class DTLSSession {
     }
   }
 
-  /// When `handleTimeout` wants to be called; nil when nothing is outstanding.
+  /// When `handleTimeout` must be called; nil if nothing is outstanding.
   package var nextTimeout: Instant? {
     guard case .handshaking(let handshake) = state else { return nil }
     return min(handshake.deadline, handshake.resendAt ?? handshake.deadline)
   }
 
-  /// Client: sends the ClientHello. Server: starts the clock of the handshake; optional, as the first datagram does it too.
+  /// Client: sends the ClientHello. Server: starts the clock of the handshake; optional, because the first datagram does
+  /// so, too.
   package func start(now: Instant, send: (UnsafeRawBufferPointer) -> Void) -> Progress {
     guard case .idle = state else { return .none }
     state = .handshaking(Handshake(deadline: now.advanced(by: Self.handshakeLimit)))
@@ -132,7 +133,7 @@ package final class DTLSSession {
     case .handshaking(var handshake):
       handshake.bytes += datagram.count
       guard handshake.bytes <= Self.handshakeBytesLimit else { return fail(.flooded) }
-      // A client that fails to connect should say why; a server must not let a stranger end a handshake.
+      // A client that fails to connect should report why; a server must not let a stranger end a handshake.
       let records = Self.inspect(datagram.bytes, dropsAlerts: role == .server)
       if records == .later { handshake.earlyDatagrams += 1 }
       state = .handshaking(handshake)
@@ -154,7 +155,7 @@ package final class DTLSSession {
     return .none
   }
 
-  /// Says close_notify; the session is of no use afterwards.
+  /// Sends close_notify; the session is of no use afterwards.
   package func close(send: (UnsafeRawBufferPointer) -> Void) {
     if case .connected = state, SSL_alloc_buffers(ssl) == 1 {
       ERR_clear_error()
@@ -193,18 +194,19 @@ package final class DTLSSession {
     return .none
   }
 
-  /// After the handshake only close_notify, alerts and repeats of the peer's last flight mean something. Application data is read
-  /// and forgotten.
+  /// After the handshake only close_notify, alerts and repetitions of the peer's last flight have a meaning. Application data is
+  /// read and discarded.
   private func receive(
     _ datagram: UnsafeRawBufferPointer, _ repeats: Int, _ send: (UnsafeRawBufferPointer) -> Void
   ) -> Progress {
     // A record of the first epoch is not authentic, so it must not end the association (RFC 6347 section 4.1.2.7). From a client it means at most
-    // that it has not seen the last flight.
+    // that the client has not seen the last flight.
     guard Self.isProtected(datagram.bytes) else {
       repeatLastFlight(datagram, repeats, send)
       return .none
     }
-    // 34 KB of buffers for records, which a session without records has no use for. OpenSSL does not allocate those for writing by itself.
+    // 34 KB of record buffers, which are freed again because a session without records does not need them. OpenSSL does
+    // not allocate the write buffer by itself.
     guard SSL_alloc_buffers(ssl) == 1 else { return .none }
     defer { SSL_free_buffers(ssl) }
     ERR_clear_error()

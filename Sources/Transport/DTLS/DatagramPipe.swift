@@ -2,16 +2,16 @@ import COpenSSL
 
 /// Both ends of one association's I/O as a BIO: a datagram to read, and the datagrams that OpenSSL has written.
 ///
-/// OpenSSL 3.0 has no BIO in memory that keeps datagrams apart.
+/// OpenSSL 3.0 has no memory BIO that keeps datagrams separate.
 final class DatagramPipe {
-  /// More than any flight; a bound for what an endless writer could take.
+  /// More than any flight; bounds the memory that an endless writer could take.
   private static let outputLimit = 65_536
 
-  /// Read by OpenSSL once, whole. Set only for the time of a call into OpenSSL.
+  /// Read by OpenSSL once, as a whole. Set only during a call into OpenSSL.
   var input: UnsafeRawBufferPointer?
   private(set) var output = Flight()
 
-  /// A BIO that points to this pipe without owning it; the pipe must live as long.
+  /// A BIO that points to this pipe without owning it; the pipe must live as long as the BIO.
   func makeBIO() -> OpaquePointer? {
     guard let bio = BIO_new(Self.method) else { return nil }
     BIO_set_data(bio, Unmanaged.passUnretained(self).toOpaque())
@@ -25,7 +25,7 @@ final class DatagramPipe {
     return output
   }
 
-  /// Made once for the process and never changed.
+  /// Created once for the process and never changed.
   nonisolated(unsafe) private static let method: OpaquePointer? = {
     let method = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "datagrams")
     BIO_meth_set_write(method) { bio, bytes, count in DatagramPipe.of(bio).write(bytes, count) }
@@ -33,7 +33,7 @@ final class DatagramPipe {
     BIO_meth_set_ctrl(method) { _, command, _, _ in
       switch command {
       case BIO_CTRL_FLUSH: 1
-      // IPv4 and UDP headers; only asked for.
+      // IPv4 and UDP headers; only queried.
       case BIO_CTRL_DGRAM_GET_MTU_OVERHEAD: 28
       default: 0
       }

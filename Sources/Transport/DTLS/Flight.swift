@@ -1,6 +1,6 @@
 import Octets
 
-/// The datagrams of one DTLS flight (RFC 6347 section 4.2.4), kept to be sent again.
+/// The datagrams of one DTLS flight (RFC 6347 section 4.2.4), kept for retransmission.
 struct Flight {
   private var bytes: [UInt8] = []
   private var lengths: [Int] = []
@@ -13,9 +13,9 @@ struct Flight {
     lengths.append(datagram.count)
   }
 
-  /// - Parameter sequenceNumber: of the next record of epoch 0. Each time that such a record is sent it gets a new one, for the
-  ///   peer drops a number that it has seen, even if it could not use the record then. A record of epoch 1 is encrypted under its
-  ///   number and stays as it is; the peer takes it unless it has used it.
+  /// - Parameter sequenceNumber: of the next record of epoch 0. Each time that such a record is sent it gets a new one, because
+  ///   the peer drops a number that it has seen, even if it could not use the record then. A record of epoch 1 is encrypted under
+  ///   its number and stays unchanged; the peer accepts it unless it has already used it.
   mutating func send(numbering sequenceNumber: inout UInt64, _ send: (UnsafeRawBufferPointer) -> Void) {
     bytes.withUnsafeMutableBytes { bytes in
       var start = 0

@@ -1,16 +1,17 @@
 import Octets
 
-/// Cuts what comes over a TCP connection into datagrams again: each stands behind its length in two bytes (RFC 4571 section 2).
+/// Splits what arrives over a TCP connection into datagrams again: each is preceded by its length in two bytes (RFC 4571
+/// section 2).
 ///
-/// Keeps what has come of one datagram that is not whole yet, and no more. For one thread.
+/// Keeps only what has arrived of one incomplete datagram. For one thread.
 package final class FramedInput {
-  /// Bytes that `split` wants free before those that were received.
+  /// The bytes that `split` needs free before the received ones.
   package let headroom: Int
   private let maximum: Int
   private let rest: UnsafeMutableRawPointer
   private var count = 0
 
-  /// - Parameter maximum: the longest datagram that is taken, in bytes.
+  /// - Parameter maximum: the longest accepted datagram, in bytes.
   package init(maximum: Int) {
     self.maximum = maximum
     headroom = 2 + maximum
@@ -22,7 +23,7 @@ package final class FramedInput {
   /// - Parameters:
   ///   - buffer: `headroom` bytes, then the received ones.
   ///   - each: gets each whole datagram in place, and may change it.
-  /// - Returns: false when a length is over the maximum: nothing behind it can be read.
+  /// - Returns: false if a length exceeds the maximum: nothing after it can be read.
   package func split(
     _ buffer: UnsafeMutableRawBufferPointer, each: (UnsafeMutableRawBufferPointer) -> Void
   ) -> Bool {
@@ -35,7 +36,7 @@ package final class FramedInput {
       guard length <= maximum else { return false }
       let end = next + 2 + length
       guard end <= buffer.count else { break }
-      // A null packet says nothing.
+      // A null packet has no meaning.
       if length > 0 { each(buffer.part(next + 2..<end)) }
       next = end
     }

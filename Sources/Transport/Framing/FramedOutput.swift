@@ -1,9 +1,10 @@
 package import MediaModel
 import Octets
 
-/// Puts datagrams behind their lengths for a TCP connection (RFC 4571 section 2), and keeps the end of one that it took in part.
+/// Prefixes datagrams with their lengths for a TCP connection (RFC 4571 section 2), and keeps the rest of one that the connection took in part.
 ///
-/// A connection that does not accept all bytes loses whole datagrams, as any path that is too narrow does. Only a datagram that was begun must be finished. For one thread.
+/// A connection that does not accept all bytes loses whole datagrams, as any path that is too narrow does. Only a datagram that was begun must be finished. For one
+/// thread.
 package final class FramedOutput {
   /// The longest datagram.
   package static let maximum = 2_046
@@ -18,7 +19,7 @@ package final class FramedOutput {
   package var unfinished: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: rest, count: count) }
 
   /// Writes what must leave first, then the run's datagrams, to the start of `buffer`.
-  /// - Returns: the bytes to send; nil when the buffer is too small or a datagram too long.
+  /// - Returns: the bytes to send; nil if the buffer is too small or a datagram too long.
   package func frame(_ run: DatagramRun, into buffer: UnsafeMutableRawBufferPointer) -> UnsafeRawBufferPointer? {
     guard run.segment <= Self.maximum, buffer.count >= count + run.length + 2 * run.count else { return nil }
     buffer.copyMemory(from: unfinished)

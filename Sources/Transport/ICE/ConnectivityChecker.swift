@@ -5,8 +5,8 @@ import Octets
 
 /// One side's connectivity checks (RFC 8445 section 7.2) for one peer connection, and the verification of their answers.
 ///
-/// A client checks the server's candidates and nominates at once. The server checks that an address nominated by a client receives packets: only somebody
-/// who does can answer, because an answer repeats the 96 random bits of the check (RFC 7675 section 5.1).
+/// A client checks the server's candidates and nominates immediately. The server checks that an address nominated by a client receives packets: only a
+/// receiver can answer, because an answer repeats the 96 random bits of the check (RFC 7675 section 5.1).
 package final class ConnectivityChecker {
   package enum Answer: Sendable, Equatable {
     /// The path works; the other side sees this side as `mapped`.
@@ -16,7 +16,7 @@ package final class ConnectivityChecker {
     case dropped(DropReason)
   }
 
-  /// Room that a check may need.
+  /// The room that a check may need.
   package static let checkCapacity = 640
 
   private static let outstandingLimit = 16
@@ -28,14 +28,14 @@ package final class ConnectivityChecker {
 
   private let role: ICERole
   private let agent: UnsafeMutablePointer<StunAgent>
-  /// libnice keeps a pointer to the key of each outstanding check, so the bytes stay in one place.
+  /// libnice keeps a pointer to the key of each outstanding check, so the bytes must not move.
   private let key: UnsafeMutableBufferPointer<UInt8>
   private let username: [UInt8]
   private let tieBreaker: UInt64
   private var outstanding: [Check] = []
 
-  /// nil when a fragment is longer than 256 bytes (RFC 8445 section 5.3) or the remote password empty: libnice takes any tag for
-  /// right when the key is empty.
+  /// nil if a fragment is longer than 256 bytes (RFC 8445 section 5.3) or the remote password empty: libnice accepts any tag if
+  /// the key is empty.
   package init?(role: ICERole, local: ICECredentials, remote: ICECredentials, tieBreaker: UInt64) {
     guard !remote.password.isEmpty, max(local.fragment.utf8.count, remote.fragment.utf8.count) <= 256 else {
       return nil
@@ -65,8 +65,8 @@ package final class ConnectivityChecker {
   /// Writes a Binding request with USERNAME, PRIORITY and the role's attribute, from a controlling agent with USE-CANDIDATE; also the consent check of RFC 7675.
   /// At most 16 checks are outstanding; the oldest is forgotten.
   /// - Parameters:
-  ///   - address: where it goes; an answer from elsewhere counts for nothing (RFC 8445 section 7.2.5.2.1).
-  ///   - transaction: 96 random bits, never used twice.
+  ///   - address: where it is sent; an answer from elsewhere is ignored (RFC 8445 section 7.2.5.2.1).
+  ///   - transaction: 96 random bits, never reused.
   /// - Returns: the bytes to send, written to the start of `buffer` (at least `checkCapacity`).
   package func makeCheck(
     of address: SocketAddress, transaction: (UInt64, UInt32), priority: UInt32 = 0x7eff_ffff,
@@ -80,7 +80,7 @@ package final class ConnectivityChecker {
     let bytes = buffer.baseAddress?.assumingMemoryBound(to: UInt8.self)
     var message = StunMessage()
     stun_agent_init_request(agent, &message, bytes, buffer.count, STUN_BINDING)
-    // The transaction id stands behind the magic cookie. libnice has drawn one itself; the caller's makes runs repeatable.
+    // The transaction id follows the magic cookie. libnice has generated one itself; the caller's makes runs repeatable.
     buffer.store(transaction.0, at: 8)
     buffer.store(transaction.1, at: 16)
     if role == .controlling { stun_message_append_flag(&message, STUN_ATTRIBUTE_USE_CANDIDATE) }

@@ -6,7 +6,7 @@ import Octets
 package final class STUNResponder {
   package enum Response: Sendable, Equatable {
     /// An authentic check of the peer that owns `localFragment`: send the reply's first `length` bytes to its source, which is
-    /// now a validated address of that peer. `nominated`: it carried USE-CANDIDATE.
+    /// now a validated address of that peer. `nominated`: it contained USE-CANDIDATE.
     case accepted(localFragment: String, length: Int, nominated: Bool)
     /// Authentic, but answered with an error (role conflict, unknown attribute): send the reply, validate nothing.
     case refused(length: Int)
@@ -14,10 +14,10 @@ package final class STUNResponder {
     case dropped(DropReason)
   }
 
-  /// Room that a reply may need.
+  /// The room that a reply may need.
   package static let replyCapacity = 640
 
-  /// libnice's agent holds 200 saved transactions: 12 KiB, so it lives on the heap, and there is one for a port.
+  /// libnice's agent holds 200 saved transactions (12 KiB), so it lives on the heap, and there is one per port.
   private let agent: UnsafeMutablePointer<StunAgent>
   private let role: ICERole
 
@@ -31,7 +31,7 @@ package final class STUNResponder {
 
   /// - Parameters:
   ///   - reply: at least `replyCapacity` bytes.
-  ///   - password: the local password that belongs to a local fragment, nil when no peer has it.
+  ///   - password: the local password that belongs to a local fragment, nil if no peer has it.
   package func respond(
     to datagram: UnsafeRawBufferPointer, from source: SocketAddress, into reply: UnsafeMutableRawBufferPointer,
     password: (_ localFragment: String) -> String?
@@ -50,7 +50,7 @@ package final class STUNResponder {
     guard let fragment = localFragment(UnsafeBufferPointer(start: username, count: Int(usernameLength))) else {
       return .dropped(.malformed)
     }
-    // libnice takes any tag for right when the key is empty.
+    // libnice accepts any tag if the key is empty.
     guard var key = password(fragment), !key.isEmpty else { return .dropped(.unknownPeer) }
     return key.withUTF8 { key in
       answer(UnsafeBufferPointer(start: bytes, count: datagram.count), source, reply, fragment, key)

@@ -1,11 +1,11 @@
 import COpenSSL
 import Octets
 
-/// AES-GCM under one key, sealing or opening: the one type that knows the engine, OpenSSL's provider.
+/// AES-GCM under one key, sealing or opening: the only type that knows the engine, OpenSSL's provider.
 ///
-/// A message is `begin`, `authenticate`, `transform`, then `seal` or `opens`. The context and its key schedule live on from
-/// message to message; only the nonce changes, so nothing is allocated. There is no way for a step to fail but a bug, after which
-/// no packet may leave.
+/// A message is `begin`, `authenticate`, `transform`, then `seal` or `opens`. The context and its key schedule are reused for all
+/// messages; only the nonce changes, so nothing is allocated. A step can fail only because of a bug, after which no packet may
+/// leave.
 struct AEADCipher: ~Copyable {
   enum Direction: Int32 { case open = 0, seal = 1 }
 
@@ -58,7 +58,7 @@ struct AEADNonce {
   private var high: UInt64
   private var low: UInt32
 
-  /// A session salt is a nonce for no packet.
+  /// A session salt is a nonce that no packet has.
   init(salt: [UInt8]) {
     precondition(salt.count == 12)
     high = UInt64(networkOrder: salt[..<8])

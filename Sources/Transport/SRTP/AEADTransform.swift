@@ -1,4 +1,4 @@
-/// SRTP and SRTCP in one direction under AES-GCM (RFC 7714). It keeps no state of packets: indices come from the caller.
+/// SRTP and SRTCP in one direction under AES-GCM (RFC 7714). It keeps no per-packet state: the caller provides indices.
 struct AEADTransform: ~Copyable {
   private let rtp: AEADCipher
   private let rtcp: AEADCipher
@@ -12,7 +12,8 @@ struct AEADTransform: ~Copyable {
     rtcpSalt = AEADNonce(salt: keys.rtcpSalt)
   }
 
-  /// Header (as it stands in `packet`) in clear, prefix and padding (as they stand) and payload encrypted, tag behind (section 8.2).
+  /// Header (as in `packet`) in the clear, prefix and padding (as they are) and payload encrypted, followed by the tag (section
+  /// 8.2).
   func sealRTP(
     _ packet: UnsafeMutableRawPointer, _ layout: RTPLayout, _ payload: UnsafeRawPointer?, ssrc: UInt32, index: UInt64
   ) {
@@ -35,7 +36,8 @@ struct AEADTransform: ~Copyable {
     return rtp.opens(tag: packet + header + encrypted)
   }
 
-  /// Eight bytes in clear, the rest encrypted, tag, then E flag and index, which are authenticated too (section 9.2).
+  /// Eight bytes in the clear, the rest encrypted, tag, then E flag and index, which are also authenticated (section
+  /// 9.2).
   func sealRTCP(_ packet: UnsafeMutableRawPointer, length: Int, ssrc: UInt32, index: UInt32) {
     let trailer = packet + length + AEADCipher.tagLength
     trailer.storeBytes(of: (0x8000_0000 | index).bigEndian, as: UInt32.self)

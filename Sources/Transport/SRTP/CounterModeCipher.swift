@@ -3,8 +3,8 @@ import Octets
 
 /// AES-128 in counter mode under one key (RFC 3711 section 4.1.1). Encryption and decryption are the same.
 ///
-/// The context and its key schedule live on from message to message; only the counter changes, so nothing is allocated. There is no
-/// way for a step to fail but a bug, after which no packet may leave.
+/// The context and its key schedule are reused for all messages; only the counter changes, so nothing is allocated. A step can fail
+/// only because of a bug, after which no packet may leave.
 struct CounterModeCipher: ~Copyable {
   private let engine: UnsafeMutablePointer<copenssl_cipher>
 
@@ -37,7 +37,7 @@ struct CounterModeNonce {
   private var high: UInt64
   private var low: UInt64
 
-  /// A session salt of 14 bytes is the counter of no packet.
+  /// A session salt of 14 bytes is a counter that no packet has.
   init(salt: [UInt8]) {
     precondition(salt.count == 14)
     high = UInt64(networkOrder: salt[..<8])
@@ -49,7 +49,7 @@ struct CounterModeNonce {
     self.low = low
   }
 
-  /// The SSRC in front of the 48-bit index, or of the 31-bit one of RTCP, and 16 bits for the number of the block; all XORed with `self`.
+  /// The SSRC before the 48-bit index, or the 31-bit index of RTCP, and 16 bits for the number of the block; all XORed with `self`.
   func nonce(ssrc: UInt32, index: UInt64) -> CounterModeNonce {
     CounterModeNonce(high: high ^ UInt64(ssrc), low: low ^ index << 16)
   }

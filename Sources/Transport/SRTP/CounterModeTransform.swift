@@ -1,5 +1,5 @@
-/// SRTP and SRTCP in one direction under AES_CM_128_HMAC_SHA1_80 (RFC 3711), for clients without AES-GCM. It keeps no state of packets:
-/// indices come from the caller.
+/// SRTP and SRTCP in one direction under AES_CM_128_HMAC_SHA1_80 (RFC 3711), for clients without AES-GCM. It keeps no per-packet state:
+/// the caller provides indices.
 struct CounterModeTransform: ~Copyable {
   private let rtp: CounterModeCipher
   private let rtcp: CounterModeCipher
@@ -17,7 +17,8 @@ struct CounterModeTransform: ~Copyable {
     rtcpAuthenticator = PacketAuthenticator(key: keys.rtcpAuthentication)
   }
 
-  /// Header (as it stands in `packet`) in clear, prefix and padding (as they stand) and payload encrypted, tag behind (section 3.1).
+  /// Header (as in `packet`) in the clear, prefix and padding (as they are) and payload encrypted, followed by the tag (section
+  /// 3.1).
   func sealRTP(
     _ packet: UnsafeMutableRawPointer, _ layout: RTPLayout, _ payload: UnsafeRawPointer?, ssrc: UInt32, index: UInt64
   ) {
@@ -42,7 +43,8 @@ struct CounterModeTransform: ~Copyable {
     return true
   }
 
-  /// Eight bytes in clear, the rest encrypted, then E flag and index, which are authenticated too, then the tag (section 3.4).
+  /// Eight bytes in the clear, the rest encrypted, then E flag and index, which are also authenticated, then the tag (section
+  /// 3.4).
   func sealRTCP(_ packet: UnsafeMutableRawPointer, length: Int, ssrc: UInt32, index: UInt32) {
     let trailer = 0x8000_0000 | index
     (packet + length).storeBytes(of: trailer.bigEndian, as: UInt32.self)

@@ -1,8 +1,8 @@
 import COpenSSL
 
-/// HMAC-SHA1 (RFC 2104) under one key, cut to the 80 bits of RFC 3711 section 5.2.
+/// HMAC-SHA1 (RFC 2104) under one key, truncated to the 80 bits of RFC 3711 section 5.2.
 ///
-/// The states behind the two blocks of the key are kept, so that a message costs two compressions less and nothing is allocated.
+/// The states after the two blocks of the key are kept, so that a message costs two compressions less and nothing is allocated.
 struct PacketAuthenticator {
   static let tagLength = 10
 
@@ -29,7 +29,7 @@ struct PacketAuthenticator {
     withCode(of: message, count, word) { tag.copyMemory(from: $0, byteCount: Self.tagLength) }
   }
 
-  /// Whether a tag of 10 bytes is that of the message; the time does not depend on the bytes in which it differs.
+  /// Whether a tag of 10 bytes belongs to the message; the time does not depend on the bytes in which it differs.
   func accepts(_ tag: UnsafeRawPointer, of message: UnsafeRawPointer, _ count: Int, _ word: UInt32) -> Bool {
     withCode(of: message, count, word) { CRYPTO_memcmp($0, tag, Self.tagLength) == 0 }
   }

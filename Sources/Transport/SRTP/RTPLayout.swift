@@ -11,7 +11,7 @@ struct RTPLayout {
   var paddingOffset: Int { header + prefix + payload }
   var plainLength: Int { header + prefix + payload + padding }
 
-  /// Length of an RTP header with CSRCs and extension (RFC 3550 section 5.1); nil when `packet` is no RTP or shorter than that.
+  /// Length of an RTP header with CSRCs and extension (RFC 3550 section 5.1); nil if `packet` is not RTP or shorter than that.
   static func headerLength(_ packet: RawSpan) -> Int? {
     guard packet.byteCount >= 12, packet[0] >> 6 == 2 else { return nil }
     let fixed = 12 + 4 * Int(packet[0] & 15)

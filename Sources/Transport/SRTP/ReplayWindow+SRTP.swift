@@ -7,10 +7,10 @@ extension ReplayWindow {
     let step = Int16(bitPattern: sequenceNumber &- UInt16(truncatingIfNeeded: highest))
     // In range: the highest has 48 bits.
     let index = Int64(highest) + Int64(step)
-    // Nothing lies before the first cycle, so it can only be a jump forward in it; libsrtp decides the same.
+    // Nothing precedes the first cycle, so it can only be a jump forward in it; libsrtp decides likewise.
     return index < 0 ? UInt64(sequenceNumber) : UInt64(index)
   }
 
-  /// False when `index` was recorded, is too old to tell, or is beyond the 2^48 packets of one key.
+  /// False if `index` was recorded, is too old to tell, or is beyond the 2^48 packets of one key.
   mutating func admits(_ index: UInt64) -> Bool { index >> 48 == 0 && arrival(of: index) == .new }
 }

@@ -1,7 +1,7 @@
 package import MediaModel
 import Octets
 
-/// Opens what comes from one peer: checks the tag, refuses replays, decrypts in place (RFC 3711, RFC 7714).
+/// Opens packets from one peer: checks the tag, refuses replays, decrypts in place (RFC 3711, RFC 7714).
 package final class SRTPReceiver {
   package let profile: SRTPProfile
 
@@ -9,7 +9,7 @@ package final class SRTPReceiver {
   private let rtpSources = SourceTable()
   private let rtcpSources = SourceTable()
 
-  /// - Parameter master: of the lengths that `profile` asks for; other lengths are a bug of the caller.
+  /// - Parameter master: of the lengths that `profile` requires; other lengths are a bug of the caller.
   package init(profile: SRTPProfile, master: SRTPMasterKey) {
     self.profile = profile
     transform = SRTPTransform(profile, master, .open)
@@ -32,7 +32,7 @@ package final class SRTPReceiver {
     guard transform.openRTP(packet, length: datagram.count, header: header, ssrc: ssrc, index: index) else {
       return .dropped(.unauthenticated)
     }
-    // Only an authentic packet may make a source or move its window (RFC 3711 section 3.3, step 7).
+    // Only an authentic packet may create a source or move its window (RFC 3711 section 3.3, step 7).
     (known ?? rtpSources.insert(ssrc, first: index)).pointee.record(index)
     return .packet(length: datagram.count - profile.rtpOverhead)
   }
@@ -43,7 +43,7 @@ package final class SRTPReceiver {
       datagram.bytes[0] >> 6 == 2
     else { return .dropped(.malformed) }
     let plain = datagram.count - profile.rtcpOverhead
-    // The index stands in front of the tag of HMAC-SHA1 (RFC 3711 section 3.4) but behind that of GCM (RFC 7714 section 9.1).
+    // The index precedes the tag of HMAC-SHA1 (RFC 3711 section 3.4) but follows that of GCM (RFC 7714 section 9.1).
     let trailer = datagram.bytes.uint32(at: profile == .aes128CMSHA1Tag80 ? plain : datagram.count - 4)
     // The profiles of DTLS-SRTP encrypt all RTCP.
     guard trailer >> 31 == 1 else { return .dropped(.unauthenticated) }

@@ -6,10 +6,10 @@ package final class SRTPSender {
 
   private let transform: SRTPTransform
   private let sources = SourceTable()
-  /// The index of the next SRTCP packet of any SSRC; a nonce holds the SSRC too.
+  /// The index of the next SRTCP packet of any SSRC; a nonce contains the SSRC, too.
   private var rtcpIndex: UInt32 = 0
 
-  /// - Parameter master: of the lengths that `profile` asks for; other lengths are a bug of the caller.
+  /// - Parameter master: of the lengths that `profile` requires; other lengths are a bug of the caller.
   package init(profile: SRTPProfile, master: SRTPMasterKey) {
     self.profile = profile
     transform = SRTPTransform(profile, master, .seal)

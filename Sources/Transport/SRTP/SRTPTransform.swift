@@ -1,4 +1,4 @@
-/// One direction's cryptography by profile. It keeps no state of packets.
+/// One direction's cryptography by profile. It keeps no per-packet state.
 enum SRTPTransform: ~Copyable {
   case aead(AEADTransform)
   case counterMode(CounterModeTransform)

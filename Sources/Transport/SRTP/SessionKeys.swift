@@ -6,7 +6,7 @@ struct SessionKeys {
   let rtpSalt: [UInt8]
   let rtcpKey: [UInt8]
   let rtcpSalt: [UInt8]
-  /// The keys of HMAC-SHA1, 160 bits (section 5.2); empty with AES-GCM, which authenticates by its one key.
+  /// The keys of HMAC-SHA1, 160 bits (section 5.2); empty with AES-GCM, which authenticates with its only key.
   var rtpAuthentication: [UInt8] = []
   var rtcpAuthentication: [UInt8] = []
 }

@@ -2,8 +2,8 @@ import Octets
 
 /// The replay windows of one direction by SSRC: open addressing, doubled when half full, at most `limit` sources.
 ///
-/// Sources are never evicted, for a forgotten window would let old packets in again. Its contents are behind a pointer, so that an owner can hold the table as
-/// a constant: the runtime would check each packet's access to a variable for exclusivity.
+/// Sources are never evicted, because a forgotten window would accept old packets again. Its contents are behind a pointer, so that an owner can store the
+/// table as a constant: the runtime would check each packet's access to a variable for exclusivity.
 struct SourceTable: ~Copyable {
   static let limit = 256
 
@@ -57,7 +57,7 @@ struct SourceTable: ~Copyable {
     old.deallocate()
   }
 
-  /// Where `ssrc` stands or belongs.
+  /// Where `ssrc` is or belongs.
   private func slot(_ ssrc: UInt32) -> UnsafeMutablePointer<Source> {
     let sources = contents.pointee.sources
     let base = sources.baseAddress.unsafelyUnwrapped

@@ -1,4 +1,4 @@
-"""The frames that browsers seal and open, noted by a hook on WebCrypto in the page and in its worker: which key, which nonce, which header. For tests alone."""
+"""The frames that browsers seal and open, noted by a hook on WebCrypto in the page and in its worker: which key, which nonce, which header. Only for tests."""
 
 import collections
 import itertools
@@ -88,7 +88,7 @@ def sframe_numbers(header):
 
 
 class Watch:
-    """One tab's notes, over the Chrome DevTools Protocol. Begins before the page makes a key: `tab` is loaded anew."""
+    """One tab's notes, over the Chrome DevTools Protocol. Begins before the page makes a key: `tab` is loaded again."""
 
     def __init__(self, audit, tab):
         self.audit, self.tab = audit, tab

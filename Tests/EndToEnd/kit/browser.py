@@ -96,7 +96,7 @@ PROBE = """
 })();
 """
 
-# The answer's candidates are those of TCP alone, as for somebody in a network that lets no UDP out.
+# The answer's candidates are only those of TCP, as for somebody in a network that lets no UDP out.
 TCP_ONLY = """
 (() => {
   const set = RTCPeerConnection.prototype.setRemoteDescription;
@@ -210,7 +210,7 @@ class Tab:
         return wait_for(visible, seconds, f"{self.name} finds “{name}”")
 
     def click(self, selector, name, seconds=10):
-        """Clicks, again if the page draws the element anew between the look and the click."""
+        """Clicks, again if the page draws the element again between the look and the click."""
 
         def clicked():
             try:
@@ -262,7 +262,7 @@ class Tab:
 
     def of_device(self, action, device):
         """Presses a button in the row of another own device."""
-        # Found and pressed in one step: the row may be drawn anew in between.
+        # Found and pressed in one step: the row may be drawn again in between.
         press = """
           const button = document.querySelector(`#own-device-list [data-device='${arguments[0]}'] [aria-label^='${arguments[1]}']`);
           if (!button?.checkVisibility()) return false;

@@ -1,4 +1,4 @@
-"""Janus from Debian, for comparisons: one event loop, HTTP alone, ICE lite on the loopback interface."""
+"""Janus from Debian, for comparisons: one event loop, only HTTP, ICE lite on the loopback interface."""
 
 import os
 import signal

@@ -187,7 +187,7 @@ class Link:
         """An event of the proxy's own."""
         numbers = self.proxy.numbers_of(self)
         mark = f"lie-{next(self.proxy.marks)}"
-        # An event without a time would be refused for that alone.
+        # An event without a time would be refused for that reason.
         body = {"at": int(time.time() * 1000), **body}
         self._down("events", self._message("events", {"event": name, "seq": numbers.next(), "ack": mark, "message-id": mark}, body))
         self.proxy.note("told", self, name, mark)

@@ -74,7 +74,7 @@ class Member(Device):
         try:
             self.enter(call, "accept", self.join_body(call))
         except RequestFailed:
-            # It rings for 30 s alone.
+            # It rings only for 30 s.
             self.enter(call, "join", self.join_body(call))
 
     def go(self, call):
@@ -214,7 +214,7 @@ class Stage:
             time.sleep(0.1)
 
     def stops(self, tab, seconds=5.0):
-        """The tab stops sending, or has begun anew as another participant."""
+        """The tab stops sending, or has begun again as another participant."""
         rejoined = lambda: self.proxy.seen("request", f"calls/{self.id}/rejoin", tab.user)
         wait_for(lambda: rejoined() or not self.audit.is_sending(tab.user), seconds, f"{tab.user} stops sending")
 

@@ -28,7 +28,7 @@ WAYS = {
     "phone": ("light", {"width": 390, "height": 844, "deviceScaleFactor": 2, "mobile": True}, False),
     # A page at 200 % has half as many pixels of its own.
     "zoom": ("light", {"width": 640, "height": 400, "deviceScaleFactor": 2, "mobile": False}, False),
-    # Another size than before, so that the stage is drawn anew.
+    # Another size than before, so that the stage is drawn again.
     "right-to-left": ("light", {"width": 1200, "height": 700, "deviceScaleFactor": 1, "mobile": False}, True),
 }
 
@@ -65,7 +65,7 @@ def photograph(tab, view):
             assert tab.driver.execute_async_script(to_arabic()) == ""
         if metrics:
             tab.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
-        # The stage draws its tiles anew a moment after the page has another size.
+        # The stage draws its tiles again a moment after the page has another size.
         tab.driver.execute_async_script("setTimeout(arguments[0], 400)")
         tab.screenshot(pathlib.Path(PICTURES) / f"{name}-{way}.png")
         if is_arabic:

@@ -346,7 +346,7 @@ row(419, () =>
 
 row(420, () =>
   inCall(async ({ world, call, carol, others: ghosts }) => {
-    // While a question is under way the client waits with its warnings. Each ghost is on the list in use for such a time alone.
+    // While a question is under way the client waits with its warnings. Each ghost is on the list in use only for such a time.
     for (const ghost of ghosts) {
       comes(call, ghost, { isUninvited: true });
       await world.until(() => call.newest.list.some(({ user }) => user === ghost.user));

@@ -166,7 +166,7 @@ row(36, () =>
   }));
 
 row(37, () => {
-  // The rules alone are tested: a world of this would say no more.
+  // Only the rules are tested: a world would add nothing.
   const watch = new RosterWatch();
   const alice = { user: 'alice', device: 'd', participant: 1, fingerprint: 'a' };
   const zed = { user: 'zed', device: 'd', participant: 9, fingerprint: 'z' };

@@ -2,7 +2,8 @@ import Contract
 import Crypto
 import MediaModel
 
-/// The members prove to each other that they share a secret and a history of lists (protocol section 5.8). It informs people, and stops nothing.
+/// The members prove to each other that they share a secret and a history of lists (protocol section 5.8). This informs people, and stops
+/// nothing.
 struct Confirmations: Sendable {
   /// The state of confirming the epoch in use.
   private struct Confirming: Sendable {
@@ -12,17 +13,17 @@ struct Confirmations: Sendable {
     /// When the members that have not confirmed are named.
     let deadline: Instant
     var confirmation: Confirmation?
-    /// Buckets that came before this device had the secret.
+    /// Buckets that arrived before this device had the secret.
     var early: [Int: ConfirmationBucket] = [:]
     var isRefused = false
-    /// A join key went with the confirmation.
+    /// A join key was sent along with the confirmation.
     var hasRefresh = false
     var isLate = false
 
     var nextTimeout: Instant? { due ?? (isLate || epoch < 2 ? nil : deadline) }
   }
 
-  /// All that the state to show follows from, besides the list.
+  /// Everything from which the displayed state follows, except the list.
   private struct Basis: Equatable, Sendable {
     var epoch: UInt32
     var isLate: Bool
@@ -32,18 +33,19 @@ struct Confirmations: Sendable {
     var pins: Int
   }
 
-  /// In a storm of joins no epoch lasts long enough; a small call that has no confirmed epoch for this time is not confirmed.
+  /// During a storm of joins no epoch lasts long enough. A small call without a confirmed epoch for this time is not
+  /// confirmed.
   static let stormTime: Duration = .seconds(120)
   static let stormSize = 64
 
   private var confirming: Confirming?
-  /// Buckets of the newest epoch that came before this device used it.
+  /// Buckets of the newest epoch that arrived before this device used it.
   private var earlyBuckets: [UInt32: [Int: ConfirmationBucket]] = [:]
-  /// The state last told to the app.
+  /// The state last reported to the app.
   private(set) var told: ConfirmationState?
   private var basis: Basis?
   private var lastConfirmed: Instant?
-  /// A fresh secret was used since the own join key was replaced.
+  /// A fresh secret has been used since this device's join key was replaced.
   private var isRefreshDue = false
   private var refreshed: Instant?
 
@@ -56,7 +58,7 @@ struct Confirmations: Sendable {
     confirming?.epoch == epoch && confirming?.confirmation?.isConfirmed(entry) ?? false
   }
 
-  /// The epoch in use begins, or its secret has come.
+  /// The epoch in use begins, or its secret has arrived.
   mutating func began(_ epoch: Epoch, own: OwnStay, spread: inout Spread, now: Instant) {
     if epoch.secret != nil, epoch.mode == .fresh, epoch.number > 1 { isRefreshDue = true }
     let time = Duration.milliseconds(max(500, 10 * epoch.list.entries.count))
@@ -70,7 +72,7 @@ struct Confirmations: Sendable {
     confirming?.confirmation = Confirmation(key: key, list: epoch.list, own: own.participant)
   }
 
-  /// Says that this device has the key, unless a newer epoch than this one's is announced by then.
+  /// Confirms that this device has the key, unless a newer epoch has been announced by then.
   mutating func handleTimeout(_ epoch: Epoch?, own: inout OwnStay, now: Instant, into effects: inout [KeyEffect]) {
     guard let due = confirming?.due, due <= now else { return }
     confirming?.due = nil
@@ -96,7 +98,7 @@ struct Confirmations: Sendable {
 
   // MARK: the others'
 
-  /// `list` is that of the epoch that the buckets are of.
+  /// `list` is the list of the epoch to which the buckets belong.
   mutating func take(
     _ confirmed: KeysConfirmed, _ list: EpochList, isNewest: Bool, call: CallID, into effects: inout [KeyEffect]
   ) {
@@ -134,7 +136,7 @@ struct Confirmations: Sendable {
     effects.append(.refused(.confirmationNotTrue))
   }
 
-  /// The single tags of a bucket. Returns those who do not share the key of the epoch, of which they are.
+  /// The individual tags of a bucket. Returns the devices that do not share the key of that epoch.
   mutating func take(
     _ reply: ConfirmationTags?, bucket: Int, epoch: UInt32, into effects: inout [KeyEffect]
   ) -> [ParticipantNumber] {
@@ -146,8 +148,8 @@ struct Confirmations: Sendable {
 
   // MARK: what is shown
 
-  /// Tells the app when the state changed. Most events of a large call change nothing of it, so it is worked out only from a new basis. `list` is that of the
-  /// epoch that is being confirmed.
+  /// Notifies the app if the state changed. Most events of a large call do not change it, so it is computed only from a new basis. `list` is that of the
+  /// epoch being confirmed.
   mutating func tell(
     _ list: EpochList?, isNewest: Bool, own: OwnStay, known: KnownDevices, now: Instant,
     into effects: inout [KeyEffect]
@@ -190,10 +192,10 @@ struct Confirmations: Sendable {
 
 /// Whether the others have proven that they share the key and the history of lists.
 public enum ConfirmationState: Sendable, Hashable {
-  /// Not all have yet; that is usual after a change.
+  /// Not all have confirmed yet, as is usual after a change.
   case confirming
   /// All on the list have.
   case confirmed
-  /// These devices have not, or not with the key in use.
+  /// These devices have not confirmed, or not with the key in use.
   case notConfirmed([PinnedDevice])
 }

@@ -2,24 +2,27 @@ import Contract
 import Crypto
 import MediaModel
 
-/// Handing out an epoch's secret: to the devices in a leader's `deliver`, and to those that ask later (protocol sections 5.3 and 5.5).
+/// Handing out an epoch's secret: to the devices in a leader's `deliver`, and to those that request it later (protocol sections 5.3
+/// and 5.5).
 struct Handout: Sendable {
-  /// The secret that this device made as leader of an epoch: one, however often it is asked and whatever became of its answers.
+  /// The secret that this device made as leader of an epoch: only one, however often it is asked and whatever becomes of its
+  /// answers.
   struct Proposal: Sendable {
     var epoch: UInt32
     var secret: SymmetricKey
-    /// The server has not said yet whether it counts. Until then no other secret of the epoch is taken.
+    /// The server has not said yet whether it counts. Until then no other secret of the epoch is accepted.
     var isAwaited = false
   }
 
   private(set) var proposal: Proposal?
-  /// The newest generation of each stay's join key that this device has seen, as a leader.
+  /// The newest generation of each stay's join key that this device, as a leader, has seen.
   private var generations: [[UInt8]: (generation: UInt32, keyHash: [UInt8])] = [:]
 
-  /// Whether the server has not answered what this device proposed: until then it must not take another's secret, for it has signed its own.
+  /// Whether the server has not answered this device's proposal. Until then the device must not accept another's secret, because it has
+  /// signed its own.
   func isOffering(_ epoch: UInt32) -> Bool { proposal?.epoch == epoch && proposal?.isAwaited == true }
 
-  /// These devices are on no list any more.
+  /// These devices are no longer on any list.
   mutating func forget(_ gone: [ListEntry]) {
     for entry in gone where entry.participant > 0 { generations[entry.joinId?.bytes ?? []] = nil }
   }
@@ -27,7 +30,7 @@ struct Handout: Sendable {
   /// The epoch has its secret, or is superseded.
   mutating func forgetProposal(of epoch: UInt32) { if proposal?.epoch == epoch { proposal = nil } }
 
-  /// Hands out the epoch's secret as its leader; a fresh one counts only when the server has taken it.
+  /// Hands out the epoch's secret as its leader. A fresh one counts only once the server has accepted it.
   mutating func lead(
     _ epoch: Epoch, _ deliver: [ListEntry], own: OwnStay, known: inout KnownDevices, warnings: inout KeyWarnings,
     using generator: inout some RandomNumberGenerator, into effects: inout [KeyEffect]
@@ -43,7 +46,7 @@ struct Handout: Sendable {
       proposal = made
       secret = made.secret
     } else {
-      // A leader that can't follow the ratchet says so, and a fresh epoch follows.
+      // A leader that cannot follow the ratchet reports that, and a fresh epoch follows.
       effects.append(.request(.inCall(own.call, .requestKey(RequestKey(epoch: epoch.number)))))
       return
     }
@@ -56,7 +59,7 @@ struct Handout: Sendable {
     effects.append(.request(.inCall(own.call, .keys(HandOutKeys(epoch: epoch.number, envelopes: envelopes)))))
   }
 
-  /// The server has answered what this device proposed. Returns the secret if it counts; nil also when nothing was proposed.
+  /// The server has answered this device's proposal. Returns the secret if it counts; nil also if nothing was proposed.
   mutating func answered(_ epoch: UInt32, taken: Bool?) -> SymmetricKey? {
     guard let proposal, proposal.epoch == epoch else { return nil }
     self.proposal?.isAwaited = false
@@ -75,7 +78,7 @@ struct Handout: Sendable {
     effects.append(.request(.inCall(own.call, .keys(HandOutKeys(epoch: epoch.number, envelopes: [envelope])))))
   }
 
-  /// The secret for one device, if it is on the list, trusted, and signed the key that it is to be sealed to.
+  /// The secret for one device, if it is on the list, trusted, and signed the key to which the secret will be sealed.
   private mutating func envelope(
     _ secret: SymmetricKey, for wanted: ListEntry, in epoch: Epoch, own: OwnStay, known: inout KnownDevices,
     warnings: inout KeyWarnings, into effects: inout [KeyEffect]

@@ -1,7 +1,8 @@
 import Contract
 import MediaModel
 
-/// The epochs of a call that this device remembers: the newest, the one in use and those before it in their overlap (protocol section 5.3).
+/// The epochs of a call that this device remembers: the newest, the one in use and those before it during their overlap (protocol section
+/// 5.3).
 struct HeldEpochs: Sendable {
   /// How long the keys before a switch stay usable for receiving.
   static let overlap: Duration = .seconds(10)
@@ -9,7 +10,7 @@ struct HeldEpochs: Sendable {
   private var epochs: [UInt32: Epoch] = [:]
   /// The epoch last switched to; nil before the first.
   private(set) var current: UInt32?
-  /// When an epoch that was switched from is forgotten.
+  /// When an epoch that is no longer in use is forgotten.
   private var retirements: [UInt32: Instant] = [:]
 
   subscript(number: UInt32) -> Epoch? {
@@ -24,7 +25,7 @@ struct HeldEpochs: Sendable {
   var numbers: [UInt32] { epochs.keys.sorted() }
   var nextTimeout: Instant? { retirements.values.min() }
 
-  /// The epoch is in use from now on. The keys of the frames that are under way stay; earlier secrets go.
+  /// The epoch is in use from now on. The keys for frames in flight stay; earlier secrets are dropped.
   mutating func use(_ number: UInt32, now: Instant) {
     current = number
     for old in numbers where old < number {
@@ -36,7 +37,7 @@ struct HeldEpochs: Sendable {
   /// Whether the epoch was announced and never switched to, so that the next announcement supersedes it.
   func isSuperseded(_ number: UInt32) -> Bool { number > currentNumber && retirements[number] == nil }
 
-  /// The epochs whose overlap is over. They are to be removed.
+  /// The epochs whose overlap is over. They must be removed.
   mutating func takeRetired(now: Instant) -> [UInt32] {
     let retired = retirements.filter { $0.value <= now }.keys.sorted()
     for number in retired { retirements[number] = nil }
@@ -47,7 +48,7 @@ struct HeldEpochs: Sendable {
 
   // MARK: senders
 
-  /// Works out anew which of these entries of an epoch are heard.
+  /// Computes again which of these entries of an epoch are heard.
   mutating func examine(_ entries: [ListEntry], of number: UInt32, known: KnownDevices) {
     for entry in entries where entry.participant > 0 {
       if known.isHeard(entry) {
@@ -58,7 +59,7 @@ struct HeldEpochs: Sendable {
     }
   }
 
-  /// Hands the cipher an epoch's key and its senders that are heard.
+  /// Gives the cipher an epoch's key and those of its senders that are heard.
   mutating func install(
     _ number: UInt32, seats: Seats, own: OwnStay, known: KnownDevices, into effects: inout [KeyEffect]
   ) {
@@ -66,15 +67,16 @@ struct HeldEpochs: Sendable {
     // A device may have become known as a leader's recipient.
     examine(epoch.unheard.compactMap { epoch.list[$0] }, of: number, known: known)
     let unheard = epochs[number]?.unheard ?? []
-    // Never an own entry, whatever number the list gives it: a member cannot make this device take its own frames for another's.
+    // Never an own entry, whatever number the list gives it: a member cannot make this device take its own frames for those of
+    // another.
     let numbers = [own.participant, epoch.list[own.address]?.participant ?? own.participant]
     let senders = Senders(
       of: epoch.list, without: unheard.union(numbers), joined: seats.senders(of: epoch, own: own, known: known))
     effects.append(.install(EpochKeys(epoch: number, derivation: derivation, senders: senders)))
   }
 
-  /// Hands the cipher the keys of senders that are heard since their public keys are known. No device is heard less by that. While many come one after
-  /// another a call has a list for each tenth of a second, and those without such a sender are passed over.
+  /// Gives the cipher the keys of senders whose public keys have become known. Never removes a sender. While many devices join in quick succession, a
+  /// call has a new list every tenth of a second; lists without such a sender are skipped.
   mutating func installProven(seats: Seats, own: OwnStay, known: KnownDevices, into effects: inout [KeyEffect]) {
     for number in numbers {
       guard let epoch = epochs[number] else { continue }
@@ -86,8 +88,8 @@ struct HeldEpochs: Sendable {
     }
   }
 
-  /// The knowledge about these users has changed; nil means all users. Removes from the cipher the keys of devices that are no longer heard, also of epochs whose
-  /// secret is gone, which still open frames; and hands it the keys of all senders that are heard now.
+  /// The knowledge about these users has changed; nil means all users. Removes from the cipher the keys of devices that are no longer heard, including those of
+  /// epochs whose secret is gone but which still open frames; and gives it the keys of all senders that are heard now.
   mutating func judge(
     _ users: Set<UserID>?, seats: Seats, own: OwnStay, known: KnownDevices, into effects: inout [KeyEffect]
   ) {

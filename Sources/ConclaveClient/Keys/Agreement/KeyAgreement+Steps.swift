@@ -79,7 +79,7 @@ extension KeyAgreement {
   mutating func admit(_ new: Lists.Accepted, now: Instant, into effects: inout [KeyEffect]) {
     let before = epochs[new.before]
     handout.forget(new.gone)
-    // Devices that stay are pinned already, and their problems told unless their standing has changed since.
+    // Devices that stay are already pinned, and their problems reported unless their standing has changed since.
     known.pinNew(new.added, warnings: &warnings, into: &effects)
     lettingIn.admit(new.list, added: new.added, isFirst: new.before == 0, now: now)
     let judged = lookUps.announced(
@@ -100,7 +100,8 @@ extension KeyAgreement {
     if switching.awaited <= newest { switchTo(switching.awaited, now: now, into: &effects) }
   }
 
-  /// Derives the new secret from the old one. This device never ratchets past a list that it has not seen: a device on it could follow.
+  /// Derives the new secret from the old one. This device never ratchets past a list that it has not seen, because a device on that
+  /// list could follow.
   mutating func ratchet(
     from before: Epoch?, _ new: Lists.Accepted, now: Instant, into effects: inout [KeyEffect]
   ) {
@@ -112,7 +113,7 @@ extension KeyAgreement {
     }
   }
 
-  /// The epoch is of no use any more, nor are envelopes of it.
+  /// The epoch and its envelopes are of no use any longer.
   mutating func forget(_ epoch: UInt32, into effects: inout [KeyEffect]) {
     guard epochs.remove(epoch) else { return }
     privateMessages.forget(epoch)
@@ -154,7 +155,8 @@ extension KeyAgreement {
     if epoch.secret != nil {
       demands.endAll()
     } else {
-      // Whether its own envelopes counted only the server can say. That no other's came is no proof: the server forgets them when the next epoch begins.
+      // Only the server can say whether this device's envelopes counted. That no others arrived proves nothing, because the server forgets them when the
+      // next epoch begins.
       let isAnswerDue = handout.isOffering(number)
       let first = isAnswerDue ? KeyDemands.interval : spread.part(of: KeyDemands.spread)
       demands.use(number, at: now.advanced(by: first), now: now)
@@ -164,7 +166,7 @@ extension KeyAgreement {
     effects.append(.tilesChanged)
   }
 
-  /// The key of the newest epoch is asked for in a moment, unless its envelope comes before.
+  /// Requests the key of the newest epoch in a moment, unless its envelope arrives before.
   mutating func demandSoon(now: Instant) {
     guard epochs[newest]?.secret == nil else { return }
     demands.begin(newest, at: now.advanced(by: spread.part(of: KeyDemands.spread)))
@@ -182,7 +184,7 @@ extension KeyAgreement {
     }
   }
 
-  // MARK: envelopes
+  // Opens an envelope, or keeps it until its list, its sender's keys or the person's trust is there.
 
   mutating func handedOut(
     _ epoch: UInt32, taken: Bool?, now: Instant, into effects: inout [KeyEffect]
@@ -208,7 +210,7 @@ extension KeyAgreement {
     let number = new.envelope.epoch
     guard !lists.isBroken, let epoch = epochs[number] else {
       guard number > newest, !lists.isBroken, received.keep(new) else {
-        // Superseded: the server asks for nothing of it any more.
+        // Superseded: the server no longer requests anything of it.
         return effects.append(.acknowledge(delivery: new.delivery, opened: number <= newest))
       }
       return lists.ask(own.call, into: &effects)
@@ -225,12 +227,12 @@ extension KeyAgreement {
     effects.append(.acknowledge(delivery: new.delivery, opened: true))
   }
 
-  /// A list or public keys came: what waited for them is looked at again.
+  /// A list or public keys arrived: examines again what waited for them.
   mutating func openWaiting(now: Instant, into effects: inout [KeyEffect]) {
     for envelope in received.takeWaiting() { take(envelope, now: now, into: &effects) }
   }
 
-  /// The person trusts a key, or its device has become known: what it had sent opens now.
+  /// The person trusts a key, or its device has become known: opens what the device had sent.
   mutating func openTrusted(now: Instant, into effects: inout [KeyEffect]) {
     for envelope in received.takeTrusted(epochs, known) { take(envelope, now: now, into: &effects) }
   }
@@ -253,7 +255,7 @@ extension KeyAgreement {
 
   // MARK: trust
 
-  /// Public keys came, or did not.
+  /// Public keys arrived, or did not.
   mutating func learn(_ devices: Devices?, now: Instant, into effects: inout [KeyEffect]) {
     let entries = devices?.devices ?? []
     known.directory.learn(entries)
@@ -274,7 +276,7 @@ extension KeyAgreement {
     openTrusted(now: now, into: &effects)
   }
 
-  /// A device that was refused has been looked at: it is heard, and may have the key.
+  /// A device that was refused has been examined: it is heard, and may have the key.
   mutating func trusted(_ device: Device, now: Instant, into effects: inout [KeyEffect]) {
     warnings.forget(device)
     epochs.judge([device.user], seats: seats, own: own, known: known, into: &effects)
@@ -285,7 +287,7 @@ extension KeyAgreement {
     demand(now: now, into: &effects)
   }
 
-  /// Judges who let whom in, if something new is known of it.
+  /// Judges who let whom in, if something new is known about it.
   mutating func judgeWords(now: Instant) {
     lettingIn.judge(lists.list, own: own, known: known, work: work)
     let uninvited = Set(lettingIn.uninvited.keys)
@@ -300,11 +302,11 @@ extension KeyAgreement {
 
   // MARK: what follows
 
-  /// Decides whether this device sends, asks what has to be asked for that, and tells what has changed.
+  /// Decides whether this device sends, requests what is needed for that, and reports what has changed.
   mutating func settle(now: Instant, into effects: inout [KeyEffect]) {
     let barred = known.uninvited
     judgeWords(now: now)
-    // Envelopes open now of users who have been let in, or to whom the person sends anyway.
+    // Opens envelopes of users who have been let in, or to whom the person sends anyway.
     if !barred.subtracting(known.uninvited).isEmpty { openTrusted(now: now, into: &effects) }
     if watch.takeQuestion(now: now) {
       effects.append(.askState)

@@ -4,9 +4,9 @@ package import MediaModel
 
 /// One device's part in agreeing on the media keys of one call, for one join (protocol section 5).
 ///
-/// A value without clock and socket: events and replies go into `handle`, effects come out. It trusts the server with nothing but delivery:
-/// devices are pinned when first seen, lists are checked and form a chain, envelopes must be signed by a device on the list. Each part owns its state and the rules
-/// of one subject; what an input changes in several parts is put in order here.
+/// A value without clock and socket: events and replies go into `handle`, effects come out. It trusts the server only with delivery: devices are pinned when first
+/// seen, lists are checked and form a chain, envelopes must be signed by a device on the list. Each part owns its state and the rules of one subject; changes of
+/// several parts by one input are ordered here.
 ///
 /// Invariants: the newest epoch's number never falls; a secret, once adopted for an epoch, is not replaced; nothing is sealed to a key that its device did not
 /// sign; the own sending key is made from this device's own values.
@@ -31,8 +31,8 @@ package struct KeyAgreement: Sendable {
   var watch = RosterWatch()
   var spread: Spread
 
-  /// `pins` are those that the app kept from earlier calls; `directory` may hold public keys that were learnt before.
-  /// `work` is shared by the participants of one process.
+  /// `pins` are those that the app kept from earlier calls; `directory` may contain public keys that were learnt
+  /// before. `work` is shared by the participants of one process.
   package init(
     identity: DeviceIdentity, join: JoinCredentials, pins: Pins = Pins(), trust: KeyTrust = .firstUse,
     directory: KnownKeys = KnownKeys(), work: PublicWork = PublicWork(capacity: 0),
@@ -58,7 +58,7 @@ package struct KeyAgreement: Sendable {
   package var newest: UInt32 { lists.number }
   /// The epoch last switched to; nil before the first.
   package var current: UInt32? { epochs.current }
-  /// The epoch from which on missed lists are asked for; nil before the first.
+  /// The epoch from which on missed lists are requested; nil before the first.
   package var newestAccepted: UInt32? { newest > 0 ? newest : nil }
   /// Why nothing is sent.
   var silence: [SilenceCause] { switching.silence }
@@ -68,20 +68,20 @@ package struct KeyAgreement: Sendable {
     epochs.inUse.map { CallCode.digits(call: own.call, rosterHash: $0.list.rosterHash) }
   }
 
-  /// Whether the epoch's key is this agreement's to forget.
+  /// Whether this agreement has to forget the epoch's key.
   package func holds(_ epoch: UInt32) -> Bool { epochs[epoch] != nil }
 
-  /// Every device that may hold the key in use, as its list says, this one among them.
+  /// Every device that may hold the key in use, according to its list, including this one.
   package var listed: [ListEntry] { epochs.inUse?.list.entries ?? [] }
 
-  /// Every device that may hear this one, from the moment the list is used until a list without it is used, and those of the state's members that are on no
-  /// list yet.
+  /// Every device that may hear this one, from the moment the list is used until a list without it is used, and the devices of the state's members that are
+  /// on no list yet.
   package func devices(_ members: [MemberState]) -> [ListedDevice] {
     let entries = listed
     let addresses = Set(entries.map(\.address))
     let numbers = Set(entries.map(\.participant))
     let joins = Set(entries.compactMap { $0.joinId?.bytes })
-    // A listed device's number or join under another name is no device that cannot hear: it is the listed one.
+    // A listed device's number or join under another name is not a device that cannot hear: it is the listed one.
     let unlisted = members.flatMap(\.joinedDevices).filter {
       !addresses.contains($0.device) && !numbers.contains($0.participant) && !joins.contains($0.joinId)
     }
@@ -91,7 +91,7 @@ package struct KeyAgreement: Sendable {
     } + unlisted.map(ListedDevice.init(unlisted:))
   }
 
-  /// Whether a request that waits to be made is still of use: nothing is posted for an epoch that is over.
+  /// Whether a waiting request is still of use: nothing is posted for an epoch that is over.
   package func isDue(_ request: Request) -> Bool {
     switch request {
     case .calls(.inCall(_, .keys(let body))): !lists.isBroken && body.epoch == newest
@@ -102,18 +102,18 @@ package struct KeyAgreement: Sendable {
     }
   }
 
-  /// Notes a warning; false when the app has had it.
+  /// Notes a warning; false if the app has already had it.
   package mutating func isNews(_ warning: KeyWarning) -> Bool { warnings.isNews(warning) }
 
   // MARK: inputs
 
-  /// Takes over what the device's stay before this one, in the same call, suspected of others.
+  /// Takes over what this device's previous stay in the same call suspected about others.
   package mutating func follow(_ former: KeyAgreement, now: Instant) {
     watch.remember(former.watch, now: now)
     lettingIn.remember(former.lettingIn)
   }
 
-  /// The reply to the join: nothing is announced to this device before.
+  /// The reply to the join. Nothing is announced to this device before it.
   package mutating func enter(_ joined: Joined, now: Instant) -> [KeyEffect] {
     own.participant = joined.participant
     watch.own = joined.participant
@@ -159,7 +159,7 @@ package struct KeyAgreement: Sendable {
     return effects
   }
 
-  /// Forgets keys whose overlap is over, asks again for one that is missing, switches by itself, confirms, and checks who may hear.
+  /// Forgets keys whose overlap is over, requests a missing one again, switches by itself, confirms, and checks who may hear.
   package mutating func handleTimeout(now: Instant) -> [KeyEffect] {
     var effects: [KeyEffect] = []
     for epoch in epochs.takeRetired(now: now) { forget(epoch, into: &effects) }
@@ -174,7 +174,7 @@ package struct KeyAgreement: Sendable {
     return effects
   }
 
-  /// When `handleTimeout` has something to do next.
+  /// When `handleTimeout` has work to do next.
   package var nextTimeout: Instant? {
     [
       epochs.nextTimeout, lookUps.nextTimeout, demands.nextTimeout, lists.nextTimeout, confirmations.nextTimeout,
@@ -184,7 +184,7 @@ package struct KeyAgreement: Sendable {
 
   // MARK: epoch 1
 
-  /// Makes epoch 1 for the devices that will ring, and an envelope for each; none when nobody is to get one.
+  /// Makes epoch 1 for the devices that will ring, and an envelope for each; none if no device gets one.
   package mutating func ring(
     _ devices: [DeviceEntry], using generator: inout some RandomNumberGenerator
   ) -> (envelopes: [Envelope], effects: [KeyEffect]) {
@@ -194,10 +194,11 @@ package struct KeyAgreement: Sendable {
     return (envelopes, effects)
   }
 
-  /// The server did not take the ring's envelopes: epoch 1 is this device's alone.
+  /// The server did not accept the ring's envelopes: epoch 1 belongs to this device only.
   package mutating func ringAlone() { ringKeys.ringAlone() }
 
-  /// The reply to `start` arrived: this device sends under epoch 1. nil when the reply is of another call, or does not make it participant 1.
+  /// The reply to `start` arrived: this device sends under epoch 1. nil if the reply belongs to another call, or does not make it participant
+  /// 1.
   package mutating func start(
     _ joined: Joined, now: Instant, using generator: inout some RandomNumberGenerator
   ) -> [KeyEffect]? {
@@ -211,7 +212,8 @@ package struct KeyAgreement: Sendable {
     return effects
   }
 
-  /// The device has accepted a ring that brought a key, and the others still send under it: so does this one. Call `enter` first. `clock` is the device's own.
+  /// The device has accepted a ring that brought a key, and the others still send under it: so does this device. Call `enter` first. `clock` is the device's
+  /// own.
   package mutating func accept(_ ring: Ring, clock: Timestamp, now: Instant) -> [KeyEffect] {
     guard newest == 0, let envelope = ring.envelope, let entries = ring.list else { return [] }
     var effects: [KeyEffect] = []
@@ -231,12 +233,13 @@ package struct KeyAgreement: Sendable {
 
   // MARK: private messages
 
-  /// The content of a private message's SFrame, to be sealed; nil when a recipient is not on the list of the epoch in use or its key is of no use.
+  /// The content of a private message's SFrame, ready for sealing; nil if a recipient is not on the list of the epoch in use or its key is of no
+  /// use.
   package mutating func privateContent(_ text: [UInt8], to recipients: [ParticipantNumber]) -> [UInt8]? {
     epochs.inUse.flatMap { PrivateMessages.content(text, to: recipients, in: $0, own: own, known: &known) }
   }
 
-  /// The text of a private message of `sender` whose SFrame was of this epoch; nil for one that is not to be opened.
+  /// The text of a private message of `sender` whose SFrame was of this epoch; nil if it must not be opened.
   package mutating func openPrivate(
     _ content: [UInt8], from sender: ParticipantNumber, epoch number: UInt32
   ) -> [UInt8]? {

@@ -1,7 +1,7 @@
 import Contract
 import MediaModel
 
-/// The knowledge of this device about others. It judges the devices of a list: which get keys, which are heard, and how a person is warned of the others
+/// The knowledge of this device about others. It judges the devices of a list: which get keys, which are heard, and how a person is warned about the others
 /// (protocol sections 5.11 and 5.12).
 package struct KnownDevices: Sendable {
   /// This device.
@@ -11,7 +11,7 @@ package struct KnownDevices: Sendable {
   package var pins: Pins
   /// Public keys by the fingerprint that proves them, lent likewise.
   package var directory: KnownKeys
-  /// Listed devices whose users nobody let in, but for those that the person sends to: they get no keys, and their envelopes wait.
+  /// Listed devices whose users nobody let in, except those to which the person sends: they get no keys, and their envelopes wait.
   var uninvited: Set<Device> = []
   /// Join keys whose signature has been checked.
   private var verifiedJoins: Set<JoinKeyProof> = []
@@ -31,7 +31,7 @@ package struct KnownDevices: Sendable {
     if !directory.contains(Base64Bytes(own.fingerprint)) { self.directory.learn(own.publicKeys) }
   }
 
-  /// The reason why a listed device gets no keys; nil when there is none.
+  /// The reason why a listed device gets no keys; nil if there is none.
   func problem(of entry: ListEntry) -> KeyWarning.Problem? {
     guard entry.address != own.address else { return nil }
     guard !pins.isRevoked(entry.user, entry.fingerprint.bytes) else { return .revoked }
@@ -43,18 +43,18 @@ package struct KnownDevices: Sendable {
     return uninvited.contains(entry.address) ? .uninvited : nil
   }
 
-  /// Whether its frames and envelopes are to be opened: an unverified device may speak.
+  /// Whether its frames and envelopes are opened: an unverified device may speak.
   func isHeard(_ entry: ListEntry) -> Bool {
     entry.address == own.address
       || pins[entry.address]?.fingerprint == entry.fingerprint.bytes && directory.contains(entry.fingerprint)
         && !pins.isRevoked(entry.user, entry.fingerprint.bytes)
   }
 
-  /// Whether it may bring a key: its envelopes are to be opened.
+  /// Whether it may provide a key, so that its envelopes are opened.
   func isTrustedWithKeys(_ entry: ListEntry) -> Bool { isHeard(entry) && !uninvited.contains(entry.address) }
 
-  /// Devices that may be given the list's key and that nobody has verified: with `KeyTrust.verifiedOnly` nothing is sent under it. A device of which nothing
-  /// is known is one of them.
+  /// Devices that may be given the list's key and that nobody has verified: with `KeyTrust.verifiedOnly` nothing is sent under it. A device about which
+  /// nothing is known is one of them.
   func unverified(in list: EpochList) -> [ListEntry] {
     guard trust == .verifiedOnly else { return [] }
     return list.entries.filter {
@@ -62,7 +62,8 @@ package struct KnownDevices: Sendable {
     }
   }
 
-  /// A listed device that is revoked, or has another key than the one seen first: others may have given it the key though this device would not.
+  /// A listed device that is revoked, or has a key other than the one seen first: others may have given it the key although this device would
+  /// not.
   func isDistrusted(_ entry: ListEntry) -> Bool {
     entry.address != own.address
       && (pins.isRevoked(entry.user, entry.fingerprint.bytes)
@@ -86,12 +87,12 @@ package struct KnownDevices: Sendable {
     }
   }
 
-  /// Tells of every device that stays without keys. Keys that are being looked up are no problem yet.
+  /// Warns about every device that stays without keys. Keys that are being looked up are not a problem yet.
   func warnOfProblems(
     _ entries: [ListEntry], isLookingUp: Bool, warnings: inout KeyWarnings, into effects: inout [KeyEffect]
   ) {
     for entry in entries {
-      // The roster watch warns of users whom nobody let in.
+      // The roster watch warns about users whom nobody let in.
       guard let problem = problem(of: entry), problem != .uninvited, problem != .unknownKeys || !isLookingUp else {
         continue
       }

@@ -3,14 +3,15 @@ package import MediaModel
 
 /// The words of the call, and the users whom they let in for this client (protocol section 5.13).
 ///
-/// A user who was let in stays so, over stays. Words that have let somebody in are forgotten; those that have not yet are judged again when something new is known.
+/// A user who was let in stays so, across stays. Words that have let somebody in are forgotten; those that have not yet are judged again when something new is
+/// known.
 package struct LettingIn: Sendable {
-  /// Words, and devices that signed them, that are read of a body and kept.
+  /// How many words, and devices that signed them, are read from a body and kept.
   static let limit = 8_256
   /// A client without a root waits for look-ups this long after its first list.
   static let lookUpTime: Duration = .seconds(5)
 
-  /// How this device came into the call: which words for its own user count.
+  /// How this device joined the call, which determines which words for its own user count.
   package enum Entrance: Sendable {
     case started
     /// The user of the newest ring, or the people whom this user has just called.
@@ -23,7 +24,7 @@ package struct LettingIn: Sendable {
   /// The user or link that a word lets in, or that signs it.
   private enum Subject: Hashable, Sendable {
     case user(UserID)
-    /// A guest's device: a link lets in no other one of the guest.
+    /// A guest's device: a link lets in no other device of the guest.
     case guest(UserID, [UInt8])
     case link([UInt8])
   }
@@ -36,7 +37,7 @@ package struct LettingIn: Sendable {
     case link(UserID)
   }
 
-  /// A word that has let nobody in so far.
+  /// A word that has not let anybody in so far.
   private struct Word: Sendable {
     var admission: Admission
     var subject: Subject
@@ -47,17 +48,17 @@ package struct LettingIn: Sendable {
   private let call: CallID
   private let entrance: Entrance
   private var open: [Word] = []
-  /// Devices that signed words and are on no list, as the server showed them.
+  /// Devices that signed words and are on no list, as shown by the server.
   private var signers: [[UInt8]: DeviceKeys] = [:]
   private var letIn: [Subject: Origin] = [:]
   /// The user who started the call, by the chain of words for this device's own user.
   private(set) var root: UserID?
   /// Listed devices whose user no word has let in.
   private(set) var uninvited: [Device: ListEntry] = [:]
-  /// Something is known that the words have not been judged by.
+  /// Something is known by which the words have not been judged.
   private var isStale = false
   private var judgedPins = 0
-  /// When a client without a root counts as let in by the service though a look-up is open.
+  /// When a client without a root counts as let in by the service although a look-up is open.
   private var rootDue: Instant?
   private(set) var isLetInByService = false
 
@@ -68,7 +69,7 @@ package struct LettingIn: Sendable {
 
   var nextTimeout: Instant? { root == nil && !isLetInByService ? rootDue : nil }
 
-  /// The next stay of this device in the call goes on with what this one knew.
+  /// The next stay of this device in the call continues with what this one knew.
   mutating func remember(_ former: LettingIn) {
     let stale = !open.isEmpty
     self = former
@@ -78,7 +79,7 @@ package struct LettingIn: Sendable {
 
   // MARK: what it hears
 
-  /// Words that came with a list that was accepted, or with a ring. `isWhole`: they are all that the list needs.
+  /// Words that came with an accepted list, or with a ring. `isWhole`: they include everything that the list needs.
   mutating func take(_ admissions: [Admission]?, _ signers: [Signer]?, isWhole: Bool) {
     if isWhole {
       open = []
@@ -104,7 +105,7 @@ package struct LettingIn: Sendable {
     isStale = true
   }
 
-  /// A ring's words are there, all of them that this client needs to find its root.
+  /// A ring's words have arrived, including everything that this client needs to find its root.
   mutating func accept(_ ring: Ring, now: Instant) {
     take(ring.admissions, ring.signers, isWhole: false)
     rootDue = now
@@ -118,17 +119,17 @@ package struct LettingIn: Sendable {
     isStale = true
   }
 
-  /// The epoch of a list is in use. A device that is neither on it nor on the newest hears nothing any more.
+  /// The epoch of a list is in use. A device that is neither on it nor on the newest list hears nothing any longer.
   mutating func use(_ list: EpochList, newest: EpochList?) {
     uninvited = uninvited.filter { device, _ in list[device] != nil || newest?[device] != nil }
   }
 
-  /// Public keys came, or a person has trusted a device.
+  /// Public keys arrived, or a person has trusted a device.
   mutating func reconsider() { isStale = true }
 
   // MARK: what follows
 
-  /// The way in which the user of a listed device was let in; nil when this client has no chain of words of its own to judge by.
+  /// How the user of a listed device was let in; nil if this client has no chain of words by which to judge.
   func origin(of entry: ListEntry) -> LetIn? {
     guard root != nil else { return nil }
     let found = letIn[.user(entry.user)] ?? letIn[.guest(entry.user, entry.fingerprint.bytes)]
@@ -140,7 +141,7 @@ package struct LettingIn: Sendable {
     }
   }
 
-  /// Judges the words that have let nobody in, if something new is known. `list` is the newest.
+  /// Judges the words that have not let anybody in, if something new is known. `list` is the newest.
   mutating func judge(_ list: EpochList?, own: OwnStay, known: KnownDevices, work: PublicWork) {
     guard isStale || judgedPins != known.pins.revision else { return }
     isStale = false
@@ -154,7 +155,7 @@ package struct LettingIn: Sendable {
     uninvited = uninvited.filter { !isLetIn($0.value) }
   }
 
-  /// Tells when a client is let in by the service alone, and when that is over.
+  /// Reports when a client is let in only by the service, and when that is over.
   mutating func tell(isLookingUp: Bool, now: Instant, into effects: inout [KeyEffect]) {
     let isByService = root == nil && rootDue != nil && (!isLookingUp || rootDue.map { $0 <= now } ?? false)
     guard isByService != isLetInByService, isByService || root != nil else { return }
@@ -182,7 +183,7 @@ package struct LettingIn: Sendable {
     known.directory[word.fingerprint] ?? signers[word.fingerprint.bytes]
   }
 
-  /// The signer of a word, which counts when that signer is let in; nil when its device is not known, or its words do not count for this client.
+  /// The signer of a word, which counts if that signer is let in; nil if its device is not known, or its words do not count for this client.
   private func signer(of word: Admission, _ own: OwnStay, _ known: KnownDevices) -> Subject? {
     if word.isByLink { return .link(word.link?.bytes ?? []) }
     guard let keys = keys(of: word, known) else { return nil }
@@ -192,7 +193,7 @@ package struct LettingIn: Sendable {
     if let pin = known.pins[device] {
       guard pin.fingerprint == keys.fingerprint else { return nil }
     } else if known.pins.knows(device.user) || device.user == own.address.user {
-      // A server could sign with a new device of a member who is elsewhere. Devices of accepted lists are pinned.
+      // A server could sign with a new device of an absent member. Devices of accepted lists are pinned.
       return nil
     }
     return device.user.isGuest ? .guest(device.user, keys.fingerprint) : .user(device.user)
@@ -215,7 +216,7 @@ package struct LettingIn: Sendable {
     open = open.indices.filter { !indices.contains($0) }.map { open[$0] }
   }
 
-  /// Follows good words from this device's own user up to a user whose device signed a root, and lets in everybody on the way.
+  /// Follows good words from this device's own user to a user whose device signed a root, and lets in everybody on the way.
   private mutating func findRoot(_ own: OwnStay, _ known: KnownDevices, _ work: PublicWork) -> UserID? {
     var words: [Subject: [Int]] = [:]
     for index in open.indices { words[open[index].subject, default: []].append(index) }
@@ -247,7 +248,7 @@ package struct LettingIn: Sendable {
     return nil
   }
 
-  /// Whether a client without a root counts a word. For its own user it counts those of its inviters, or those of the link that it came by.
+  /// Whether a client without a root counts a word. For its own user it counts the words of its inviters, or of the link by which it came.
   private func counts(_ word: Admission, for subject: Subject, isOwn: Bool, _ known: KnownDevices) -> Bool {
     switch entrance {
     case .started, .other: return true
@@ -262,7 +263,7 @@ package struct LettingIn: Sendable {
 
   private mutating func letInBelow(_ root: Subject, _ below: [Subject: Int]) {
     var signer = root
-    // A signer is reached once, so this comes to an end.
+    // A signer is reached once, so this terminates.
     while let index = below[signer] {
       letIn[open[index].subject] = origin(signer)
       signer = open[index].subject

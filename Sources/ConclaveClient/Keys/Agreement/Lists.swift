@@ -9,9 +9,9 @@ struct Lists: Sendable {
     var mode: RotationMode
     var list: EpochList
     var listHash: [UInt8]
-    /// The list before was seen in full.
+    /// The previous list was seen in full.
     var isNext: Bool
-    /// The number of the list accepted before; 0 for the first.
+    /// The number of the previously accepted list; 0 for the first.
     var before: UInt32
     var added: [ListEntry]
     var gone: [ListEntry]
@@ -19,7 +19,7 @@ struct Lists: Sendable {
 
   /// The outcome of an announcement.
   enum Step: Sendable {
-    /// It is of no use, or something has to be asked for first.
+    /// It is of no use, or something must be requested first.
     case nothing
     /// The newest list again: this device may have become its leader.
     case same
@@ -41,21 +41,21 @@ struct Lists: Sendable {
     var listHash: [UInt8]
   }
 
-  /// A newcomer asks for the list after 5 s, and after 10 ms more for each member up to 1,000: in a large call a restart of the server brings all back at once,
-  /// and the announcement comes after the last.
+  /// A newcomer requests the list after 5 s, plus 10 ms for each member up to 1,000: in a large call a restart of the server brings everybody back at once, and
+  /// the announcement comes after the last.
   private static func time(members: Int) -> Duration { .seconds(5) + .milliseconds(10) * min(members, 1_000) }
 
   /// The highest epoch whose list was accepted; 0 before the first.
   private(set) var number: UInt32 = 0
   private var newest: Newest?
-  /// Stays that were on an accepted list and are on none any more: neither joinId nor number returns.
+  /// Stays that were on an accepted list and no longer are: neither joinId nor number returns.
   private var goneJoins: Set<[UInt8]> = []
   private var goneNumbers: Set<ParticipantNumber> = []
-  /// Lists do not follow from each other: nothing is accepted or sent any more.
+  /// Lists do not follow from each other: nothing is accepted or sent any longer.
   private(set) var isBroken = false
   /// `keys/list` is under way.
   private var isAsked = false
-  /// When a device that is on no list yet asks for the newest.
+  /// When a device that is on no list yet requests the newest.
   private var due: Instant?
   private var time = Self.time(members: 0)
 
@@ -65,7 +65,7 @@ struct Lists: Sendable {
 
   // MARK: asking
 
-  /// The reply to the join is there; its call has so many members.
+  /// The reply to the join has arrived; its call has this many members.
   mutating func enter(members: Int, now: Instant) {
     time = Self.time(members: members)
     due = now.advanced(by: time)
@@ -77,13 +77,13 @@ struct Lists: Sendable {
     if number == 0 { ask(call, into: &effects) }
   }
 
-  /// Asks for the newest list, unless that is under way.
+  /// Requests the newest list, unless that is already under way.
   mutating func ask(_ call: CallID, into effects: inout [KeyEffect]) {
     guard !isAsked, !isBroken else { return }
     askAgain(call, into: &effects)
   }
 
-  /// Asks though an earlier request may be under way.
+  /// Requests it even if an earlier request may be under way.
   mutating func askAgain(_ call: CallID, into effects: inout [KeyEffect]) {
     isAsked = true
     effects.append(.request(.inCall(call, .listKeys(ListKeys(since: number > 0 ? number : nil)))))
@@ -94,25 +94,25 @@ struct Lists: Sendable {
 
   // MARK: announcements
 
-  /// Epoch 1 of one's own making, or as a ring brought it.
+  /// Epoch 1 as made by this device, or as brought by a ring.
   mutating func begin(_ first: Epoch) {
     number = 1
     newest = Newest(list: first.list, listHash: first.listHash)
     due = nil
   }
 
-  /// Takes `keys.rotate`. Throws for a list that must be refused; nothing has changed then.
+  /// Handles `keys.rotate`. Throws if the list must be refused; nothing has changed then.
   mutating func next(
     _ rotation: Rotate, own: OwnStay, work: PublicWork, into effects: inout [KeyEffect]
   ) throws(KeyRefusal) -> Step {
-    // An epoch that was announced before comes again late, or this device has become its leader.
+    // A previously announced epoch arrives again late, or this device has become its leader.
     guard !isBroken, rotation.epoch >= max(1, number) else { return .nothing }
     if rotation.epoch == number { return try same(rotation.listHash.bytes) }
     guard let announcement = try read(rotation, own, work, into: &effects) else { return .nothing }
     return .accepted(try accept(announcement, own, into: &effects))
   }
 
-  /// Takes the reply of `keys/list`.
+  /// Handles the reply of `keys/list`.
   mutating func catchUp(
     _ reply: KeyList, own: OwnStay, work: PublicWork, into effects: inout [KeyEffect]
   ) throws(KeyRefusal) -> Step {
@@ -127,7 +127,7 @@ struct Lists: Sendable {
     return .accepted(try accept(announcement, own, into: &effects))
   }
 
-  /// Tells why a list was refused. A history that does not fit ends this stay: only a new join helps.
+  /// Reports why a list was refused. A history that does not fit ends this stay: only a new join helps.
   mutating func refuse(_ refusal: KeyRefusal, into effects: inout [KeyEffect]) {
     guard refusal == .brokenHistory else { return effects.append(.refused(refusal)) }
     guard !isBroken else { return }
@@ -141,14 +141,14 @@ struct Lists: Sendable {
     return .same
   }
 
-  /// nil when it is not for this stay, or comes after a gap that has to be closed first.
+  /// nil if it is not for this stay, or comes after a gap that has to be closed first.
   private mutating func read(
     _ rotation: Rotate, _ own: OwnStay, _ work: PublicWork, into effects: inout [KeyEffect]
   ) throws(KeyRefusal) -> Announcement? {
     let (epoch, listHash) = (rotation.epoch, rotation.listHash.bytes)
     let list: EpochList
     if number == 0 {
-      // An announcement for an earlier stay does not hold this one's join.
+      // An announcement for an earlier stay does not contain this one's join.
       guard let whole = rotation.list, whole.contains(where: { $0.joinId == own.join.joinId }) else { return nil }
       list = try work.list(whole, epoch: epoch, listHash: listHash)
     } else if epoch - number == 1, let newest {
@@ -169,14 +169,14 @@ struct Lists: Sendable {
       isNext: number > 0)
   }
 
-  /// Whether a chain of links leads from the newest list that was accepted to this one. A device without one trusts the first `previous`.
+  /// Whether a chain of links leads from the newest accepted list to this one. A device without a list trusts the first `previous`.
   private func follows(_ reply: KeyList, _ list: EpochList, of call: CallID) -> Bool {
     guard let newest else { return true }
     let links = reply.links.drop { $0.epoch <= number }
     guard links.last?.roster.bytes == list.rosterHash, links.last?.epoch == reply.epoch else { return false }
     var (epoch, hash) = (number, newest.listHash)
     for link in links {
-      // Below the reply's number the increment can't overflow.
+      // Below the reply's number the increment cannot overflow.
       guard epoch < reply.epoch, link.epoch == epoch + 1, link.epoch < reply.epoch || hash == reply.previous.bytes
       else {
         return false
@@ -241,8 +241,8 @@ struct Lists: Sendable {
     }
   }
 
-  /// No device with the old secret may be left out: the ratchet would give it the new one. And one must have come: a server that calls each epoch a ratchet
-  /// keeps a secret that it knows alive for ever.
+  /// No device with the old secret may be left out, because the ratchet would give it the new one. And at least one must have joined: a server that calls
+  /// each epoch a ratchet would keep a secret that it knows alive forever.
   private func checkRatchet(to list: EpochList, _ added: [ListEntry], _ gone: [ListEntry]) throws(KeyRefusal) {
     guard let before = newest?.list else { return }
     guard !before.hasRung, !added.isEmpty, gone.allSatisfy({ list.holds(fingerprint: $0.fingerprint) }) else {

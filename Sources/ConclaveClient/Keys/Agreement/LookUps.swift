@@ -1,12 +1,13 @@
 import Contract
 import MediaModel
 
-/// Looking up the devices of a list whose public keys are not known: aside, so that a server that keeps an answer back holds up nothing else (protocol
-/// section 5.4).
+/// Looking up the devices of a list whose public keys are not known: asynchronously, so that a server that withholds an answer delays nothing else
+/// (protocol section 5.4).
 struct LookUps: Sendable {
-  /// The largest list whose unknown devices are looked up at once.
+  /// The largest list whose unknown devices are looked up immediately.
   static let immediateCount = 64
-  /// How often devices are looked up in vain before the person is told that their keys are not known, and the pause between.
+  /// How often devices are looked up in vain before the person is told that their keys are unknown, and the pause in
+  /// between.
   static let attempts = 3
   static let pause: Duration = .seconds(2)
 
@@ -14,20 +15,20 @@ struct LookUps: Sendable {
   private var asked: Set<[UInt8]> = []
   /// Entries of the newest list whose public keys were not known when it was announced.
   private(set) var unproven: [ListEntry] = []
-  /// Replies that are awaited.
+  /// Number of awaited replies.
   private(set) var awaited = 0
-  /// When unknown devices are looked up: the newcomers of a large call, and after a look-up that failed.
+  /// When unknown devices are looked up: the newcomers of a large call, and after a failed look-up.
   private var due: Instant?
-  /// Look-ups that got no answer since the last that got one.
+  /// Consecutive look-ups without an answer.
   private var failed = 0
   /// The revision of the pins by which the newest list's devices were judged.
   private var judgedPins = 0
 
-  /// Whether an answer may still bring the keys of a device.
+  /// Whether an answer may still bring a device's keys.
   var isUnderWay: Bool { awaited > 0 || due != nil }
   var nextTimeout: Instant? { due }
 
-  /// A list is announced. Returns its entries that have to be judged: those whose standing may be another than on the list before.
+  /// A list is announced. Returns its entries that must be judged: those whose standing may differ from the previous list.
   mutating func announced(
     _ list: EpochList, added: [ListEntry], isFirst: Bool, known: KnownDevices, spread: inout Spread, now: Instant,
     into effects: inout [KeyEffect]
@@ -41,8 +42,8 @@ struct LookUps: Sendable {
     return known.pins.revision == judgedPins ? changed : list.entries
   }
 
-  /// Asks at once, or, in a large call whose people come one after another, for many newcomers at a time. The signer of an envelope is looked up at once in any
-  /// case.
+  /// Requests immediately, or, in a large call whose people join one after another, for many newcomers at a time. The signer of an envelope is looked up
+  /// immediately in any case.
   private mutating func begin(
     _ list: EpochList, isFirst: Bool, known: KnownDevices, spread: inout Spread, now: Instant,
     into effects: inout [KeyEffect]
@@ -56,7 +57,7 @@ struct LookUps: Sendable {
     if let due, due <= now { askAll(known, into: &effects) }
   }
 
-  /// An envelope waits for its signer's keys: what would be asked later is asked now.
+  /// An envelope waits for its signer's keys: requests now what would be requested later.
   mutating func hurry(_ known: KnownDevices, into effects: inout [KeyEffect]) {
     if due != nil { askAll(known, into: &effects) }
   }
@@ -66,7 +67,7 @@ struct LookUps: Sendable {
     ask(unproven.filter { !known.directory.contains($0.fingerprint) }, into: &effects)
   }
 
-  /// Asks for public keys that the list proves and that are not known here.
+  /// Requests public keys that the list proves and that are not known here.
   private mutating func ask(_ entries: [ListEntry], into effects: inout [KeyEffect]) {
     let unknown = entries.filter { !asked.contains($0.fingerprint.bytes) }
     guard !unknown.isEmpty else { return }
@@ -75,7 +76,7 @@ struct LookUps: Sendable {
     effects.append(.request(.people(.listDevices(ListDevices(users: Array(Set(unknown.map(\.user))).sorted())))))
   }
 
-  /// A reply came; nil when it failed. A server that is busy is no news about a device.
+  /// A reply arrived; nil if it failed. A busy server is no news about a device.
   mutating func answered(_ devices: Devices?, spread: inout Spread, now: Instant) {
     awaited = max(0, awaited - 1)
     failed = devices == nil ? failed + 1 : 0

@@ -1,7 +1,7 @@
 import Contract
 import MediaModel
 
-/// This device's place in a call, for one join: what is its own on each list, in each envelope and in each key.
+/// This device's place in a call, for one join: its own values on each list, in each envelope and in each key.
 struct OwnStay: Sendable {
   let identity: DeviceIdentity
   let call: CallID
@@ -25,7 +25,7 @@ struct OwnStay: Sendable {
     EnvelopeContext(call: call, epoch: epoch.number, listHash: epoch.listHash)
   }
 
-  /// This device's own key in an epoch, from its own values alone.
+  /// This device's own key in an epoch, made only from its own values.
   func sendingKey(_ epoch: Epoch) -> SendingKey? {
     guard participant > 0, let derivation = epoch.derivation(call) else { return nil }
     return SendingKey(

@@ -7,17 +7,18 @@ import Octets
 /// Private messages: sealed to each recipient's join key in HPKE's auth mode, so that the recipient, and nobody else, knows who wrote (protocol section 5.10).
 struct PrivateMessages: Sendable {
   static let maximumRecipients = 64
-  /// Private messages that may open in an epoch: so many encapsulated keys are remembered.
+  /// How many private messages may open in an epoch, which is how many encapsulated keys are remembered.
   static let maximumOpened = 10_000
   private static let wrapByteCount = 113
 
   /// The encapsulated keys of the private messages that have opened, by epoch: none opens twice.
   var opened: [UInt32: Set<[UInt8]>] = [:]
 
-  /// The epoch has no keys any more.
+  /// The epoch no longer has keys.
   mutating func forget(_ epoch: UInt32) { opened[epoch] = nil }
 
-  /// The content of a private message's SFrame, to be sealed; nil when a recipient is not on the list of the epoch in use or its key is of no use.
+  /// The content of a private message's SFrame, ready for sealing; nil if a recipient is not on the list of the epoch in use or its key is of no
+  /// use.
   static func content(
     _ text: [UInt8], to recipients: [ParticipantNumber], in epoch: Epoch, own: OwnStay, known: inout KnownDevices
   ) -> [UInt8]? {
@@ -44,8 +45,8 @@ struct PrivateMessages: Sendable {
     return content + ciphertext
   }
 
-  /// The text of a private message of `sender` whose SFrame was of this epoch; nil when it does not name this device, is not the sender's for just these
-  /// recipients, or has opened before. HPKE has no freshness, and any member can put the wrap into an SFrame of its own.
+  /// The text of a private message of `sender` whose SFrame was of this epoch; nil if it does not name this device, is not the sender's for exactly
+  /// these recipients, or has opened before. HPKE has no freshness, and any member can put the wrap into an SFrame of its own.
   mutating func open(
     _ content: [UInt8], from sender: ParticipantNumber, in epoch: Epoch, own: OwnStay, known: inout KnownDevices
   ) -> [UInt8]? {

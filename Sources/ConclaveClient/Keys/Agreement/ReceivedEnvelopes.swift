@@ -2,7 +2,7 @@ import Contract
 import Crypto
 import MediaModel
 
-/// Envelopes that come: which of them bring an epoch's secret, and those that wait for a list, for public keys or for the person's trust (protocol section 5.6).
+/// Received envelopes: which of them bring an epoch's secret, and those that wait for a list, for public keys or for the person's trust (protocol section 5.6).
 struct ReceivedEnvelopes: Sendable {
   /// Envelopes that wait for a list, for public keys or for the answer to this device's own.
   static let limit = 64
@@ -13,7 +13,7 @@ struct ReceivedEnvelopes: Sendable {
   }
 
   private var waiting: [Received] = []
-  /// The newest envelope of an epoch whose sender is not trusted: it opens when the person trusts that key.
+  /// The newest envelope of an epoch whose sender is not trusted: it opens once the person trusts that key.
   private(set) var untrusted: [UInt32: Received] = [:]
 
   /// Whether an envelope of the epoch waits for the person's trust.
@@ -26,7 +26,7 @@ struct ReceivedEnvelopes: Sendable {
     return true
   }
 
-  /// The envelopes that waited: they are to be looked at again.
+  /// The envelopes that waited, which must be examined again.
   mutating func takeWaiting() -> [Received] {
     defer { waiting = [] }
     return waiting
@@ -45,13 +45,13 @@ struct ReceivedEnvelopes: Sendable {
     return trusted
   }
 
-  /// The epoch is of no use any more, nor is an envelope of it.
+  /// The epoch and its envelopes are of no use any longer.
   mutating func forget(_ epoch: UInt32, into effects: inout [KeyEffect]) {
     if let received = untrusted.removeValue(forKey: epoch) { effects.append(.drop(delivery: received.delivery)) }
   }
 
   /// Opens an envelope of an epoch whose secret is wanted, or keeps it until its sender's keys or the person's trust is there. Returns the secret that it brings:
-  /// then it is to be acknowledged.
+  /// it must then be acknowledged.
   mutating func take(
     _ received: Received, _ epoch: Epoch, own: inout OwnStay, known: KnownDevices, lookUps: inout LookUps,
     into effects: inout [KeyEffect]
@@ -76,7 +76,8 @@ struct ReceivedEnvelopes: Sendable {
     }
   }
 
-  /// Only the stay's own keys count, of the generation that was published when the epoch was announced, or a later one.
+  /// Only the stay's own keys count, of the generation that was published when the epoch was announced, or of a later
+  /// one.
   private static func open(
     _ envelope: Envelope, _ epoch: Epoch, _ own: inout OwnStay
   ) throws(KeyRefusal) -> SymmetricKey {
@@ -88,7 +89,8 @@ struct ReceivedEnvelopes: Sendable {
     return secret
   }
 
-  /// The sender's public keys are looked up, or the person has to trust them: no ACK, which would be a lie, and no NACK, which would bring the same again.
+  /// The sender's public keys are being looked up, or the person has to trust them: no ACK, which would be a lie, and no NACK, which would bring the same
+  /// envelope again.
   private mutating func wait(
     _ new: Received, from entry: ListEntry, _ call: CallID, _ known: KnownDevices, _ lookUps: inout LookUps,
     into effects: inout [KeyEffect]

@@ -2,17 +2,17 @@ import Contract
 import Crypto
 import MediaModel
 
-/// Epoch 1: the initiator's alone, or shared with the devices that ring (protocol section 5.7).
+/// Epoch 1: known only to the initiator, or shared with the devices that ring (protocol section 5.7).
 struct RingKeys: Sendable {
   /// How far the caller's clock may be from this device's.
   static let time: UInt64 = 600_000
 
-  /// Epoch 1 of this device's own making, until the reply to `start`.
+  /// Epoch 1 as made by this device, until the reply to `start`.
   private(set) var first: Epoch?
   /// New devices of people who are known: a ring brings them no key.
   private var withheld: Set<[UInt8]> = []
 
-  /// Makes epoch 1 for the devices that will ring, and an envelope for each; none when nobody is to get one. The initiator is participant 1, always.
+  /// Makes epoch 1 for the devices that will ring, and an envelope for each; none if no device gets one. The initiator is always participant 1.
   mutating func ring(
     _ devices: [DeviceEntry], own: OwnStay, known: inout KnownDevices, warnings: inout KeyWarnings,
     using generator: inout some RandomNumberGenerator, into effects: inout [KeyEffect]
@@ -25,7 +25,7 @@ struct RingKeys: Sendable {
     }
     callees.sort { $0.address < $1.address }
     // The server chooses the devices that it lists for somebody. A new device among known ones, for which none of these vouches, waits for epoch 2: by then
-    // the person has been told of it.
+    // the person has been told about it.
     for entry in callees where known.pins[entry.address] == nil && known.pins.knows(entry.user) {
       withheld.insert(entry.fingerprint.bytes)
     }
@@ -48,10 +48,10 @@ struct RingKeys: Sendable {
     return []
   }
 
-  /// The server did not take the ring's envelopes: epoch 1 is this device's alone.
+  /// The server did not accept the ring's envelopes: epoch 1 belongs to this device only.
   mutating func ringAlone() { first = nil }
 
-  /// Epoch 1 of a call that has begun, with its secret; nil when it can't be made.
+  /// Epoch 1 of a call that has begun, with its secret; nil if it cannot be made.
   mutating func takeFirst(own: OwnStay, using generator: inout some RandomNumberGenerator) -> Epoch? {
     defer { first = nil }
     return first ?? Self.first([], Epoch.secret(using: &generator), own)
@@ -96,14 +96,14 @@ struct RingKeys: Sendable {
 
   /// A callee's verdict on the key that a ring brought.
   private enum Verdict {
-    /// It is the caller's own, made for this call and this device, and not long ago.
+    /// It is the caller's own, made recently for this call and this device.
     case good
-    /// A clock is wrong, or the caller's key is not known or not trusted: no lie is proven, and the key is not used.
+    /// A clock is wrong, or the caller's key is not known or not trusted: this proves no lie, and the key is not used.
     case doubtful
     case forged
   }
 
-  /// Epoch 1, with its secret, as a ring brought it; nil when it is doubtful. `clock` is the device's own.
+  /// Epoch 1, with its secret, as brought by a ring; nil if it is doubtful. `clock` is the device's own.
   static func epoch(
     of envelope: Envelope, _ list: EpochList, in ring: Ring, clock: Timestamp, own: OwnStay, known: KnownDevices
   ) throws(KeyRefusal) -> Epoch? {
@@ -123,7 +123,7 @@ struct RingKeys: Sendable {
     guard let entry = list[own.address], entry.participant == 0,
       entry.fingerprint.bytes == own.identity.fingerprint, list[own.participant] == nil
     else { return .forged }
-    // The caller is the one that has joined; a callee on the list has no key to hand out.
+    // The caller is the device that has joined; a callee on the list has no key to hand out.
     let joined = list.entries.filter { $0.joinId != nil }
     guard joined.count == 1, let caller = joined.first, caller.user == ring.from, caller.address == envelope.from,
       caller.participant == 1, let key = caller.joinKey, let joinId = caller.joinId

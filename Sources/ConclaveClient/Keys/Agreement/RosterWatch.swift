@@ -1,26 +1,27 @@
 import Contract
 import MediaModel
 
-/// Compares the list of the epoch in use with the call's members: a listed device that is not in the call is suspect as long as it is listed, people are
-/// warned of it, and after a second look this device stops sending (protocol section 5.12).
+/// Compares the list of the epoch in use with the call's members: a listed device that is not in the call is suspect as long as it is listed, people are warned
+/// about it, and after a second look this device stops sending (protocol section 5.12).
 ///
 /// A value without clock. A suspicion is about a device of a user, whatever its number. Its time counts while signaling is connected, so that an honest server on a
-/// bad network never stops anybody. It adds up over reconnects and over the numbers of the device, runs back while the device is listed and in the call, and is
-/// forgotten a minute after the device was listed last.
+/// bad network never stops anybody. It accumulates across reconnects and across the numbers of the device, runs back while the device is listed and in the call,
+/// and is forgotten a minute after the device was last listed.
 struct RosterWatch: Sendable {
   static let strangerTime: Duration = .seconds(5)
   static let departedWarningTime: Duration = .seconds(3)
   static let departedQuestionTime: Duration = .seconds(10)
   static let departedTime: Duration = .seconds(15)
-  /// After this time without a reply, on all connections together, a question counts as answered. A state that does not come after a reconnect holds back no
+  /// After this time without a reply, on all connections together, a question counts as answered. A state that does not arrive after a reconnect delays no
   /// warning for longer.
   static let answerTime: Duration = .seconds(5)
-  /// A second stop so soon after the first waits for the person; the suspicion of a device that is on no list is remembered so long.
+  /// A second stop this soon after the first waits for the person; the suspicion of a device that is on no list is remembered for
+  /// this long.
   static let memory: Duration = .seconds(60)
 
   enum Kind: Sendable {
     case stranger
-    /// In the call, but nobody let its user in.
+    /// In the call, although nobody let its user in.
     case uninvited
     case departed
   }
@@ -29,13 +30,13 @@ struct RosterWatch: Sendable {
   struct Suspect: Sendable {
     var entry: ListEntry
     var kind: Kind
-    /// Time that was counted up to `since`, with what is left of earlier suspicions.
+    /// The time counted up to `since`, including what remains of earlier suspicions.
     var counted: Duration
     var since: Instant
     var isConfirmed = false
   }
 
-  /// A device with its key and its stay, as a person was shown it.
+  /// A device with its key and its stay, as shown to a person.
   struct Shown: Hashable, Sendable {
     var device: Device
     var fingerprint: [UInt8]
@@ -43,10 +44,10 @@ struct RosterWatch: Sendable {
   }
 
   private struct Past: Sendable {
-    /// The time that was left at `since`.
+    /// The time that remained at `since`.
     var counted: Duration
     var since: Instant
-    /// Since then the device is listed and in the call; else it is on no list.
+    /// Since then the device is listed and in the call; otherwise it is on no list.
     var isListed: Bool
   }
 
@@ -60,7 +61,7 @@ struct RosterWatch: Sendable {
     var fingerprint: Base64Bytes
   }
 
-  /// Time that adds up while signaling is connected.
+  /// Time that accumulates while signaling is connected.
   private struct ConnectedTime: Sendable {
     var counted: Duration = .zero
     var since: Instant?
@@ -77,7 +78,8 @@ struct RosterWatch: Sendable {
   /// A stop that waits for the person.
   private(set) var isHeld = false
   private(set) var isConnected = true
-  /// The time since a reconnect after which no whole state has come: events may have been lost, and a warning waits for the state.
+  /// The time since a reconnect after which no whole state has arrived: events may have been lost, and a warning waits for the
+  /// state.
   private var stale: ConnectedTime?
   /// This device's own number, which is never suspect.
   var own: ParticipantNumber = 0
@@ -87,13 +89,14 @@ struct RosterWatch: Sendable {
   /// A look-up is open that may show who let them in.
   private var isUndecided = false
   private var members: [UserID: MemberState] = [:]
-  /// Devices that were participants while the list in use had them as such.
+  /// Devices that were participants while the list in use showed them as such.
   private var seen: Set<Key> = []
-  /// Stays that the server has named as participants at some time, on a list or on none.
+  /// Stays that the server has named as participants at some time, whether or not they were on a list.
   private var named: Set<SeenStay> = []
-  /// The rest of suspicions that have ended: naming a ghost a member for an instant, or giving it another number, does not begin the time anew.
+  /// The remaining time of suspicions that have ended: naming a ghost a member for an instant, or giving it another number, does not restart the
+  /// time.
   private var past: [Device: Past] = [:]
-  /// Replies that a second look waits for, on this connection.
+  /// Replies for which a second look waits, on this connection.
   private var awaited = 0
   private var stopEnded: Instant?
   private var isStopped = false
@@ -106,7 +109,7 @@ struct RosterWatch: Sendable {
   private var told: [Device: Kind] = [:]
   private var warned: [Device: Kind] = [:]
 
-  /// The next stay of this device in the call remembers what this one suspected: a server must not begin the time anew by losing the participant.
+  /// The next stay of this device in the call remembers what this one suspected: a server must not restart the time by losing the participant.
   mutating func remember(_ former: RosterWatch, now: Instant) {
     for (device, rest) in former.past {
       past[device] = Past(counted: former.left(rest, now: now), since: now, isListed: false)
@@ -181,7 +184,7 @@ struct RosterWatch: Sendable {
     self.stale = stale
   }
 
-  /// A reply of the second look; also one that failed though the server can be heard.
+  /// A reply of the second look; also one that failed although the server can be heard.
   mutating func answered(now: Instant) {
     guard awaited > 0 else { return }
     awaited -= 1
@@ -206,7 +209,7 @@ struct RosterWatch: Sendable {
     }
   }
 
-  /// The devices because of which this one must not send.
+  /// The devices because of which this device must not send.
   func stopping(_ kind: Kind, now: Instant) -> [ListEntry] {
     suspects.values.filter { $0.kind == kind && isStopping($0, now: now) }.map(\.entry).sorted {
       $0.address < $1.address
@@ -215,7 +218,7 @@ struct RosterWatch: Sendable {
 
   func isAccepted(_ entry: ListEntry) -> Bool { accepted.contains(Shown(entry)) }
 
-  /// Whether the server is to be asked for the state and the list: once for each stretch of suspicion, and again on each connection until it answers.
+  /// Whether the server must be asked for the state and the list: once for each period of suspicion, and again on each connection until it answers.
   mutating func takeQuestion(now: Instant) -> Bool {
     guard isConnected, awaited == 0 else { return false }
     guard suspects.values.contains(where: { !isConfirmed($0, now: now) && isDue($0, now: now) }) else { return false }
@@ -223,7 +226,7 @@ struct RosterWatch: Sendable {
     return true
   }
 
-  /// Whether people are to be warned of a suspect now. It is shown from the first moment on.
+  /// Whether people must be warned about a suspect now. It is shown from the first moment on.
   func warns(of suspect: Suspect, now: Instant) -> Bool {
     guard isUpToDate(now: now) else { return false }
     // A device that came and went before its list was in use is a stranger by the list, and an honest server brings the next list soon.
@@ -235,10 +238,10 @@ struct RosterWatch: Sendable {
     }
   }
 
-  /// After a reconnect events may have been lost, until a state has come or the time for it is over.
+  /// False after a reconnect, while events may have been lost: until a state has arrived or the time for it is over.
   private func isUpToDate(now: Instant) -> Bool { stale.map { $0.length(now: now) >= Self.answerTime } ?? true }
 
-  /// Warns of devices that nobody let in and that have left. A server must not list one only while it keeps back what a warning waits for.
+  /// Warns of devices that nobody let in and that have left. Otherwise a server could list one just while it withholds the reply that a warning waits for.
   private mutating func tellOfGone(_ lettingIn: LettingIn, now: Instant, into effects: inout [KeyEffect]) {
     guard !untold.isEmpty, isUpToDate(now: now) else { return }
     for (_, entry) in untold.sorted(by: { $0.key < $1.key }) where lettingIn.origin(of: entry) == .nobody {
@@ -318,7 +321,7 @@ struct RosterWatch: Sendable {
     }
   }
 
-  /// Why a listed device is suspect: it is not in the call as the list says, and was never seen so, or has gone since.
+  /// Why a listed device is suspect: it is not in the call as the list says, and was never seen so, or has left since.
   private mutating func suspicion(_ entry: ListEntry) -> Kind? {
     let key = Key(device: entry.address, fingerprint: entry.fingerprint)
     let member = members[entry.user]
@@ -350,7 +353,7 @@ struct RosterWatch: Sendable {
     return passed < Self.memory ? rest.counted : .zero
   }
 
-  /// Never more than what stops for good.
+  /// Never more than the time that stops sending permanently.
   private func count(_ suspect: Suspect, now: Instant) -> Duration {
     min(Self.departedTime, isConnected ? suspect.counted + suspect.since.duration(to: now) : suspect.counted)
   }
@@ -390,7 +393,7 @@ extension RosterWatch.Shown {
     self.init(device: entry.address, fingerprint: entry.fingerprint.bytes, joinId: entry.joinId?.bytes ?? [])
   }
 
-  /// nil for a device whose ids are none of the protocol's.
+  /// nil for a device with invalid ids.
   init?(_ listed: ListedDevice) {
     guard let user = UserID(listed.user), let device = DeviceID(listed.device) else { return nil }
     self.init(

@@ -1,7 +1,8 @@
 import Contract
 import MediaModel
 
-/// The participants and joinIds with which the devices of a ring's list have joined: under epoch 1 the server's word alone (protocol section 5.5).
+/// The participants and joinIds with which the devices of a ring's list have joined: under epoch 1 known only from the server (protocol section
+/// 5.5).
 struct Seats: Sendable {
   private var devices: [ParticipantNumber: JoinedDevice] = [:]
 
@@ -19,8 +20,8 @@ struct Seats: Sendable {
   /// Epoch 1 is over.
   mutating func forget() { devices = [:] }
 
-  /// Devices that rang have no number and joinId on epoch 1's list: they send with those that they joined with, as `call.member` tells; numbers and joins
-  /// that are taken are refused.
+  /// Devices that rang have no number and joinId on epoch 1's list: they send with those of their join, as reported by `call.member`. Numbers and joins
+  /// that are already used are refused.
   func senders(of epoch: Epoch, own: OwnStay, known: KnownDevices) -> [ParticipantNumber: SenderIdentity] {
     guard epoch.number == 1 else { return [:] }
     var senders: [ParticipantNumber: SenderIdentity] = [:]

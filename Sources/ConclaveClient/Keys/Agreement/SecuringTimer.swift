@@ -1,6 +1,7 @@
 import MediaModel
 
-/// How long this device may send under epoch 1, whose key devices have that only rang: 10 s with signaling, 60 s in all, from its first frame.
+/// How long this device may send under epoch 1, whose key is also held by devices that only rang: 10 s with signaling, 60 s in total, from its
+/// first frame.
 struct SecuringTimer: Sendable {
   static let connectedTime: Duration = .seconds(10)
   static let time: Duration = .seconds(60)

@@ -1,7 +1,8 @@
 import MediaModel
 import Octets
 
-/// Random parts of a time, so that a thousand devices do not ask or confirm at once (SplitMix64, from the random joinId).
+/// Random fractions of a time, so that a thousand devices do not request or confirm at once (SplitMix64, from the random
+/// joinId).
 struct Spread: Sendable {
   private var state: UInt64
 

@@ -3,26 +3,26 @@ import MediaModel
 
 /// Which key this device sends under, and when it sends nothing (protocol sections 5.3, 5.5 and 5.12).
 struct Switching: Sendable {
-  /// How long the server may take for the switch to a secret that this device has, and to one that shuts somebody out.
+  /// How long the server may take to switch to a secret that this device has, and to one that excludes somebody.
   static let patience: Duration = .seconds(10)
   static let departurePatience: Duration = .seconds(3)
 
-  /// The highest epoch that the server has switched to and this device has not accepted.
+  /// The highest epoch to which the server has switched and which this device has not accepted.
   private(set) var awaited: UInt32 = 0
-  /// When this device sends under an epoch that nobody has switched to.
+  /// When this device sends under an epoch to which nobody has switched.
   private var ownSwitches: [UInt32: Instant] = [:]
   var securing = SecuringTimer()
-  /// Devices of the list in use that the person has to decide about, judged with one state of the pins.
+  /// Devices of the list in use about which the person has to decide, judged with one state of the pins.
   private var distrusted = Distrusted()
-  /// When the last fresh secret, or the first of this stay, came into use, and whether its age was told.
+  /// When the last fresh secret, or the first of this stay, came into use, and whether its age was reported.
   private var freshSince: Instant?
   private var isAgeTold = false
   var rotateMinutes = 10
-  /// The state last told to the cipher and the app.
+  /// The state last reported to the cipher and the app.
   private(set) var sending: UInt32?
   private(set) var silence: [SilenceCause] = []
 
-  /// When this device switches by itself next, or has to tell how old its key is.
+  /// When this device next switches by itself, or has to report how old its key is.
   func nextTimeout(inUse current: UInt32?, isBroken: Bool) -> Instant? {
     [
       ownSwitches.values.min(), current == 1 && !silence.contains(.securing) ? securing.due : nil,
@@ -33,7 +33,8 @@ struct Switching: Sendable {
   /// The server has switched to an epoch whose announcement was missed, or refused.
   mutating func await(_ epoch: UInt32) { awaited = epoch }
 
-  /// The secret of an epoch is here that is not in use. The server's word is waited for, but not for ever: somebody may have gone who still has the key in use.
+  /// The secret of an epoch that is not in use has arrived. This device waits for the server to switch, but not forever: somebody who has left may still have
+  /// the key in use.
   mutating func keyed(_ epoch: Epoch, inUse: Epoch?, now: Instant) {
     let losesSomebody = inUse.map { !epoch.list.changes(since: $0.list).gone.isEmpty } ?? false
     let patience = epoch.mode == .fresh && losesSomebody ? Self.departurePatience : Self.patience
@@ -49,7 +50,7 @@ struct Switching: Sendable {
     }
   }
 
-  /// The epoch is of no use any more.
+  /// The epoch is of no use any longer.
   mutating func forget(_ epoch: UInt32) { ownSwitches[epoch] = nil }
 
   /// The next epoch that this device switches to by itself.
@@ -61,7 +62,7 @@ struct Switching: Sendable {
 
   // MARK: silence
 
-  /// Decides whether this device sends, and tells what has changed. `confirmations` is for what is shown of the devices that it names.
+  /// Decides whether this device sends, and reports what has changed. `confirmations` is for displaying the devices that it names.
   mutating func review(
     _ inUse: Epoch?, isBroken: Bool, watch: RosterWatch, own: OwnStay, known: KnownDevices,
     lettingIn: LettingIn, confirmations: Confirmations, now: Instant, into effects: inout [KeyEffect]
@@ -98,7 +99,7 @@ struct Switching: Sendable {
   ) -> [SilenceCause] {
     var causes: [SilenceCause] = []
     if epoch.secret == nil { causes.append(.noKey) }
-    // Devices that ring can open epoch 1, also those of people who never answer.
+    // Devices that ring can open epoch 1, including those of people who never answer.
     if epoch.number == 1, !watch.hasOthers(on: epoch.list) { causes.append(.alone) }
     if epoch.number == 1, securing.isOver(now: now) { causes.append(.securing) }
     let unverified = known.unverified(in: epoch.list)
@@ -120,7 +121,8 @@ struct Switching: Sendable {
 
   // MARK: age
 
-  /// Tells once that the key in use is old: then its last fresh secret is two rotations old. A ratchet makes no secret younger.
+  /// Reports once that the key in use is old: its last fresh secret is then two rotations old. A ratchet does not make a secret
+  /// younger.
   mutating func tellAge(isInUse: Bool, isBroken: Bool, now: Instant, into effects: inout [KeyEffect]) {
     guard let due = ageDue(isInUse: isInUse, isBroken: isBroken), due <= now else { return }
     isAgeTold = true
@@ -133,10 +135,10 @@ struct Switching: Sendable {
   }
 }
 
-/// The devices on a list in use that are revoked or have another key than the one seen first. Most events change neither list nor pins.
+/// The devices on a list in use that are revoked or have a key other than the one seen first. Most events change neither list nor pins.
 private struct Distrusted: Sendable {
   private(set) var entries: [ListEntry] = []
-  /// The epoch and the state of the pins that they were judged by.
+  /// The epoch and the state of the pins by which they were judged.
   private var epoch: UInt32?
   private var pins = 0
 

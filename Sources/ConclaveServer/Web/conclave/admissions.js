@@ -4,28 +4,28 @@ import { toBase64 } from './bytes.js';
 import { fingerprintOf } from './identity.js';
 import { LinkSecret, isWordSigned, makeLinkWord, makeWord, nameOfLink, namesOf, wordsIn } from './words.js';
 
-const MOST_WORDS = 8_256; // that wait to be found good
-const WORDS_EACH = 4; // of them for one user or link: the latest
+const MOST_WORDS = 8_256; // words that wait to be found valid
+const WORDS_EACH = 4; // words for one user or link: the latest
 const MOST_DEVICES = 16_384;
 const OPEN_MS = 5_000; // a look-up that takes longer is no reason to wait any more
-const COARSE_MS = 200; // a browser may round its clock by so much, and a timer be that early by it
+const COARSE_MS = 200; // a browser may round its clock by this much, and a timer may be early by as much
 
 /**
  * `identity` and `directory` are this device's. Events: `change`, when somebody was let in, or it turned out who lets this device in.
  *
- * A client that has a root, the user who started the call, takes everybody for uninvited whom no chain of words from the root lets in. One whose own invitation leads to no root is there by the word
- * of the app's service, and takes nobody for uninvited.
+ * A client that has a root, the user who started the call, considers everybody uninvited whom no chain of words from the root lets in. A client whose own
+ * invitation leads to no root was let in by the app's service, and considers nobody uninvited.
  */
 export class Admissions extends EventTarget {
   #call;
   #identity;
   #directory;
   #root; // a user
-  #inviters; // the users of whom one must have let this device's user in; undefined: any
+  #inviters; // the users of whom one must have let in this device's user; undefined: any
   /** @type {LinkSecret | undefined} */
   #secret = undefined;
   #secretLink; // the name of its link
-  #words = new Map(); // name -> Map(id -> word), of those that are not let in yet
+  #words = new Map(); // name -> Map(id -> word), of those that have not been let in yet
   #count = 0;
   #devices = new Map(); // fingerprint -> {user, device, keys}: the hash was recomputed
   #listed = new Set(); // fingerprints that were on a list
@@ -59,8 +59,8 @@ export class Admissions extends EventTarget {
   }
 
   /**
-   * This device joins `call`; `inviters` are the user of the ring that it answers, or the people whom this one has just called, `secret` is that of the link that it comes by. When it comes back, its first
-   * way in is the one that counts.
+   * This device joins `call`. `inviters` are the user of the ring that it answers, or the people whom this one has just called; `secret` is that of the link by
+   * which it joins. When it comes back, its first way in counts.
    * @param {string} call
    * @param {{ inviters?: string[], secret?: LinkSecret }} way
    */
@@ -78,7 +78,7 @@ export class Admissions extends EventTarget {
     return Promise.all([...new Set(users)].map((user) => makeWord(this.#identity, this.#call, user)));
   }
 
-  /** The word with which this device comes by its link; undefined where it does not. */
+  /** The word with which this device joins by its link; undefined without a link. */
   async comingWord() {
     if (!this.#secret) return undefined;
     const word = await this.#secret.join(this.#identity, this.#call);
@@ -86,7 +86,7 @@ export class Admissions extends EventTarget {
     return word;
   }
 
-  /** A new link: its word, and its secret as people get it. */
+  /** A new link: its word, and its secret in the form for people. */
   async link() {
     const secret = LinkSecret.make(this.#identity);
     return { admission: await makeLinkWord(this.#identity, this.#call, await secret.link(this.#call)), secret: secret.text };
@@ -95,7 +95,7 @@ export class Admissions extends EventTarget {
   // The words of others
 
   /**
-   * Takes the `admissions` and `signers` of a body. `isList`: they came with a list that was accepted.
+   * Takes the `admissions` and `signers` of a body. `isList`: they came with an accepted list.
    * @param {{ admissions?: any, signers?: any }} body
    */
   take(body, { isList = false } = {}) {
@@ -106,7 +106,7 @@ export class Admissions extends EventTarget {
     return Promise.all(signers.map((signer) => this.#takeSigner(signer)));
   }
 
-  /** A list was accepted. `awaited()` brings the fingerprints of its devices that are not looked up yet. */
+  /** A list was accepted. `awaited()` returns the fingerprints of its devices that have not been looked up yet. */
   listed(list, awaited) {
     for (const { user, fingerprint } of list.filter(({ participant }) => participant > 0)) {
       keepNewest(this.#listed, fingerprint, MOST_DEVICES);
@@ -122,7 +122,7 @@ export class Admissions extends EventTarget {
     if (this.#count > 0) this.#isStale = true;
   }
 
-  /** Somebody may be judged otherwise now: resolves when all words that are here were followed. Asks no server. */
+  /** Somebody may be judged differently now. Resolves when all words that are here have been followed. Sends nothing to the server. */
   judge() {
     this.#judging ??= this.#judgeWhileStale().finally(() => {
       this.#judging = undefined;
@@ -131,7 +131,7 @@ export class Admissions extends EventTarget {
     return this.#judging;
   }
 
-  /** How the person decides about devices has changed. */
+  /** The person's decisions about devices have changed. */
   reconsider() {
     this.#isStale = true;
     return this.judge();
@@ -139,18 +139,18 @@ export class Admissions extends EventTarget {
 
   // Findings
 
-  /** Whether nobody let in the device of `entry`: `yes`, or `open` while that may turn out otherwise. */
+  /** Whether nobody let in the device of `entry`: `yes`, or `open` while that may still change. */
   uninvited(entry) {
     if (!this.#root || entry.participant === 0 || this.of(entry)) return undefined;
     return this.#judging || this.#isStale || this.#isOpen ? 'open' : 'yes';
   }
 
-  /** The one who let in the device of `entry`: `{how, by}`; `how` is `start`, `member` or `link`, `by` the user who did, or who made the link. */
+  /** The user who let in the device of `entry`: `{how, by}`; `how` is `start`, `member` or `link`, `by` the user who did, or who made the link. */
   of(entry) {
     return namesOf(entry).map((name) => this.#letIn.get(name)).find(Boolean);
   }
 
-  /** Whether this device is in the call by the word of the app's service. */
+  /** Whether this device was let in by the app's service. */
   get isByService() {
     if (this.#root || this.#listSince === undefined) return false;
     const isLate = performance.now() - this.#listSince >= OPEN_MS;
@@ -161,7 +161,7 @@ export class Admissions extends EventTarget {
     return { user: this.#identity.user, fingerprint: toBase64(this.#identity.fingerprint) };
   }
 
-  /** Whether a word waits for a look-up, and not too long. */
+  /** Whether a word waits for a look-up, and not for too long. */
   get #isOpen() {
     return this.#openSince !== undefined && performance.now() - this.#openSince < OPEN_MS;
   }
@@ -192,7 +192,7 @@ export class Admissions extends EventTarget {
     try {
       if (toBase64(await fingerprintOf(user, device, keys)) !== fingerprint) return;
     } catch {
-      return; // no keys of a device
+      return; // not the keys of a device
     }
     this.#addDevice(fingerprint, { user, device, keys });
     this.#isStale = true;
@@ -215,7 +215,7 @@ export class Admissions extends EventTarget {
     this.#openSince = this.#waits ? (this.#openSince ?? performance.now()) : undefined;
   }
 
-  /** A client that never finds its root says so after a while, whatever is kept back. */
+  /** A client that never finds its root says so after a while, whatever the server withholds. */
   #began() {
     if (this.#listSince !== undefined) return;
     this.#listSince = performance.now();
@@ -229,13 +229,13 @@ export class Admissions extends EventTarget {
     this.dispatchEvent(new Event('change'));
   }
 
-  /** Whether a word's signer is looked up just now. */
+  /** Whether a word's signer is being looked up. */
   get #waits() {
     const awaited = this.#awaited();
     return [...this.#words.values()].some((words) => [...words.values()].some(({ by, fingerprint }) => !by && awaited.has(fingerprint)));
   }
 
-  /** Its own word under the link that it came by, or any for its user. */
+  /** The name for its own word under the link by which it joined, or for any word of its user. */
   get #ownName() {
     return namesOf(this.#own).at(this.#secret ? -1 : 0);
   }
@@ -254,7 +254,7 @@ export class Admissions extends EventTarget {
     return undefined;
   }
 
-  /** Until the root is known only the inviters, or the link and the device that made it, can say where this client's own chain begins. */
+  /** Until the root is known, only the inviters, or the link and the device that made it, can say where this client's own chain begins. */
   #countsForOwn(word) {
     if (this.#secret) {
       if (word.name === this.#secretLink) return word.fingerprint === this.#secret.maker;
@@ -263,7 +263,7 @@ export class Admissions extends EventTarget {
     return !this.#inviters || word.name !== this.#ownName || (!word.by && this.#inviters.includes(this.#devices.get(word.fingerprint)?.user));
   }
 
-  /** The users and links for which a user who is let in has a word are let in: all at once, so that nobody looks uninvited in between. */
+  /** Lets in the users and links for which a user who is let in has a word: all at once, so that nobody looks uninvited in between. */
   async #follow(root, signers) {
     const letIn = new Map(this.#root ? this.#letIn : [[namesOf({ user: root, fingerprint: '' })[0], { how: 'start' }]]);
     const children = new Map();
@@ -291,13 +291,13 @@ export class Admissions extends EventTarget {
     return by ? { how: 'link', by: letIn.get(by).by } : { how: 'member', by: this.#devices.get(fingerprint).user };
   }
 
-  /** The name of who signed the word: the link that it is under, or the user of the device. */
+  /** The name of the word's signer: the link that it is under, or the user of the device. */
   #parentOf({ by, fingerprint }) {
     const device = this.#devices.get(fingerprint);
     return by ?? (device && namesOf({ ...device, fingerprint })[0]);
   }
 
-  /** Whether the word counts: its signer does, and the signature is good, which is checked once. */
+  /** Whether the word counts: its signer does, and the signature, which is checked once, is valid. */
   async #isGood(word, signers) {
     const device = word.by ? undefined : this.#devices.get(word.fingerprint);
     if (!word.by && !(device && (await this.#counts(word.fingerprint, device, signers)))) return false;
@@ -313,7 +313,7 @@ export class Admissions extends EventTarget {
   }
 }
 
-/** Adds to a set, or a map, of which only the newest `most` are kept. */
+/** Adds to a set or map that keeps only the newest `most`. */
 function keepNewest(kept, name, most, value = true) {
   if (kept instanceof Map) kept.set(name, value);
   else kept.add(name);

@@ -1,13 +1,13 @@
-// The track that a slot shows, by the server's word, and the frames that count for it (protocol section 5, "Attribution").
+// The track that a slot shows, according to the server, and the frames that count for it (protocol section 5, "Attribution").
 
-const FORMER_MS = 1_000; // frames of the track before, which the network still brings
+const FORMER_MS = 1_000; // frames of the previous track may still be in the network
 const FORMER_REACH = 64; // and how far they may move a replay window: a member could forge one with a high counter
 
 export class Attribution {
   #track;
   #former;
 
-  /** The slot shows `track`, `{participant, n}`, or nothing, from `now` (ms) on. */
+  /** From `now` (ms) on the slot shows `track`, `{participant, n}`, or nothing. */
   show(track, now) {
     if (isSame(track, this.#track)) return;
     if (this.#track) this.#former = { ...this.#track, until: now + FORMER_MS };

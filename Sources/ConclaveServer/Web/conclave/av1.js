@@ -3,10 +3,10 @@
 import { concat } from './bytes.js';
 import { SFrameError } from './sframe.js';
 
-const FRAME = 6; // the type of an OBU with a whole frame
+const FRAME = 6; // the type of an OBU that contains a whole frame
 const HAS_SIZE = 0x02;
 const HAS_EXTENSION = 0x04;
-const SEQUENCE_HEADER = Uint8Array.of(0x0a, 0x01, 0x00); // by which receivers know a key frame without a dependency descriptor
+const SEQUENCE_HEADER = Uint8Array.of(0x0a, 0x01, 0x00); // by which receivers recognize a key frame without a dependency descriptor
 
 /** A sealed frame as a browser can packetize it. */
 export function envelopeOf(sealed, isKeyFrame) {

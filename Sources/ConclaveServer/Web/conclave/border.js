@@ -1,8 +1,9 @@
-// The border: each reply and each event of the server enters the client here, and nowhere else. The tables have the bodies of the protocol (docs/clients.md, section 6) as far as this client reads
-// them. A body brings the fields that its table names, each of its type and within its bounds; everything else that was sent stays outside, and the page never sees it. A field of another type, or one
-// that is missing, makes the whole body malformed.
+// The border: each reply and each event of the server enters the client here, and nowhere else. The tables contain the bodies of the protocol (docs/clients.md,
+// section 6) as far as this client reads them. A body contributes only the fields that its table names, each with its type and within its bounds.
+// Everything else that was sent stays outside, and the page never sees it. A field of another type, or a missing one, makes the whole body malformed.
 //
-// The bodies of `keys.*`, and a ring's list, envelope and words, are passed on field by field: the key agreement reads each of them by checks of its own (`checks.js`) and says what it refused.
+// The bodies of `keys.*`, and a ring's list, envelope and words, are passed on field by field: the key agreement reads each of them with separate checks
+// (`checks.js`) and reports what it refused.
 
 import { Refusal, callIDIn, callIn, epochIn, flagIn, idIn, listOf, memberIn, nameTextIn, numberIn, objectIn, participantIn, shape, wordsIn } from './checks.js';
 
@@ -13,7 +14,7 @@ const BODY = 32_768; // base64 of a message or a step of pairing
 const SDP = 1_048_576;
 const TOKEN = 4_096;
 
-/** A body that does not fit its table. `code` is for people who look at errors of requests. */
+/** A body that does not fit its table. `code` is for code that handles errors of requests. */
 export class Malformed extends Refusal {
   code = 'reply.refused';
 }
@@ -47,7 +48,7 @@ const past = shape(
   { direction: wordsIn(32), outcome: wordsIn(32), media: wordsIn(32), startedAt: time, seconds: numberIn(), rejoinable: flagIn },
 );
 
-/** The path leaves out the id of a call and of a track. */
+/** The path omits the id of a call and of a track. */
 const REPLIES = new Map(Object.entries({
   'devices/register': shape('a reply', {}, { fingerprint: bytes(64), pushKey: bytes(256) }),
   'devices/list': shape('a reply', { devices: list(listedDevice, DEVICES) }, { revokes: list(shape('a revocation', { user: idIn, ...statement }), DEVICES), seen: list(shape('a day', { device: idIn, day: time }), DEVICES) }),
@@ -70,7 +71,7 @@ const REPLIES = new Map(Object.entries({
   'calls/link': shape('a reply', {}, { link: wordsIn(TOKEN), expiresAt: time }),
   'calls/hold': nothing,
   'calls/state': callIn,
-  'calls/media': shape('a reply', { sdp: wordsIn(SDP), tracks: list(shape('a track', { mid: wordsIn(16) }, part('track')), 256) }, slots), // `Media` says which of its own tracks it refused
+  'calls/media': shape('a reply', { sdp: wordsIn(SDP), tracks: list(shape('a track', { mid: wordsIn(16) }, part('track')), 256) }, slots), // `Media` reports which of its own tracks it refused
   'calls/tracks': nothing,
   'calls/receive': nothing,
   'calls/message': nothing,
@@ -94,7 +95,7 @@ const rev = { at: time, rev: numberIn() };
 const event = (required, optional = {}) => shape('an event', { ...ofCall, ...required }, { at: time, ...optional });
 const ring = event({}, { by: idIn });
 const track = event({ track: wordsIn(32), participant: participantIn }, { ...rev, source: wordsIn(32), kind: wordsIn(32), muted: flagIn, cause: wordsIn(32) });
-/** An event whose body is a member or a state, with the fields that each event has. */
+/** An event whose body is a member or a state, with the fields that every event has. */
 const and = (base, check) => (value) => ({ ...check(value), ...base(value) });
 
 const EVENTS = new Map(Object.entries({
@@ -129,7 +130,7 @@ const EVENTS = new Map(Object.entries({
   presence: shape('an event', { user: idIn, state: wordsIn(32) }, { at: time }),
 }));
 
-/** The row of a request's path: `calls/6f0c…/tracks/1.1` is in the row `calls/tracks`. */
+/** The row for a request's path: `calls/6f0c…/tracks/1.1` is in the row `calls/tracks`. */
 function rowOf(path) {
   const [family, ...rest] = path.split('/');
   if (family !== 'calls' || rest.length < 2) return path;
@@ -151,7 +152,7 @@ export function replyFrom(path, body) {
   return checked(check, body);
 }
 
-/** The body of an event; undefined for one that this client does not know. Throws `Malformed`. */
+/** The body of an event; undefined for an unknown one. Throws `Malformed`. */
 export function eventFrom(name, body) {
   const check = EVENTS.get(name);
   return check && checked(check, body);
@@ -168,5 +169,5 @@ export function failureFrom(body) {
   }
 }
 
-/** The names that the tables have, for the tests that compare them with the protocol. */
+/** The names in the tables, for the tests that compare them with the protocol. */
 export const known = { replies: [...REPLIES.keys()], events: [...EVENTS.keys()] };

@@ -1,4 +1,4 @@
-// Bytes as the protocol writes them: lengths in front, big-endian numbers, strict base64.
+// Bytes in the protocol's form: length prefixes, big-endian numbers, strict base64.
 
 const encoder = new TextEncoder();
 
@@ -14,7 +14,7 @@ export function concat(...parts) {
   return whole;
 }
 
-/** `lp(x)` of protocol section 5: x behind its length in 2 bytes. Text counts as its UTF-8. */
+/** `lp(x)` of protocol section 5: x preceded by its length in 2 bytes. Text counts as its UTF-8. */
 export function lp(x) {
   const bytes = typeof x === 'string' ? utf8(x) : x;
   if (bytes.length > 0xffff) throw new RangeError('lp: more than 65,535 bytes');

@@ -1,13 +1,13 @@
-// The server's events of one call, handed to the part of the call that it concerns.
+// The server's events of one call, passed to the part of the call that they concern.
 
 import { changesIn } from './checks.js';
 import { seatsOf } from './seats.js';
 
-/** The events that change what a call's state says. */
+/** The events that change a call's state. */
 const CHANGES = ['call.member', 'call.members', 'track.added', 'track.updated', 'track.removed', 'keys.switch'];
 
 /**
- * `stay()` brings the stay whose keys and media are in use. `notice(detail)` is for people, `over(detail)` ends the call here, `negotiate()` makes an offer,
+ * `stay()` returns the stay whose keys and media are in use. `notice(detail)` is for people, `over(detail)` ends the call here, `negotiate()` makes an offer,
  * `message(body)` opens a message.
  */
 export class CallEvents {
@@ -33,7 +33,7 @@ export class CallEvents {
     return Object.hasOwn(this.#handlers, name);
   }
 
-  /** Brings what a handler of keys brings: false for an envelope that did not open, `{later}` for one that waits for the person. */
+  /** Returns the result of a handler of keys: false for an envelope that did not open, `{later}` for one that waits for the person. */
   handle(name, body) {
     const apply = () => this.#handlers[name](body);
     return CHANGES.includes(name) ? this.#facts.change(body.rev, apply) : apply();
@@ -41,7 +41,7 @@ export class CallEvents {
 
   /** `call.state`, or the reply of `state`. */
   takeState(state) {
-    // Older than what is known.
+    // older than the known state
     if (state.rev < this.#facts.rev) return;
     this.#facts.take(state);
     if (state.state === 'ended') {
@@ -105,7 +105,7 @@ export class CallEvents {
   #setTrack(track) {
     const { isNew, news } = this.#facts.trackSet(track);
     if (news) this.#notice(news);
-    // Not waiting for `media.need` brings a new track onto the screen a second earlier.
+    // Without waiting for `media.need` a new track is on the screen a second earlier.
     if (isNew && this.#transport?.wantFor(this.#facts.tracksOfOthers)) this.#negotiate();
   }
 

@@ -1,9 +1,9 @@
-// The part of a call that only looks at its facts or asks the server something.
+// The part of a call that only reads its facts or sends requests to the server.
 
 import { VideoWishes } from './video-wishes.js';
 
 export class CallRequests extends EventTarget {
-  /** The state that the server has told: a `CallState`. */
+  /** The state as reported by the server: a `CallState`. */
   facts;
   /** The `Admissions` of the call, once it is joined. */
   admissions;
@@ -37,7 +37,7 @@ export class CallRequests extends EventTarget {
     return this.facts.answeredAt;
   }
 
-  /** 0 to 4, as the server sees this device's reception; undefined until it has said so. */
+  /** 0 to 4: this device's reception as measured by the server; undefined until reported. */
   get quality() {
     return this.facts.quality;
   }
@@ -55,8 +55,8 @@ export class CallRequests extends EventTarget {
   }
 
   /**
-   * From now on the server sends only the videos in `heights`: a map of tracks, `participant.n` each, to the heights in pixels at which they are shown. Changes are
-   * told to the server, one request at a time; changes made during a request go into the next one.
+   * From now on the server sends only the videos in `heights`: a map of tracks, `participant.n` each, to the heights in pixels at which they are shown. Changes
+   * are sent to the server, one request at a time; changes made during a request go into the next one.
    */
   watch(heights) {
     this.#heights = heights;
@@ -64,8 +64,8 @@ export class CallRequests extends EventTarget {
   }
 
   /**
-   * From now on this device does not hear the participant with this number, or hears it again: the server sends none of its sound, and tells nobody. It holds for 64
-   * participants at most, and until the participant joins again.
+   * From now on this device does not hear the participant with this number, or hears it again: the server sends none of its sound, and tells nobody. This
+   * applies to at most 64 participants, and until the participant joins again.
    */
   silence(participant, isMuted = true) {
     if (isMuted) this.#muted.add(participant);
@@ -73,7 +73,7 @@ export class CallRequests extends EventTarget {
     return this.#tell();
   }
 
-  /** Whether this device does not hear the participant, by its own wish. */
+  /** Whether this device has chosen not to hear the participant. */
   isSilenced(participant) {
     return this.#muted.has(participant);
   }
@@ -98,7 +98,7 @@ export class CallRequests extends EventTarget {
     }
   }
 
-  /** Lets `callees` in and rings them; brings what became of each. `metadata` is as in `Conclave.start`. */
+  /** Lets `callees` in and rings them; returns the result for each. `metadata` is as in `Conclave.start`. */
   async invite(callees, { metadata = '' } = {}) {
     const { user } = this.#connection.identity;
     // A word for its own user would be a root, which only a start makes.
@@ -114,18 +114,18 @@ export class CallRequests extends EventTarget {
     return this.request('cancel', { callees: [user] });
   }
 
-  /** `{link, secret, expiresAt}`: who holds the link and its secret may join for `expiresIn` seconds. The secret is never sent to a server. */
+  /** `{link, secret, expiresAt}`: the holder of the link and its secret may join for `expiresIn` seconds. The secret is never sent to a server. */
   async makeLink(expiresIn = 3_600) {
     const { admission, secret } = await this.admissions.link();
     return { ...(await this.request('link', { expiresIn, admission })), secret };
   }
 
-  /** All links made so far are void. */
+  /** Voids all links made so far. */
   revokeLinks() {
     return this.request('link', { revoke: true });
   }
 
-  /** Tells the app's back end of abuse; `text` is what the user writes about it. */
+  /** Reports abuse to the app's back end; `text` is what the user writes about it. */
   report(user, text) {
     return this.request('report', { user, text });
   }

@@ -1,4 +1,4 @@
-// The state of a call as the server tells it: its phase, its people, their tracks. No sockets, no media: facts, and the news in them.
+// The state of a call as reported by the server: its phase, its people, their tracks. No sockets and no media: facts, and the news in them.
 
 import { Refusal, callIn, isWhole, memberIn, participantIn, trackIn } from './checks.js';
 import { isGuest } from './guests.js';
@@ -19,14 +19,14 @@ export class CallState {
   media = 'video';
   initiator;
   startedAt;
-  /** When another than the initiator joined first; undefined before. */
+  /** When somebody other than the initiator joined first; undefined before. */
   answeredAt;
   epoch = 0;
   policy = {};
   members = new Members([]);
   quality;
   #wereConnected = new Set(); // numbers of participants whose media has been up
-  /** Another device of this user has just joined: no media flows there yet. */
+  /** Another device of this user has just joined, and no media flows there yet. */
   isArriving = false;
   #user;
   #device;
@@ -50,7 +50,7 @@ export class CallState {
     return [...this.members.values()].filter(({ user }) => user !== this.#user);
   }
 
-  /** How this user stands in it: `ringing`, `joined`, … */
+  /** This user's state in the call: `ringing`, `joined`, … */
   get phase() {
     return this.members.get(this.#user)?.state;
   }
@@ -60,23 +60,23 @@ export class CallState {
     return this.members.get(this.#user)?.participants ?? [];
   }
 
-  /** The device of this user that is in the call, when it is not this one. */
+  /** The device of this user that is in the call, if it is not this one. */
   get elsewhere() {
     return this.own.some(({ device }) => device === this.#device) ? undefined : this.own[0]?.device;
   }
 
-  /** Whether the connection of that device is lost: the call can be had back, and runs nowhere of this user's. */
+  /** Whether the connection of that device is lost: the call can be resumed here, and runs on no other device of this user. */
   get isLost() {
     if (!this.elsewhere) return false;
     return this.phase === 'disconnected' || (!this.isArriving && this.own.every(({ connected }) => connected === false));
   }
 
-  /** Whether this user was in the call, so that coming back is a `rejoin`. */
+  /** Whether this user was in the call, so that returning is a `rejoin`. */
   get wasIn() {
     return ['joined', 'left', 'disconnected'].includes(this.phase);
   }
 
-  /** After how many minutes the server is to bring another key at the latest. */
+  /** The number of minutes after which the server must provide another key. */
   get rotateMinutes() {
     const minutes = this.policy?.rotateMinutes;
     return isWhole(minutes, 1, MOST_ROTATE_MINUTES) ? minutes : ROTATE_MINUTES;
@@ -90,7 +90,7 @@ export class CallState {
     return this.members.find(number).found;
   }
 
-  /** The whole state. Throws `Refusal`, and changes nothing, for one with numbers or ids that can't be. */
+  /** Applies the whole state. Throws `Refusal`, and changes nothing, if it contains impossible numbers or ids. */
   take(told) {
     const { id, rev, state, media, initiator, startedAt, answeredAt, epoch, policy, members } = callIn(told);
     if (this.id && id !== this.id) throw new Refusal('a state of another call');
@@ -99,7 +99,7 @@ export class CallState {
     for (const member of members) this.#look(member);
   }
 
-  /** Notes on each participant whether its media has been up: one that is not connected may be on its way, or lost. */
+  /** Notes for each participant whether its media has been up: one that is not connected may be joining, or lost. */
   #look({ participants }) {
     for (const each of participants) {
       if (each.connected) this.#wereConnected.add(each.participant);
@@ -107,7 +107,7 @@ export class CallState {
     }
   }
 
-  /** Applies an event that changes the state, and brings its result. The revision counts unless `apply` throws. Throws `Refusal` for a revision that is none. */
+  /** Applies an event that changes the state, and returns its result. The revision counts unless `apply` throws. Throws `Refusal` for an invalid revision. */
   change(rev, apply) {
     if (!isRevision(rev)) throw new Refusal('a revision of another form');
     const result = apply();
@@ -115,7 +115,7 @@ export class CallState {
     return result;
   }
 
-  /** `call.member`, told `at` that time by the server's clock: brings the notice that it is worth, if any. */
+  /** `call.member`, sent `at` that time by the server's clock. Returns the notice that it deserves, if any. */
   memberChanged(change, at) {
     const { cause, ...member } = memberIn(change);
     if (this.members.size >= MAX_MEMBERS && !this.members.has(member.user)) throw new Refusal('more members than a call can have');
@@ -127,7 +127,7 @@ export class CallState {
     return member.user === this.#user ? undefined : { kind: 'member', cause, member };
   }
 
-  /** `track.added` and `track.updated`: whether the track is new, and the notice for another's screen. */
+  /** `track.added` and `track.updated`: whether the track is new, and the notice if it is another's screen. */
   trackSet(track) {
     if (trackIn(track.track).participant !== participantIn(track.participant)) throw new Refusal('a track of another participant');
     const { member, isNew } = this.members.setTrack(track);
@@ -135,7 +135,7 @@ export class CallState {
     return { isNew, news: isNews ? { kind: 'screen', member } : undefined };
   }
 
-  /** `track.removed`: the notice for another's screen. */
+  /** `track.removed`: the notice if it is another's screen. */
   trackRemoved(track) {
     const { member, removed } = this.members.removeTrack(track);
     return removed?.source === 'screen' && member.user !== this.#user ? { kind: 'screen-stopped', member } : undefined;

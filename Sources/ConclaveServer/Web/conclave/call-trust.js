@@ -3,9 +3,10 @@
 import { exactName } from './roster-watch.js';
 
 /**
- * Everybody who can decrypt or is in the call: `{user, device, participant, fingerprint, joinId, state, isVerified, level, isNew, isConfirmed, problem}`. `state` is `member`;
- * `stranger`, who can decrypt though it was never seen in the call; `gone`, who has left and may still hear; `unlisted`, who cannot hear yet. `devices` are those of
- * `KeyAgreement`, the list in use: each of them is here. `people` are those of `RosterWatch`; a device that it has not looked at yet is a stranger.
+ * Everybody who can decrypt or is in the call: `{user, device, participant, fingerprint, joinId, state, isVerified, level, isNew, isConfirmed, problem}`.
+ * `state` is `member`; `stranger`, which can decrypt although it was never seen in the call; `gone`, which has left and may still hear; `unlisted`, which
+ * cannot hear yet. `devices` are those of `KeyAgreement`, the list in use: each of them is included. `people` are those of `RosterWatch`; a device that it has
+ * not examined yet is a stranger.
  */
 export function rosterOf(people, devices) {
   const looked = new Map(people.filter(({ listed }) => listed).map((person) => [`${exactName(person)}/${person.participant}`, person]));
@@ -20,9 +21,10 @@ function stateOf(person) {
 }
 
 /**
- * Why nothing is sent: `{cause, devices, needsPerson}` with cause `stranger`, `gone`, `epoch-1` (see `RosterWatch`), `not-shown` (the page could not draw who hears), `revoked` or
- * `changed-key` (see `distrustedOf`), `broken-history` (`rejoin` helps), `no-key` or `unverified`. `devices`, `{user, device, fingerprint, joinId}`, are those that it is about: `sendAnyway`
- * wants the ones that the person was shown. With `needsPerson` it lasts until then, or until `rejoin`. Undefined while it is sent.
+ * Why nothing is sent: `{cause, devices, needsPerson}` with cause `stranger`, `gone`, `epoch-1` (see `RosterWatch`), `not-shown` (the page could not draw who
+ * hears), `revoked` or `changed-key` (see `distrustedOf`), `broken-history` (`rejoin` helps), `no-key` or `unverified`. `devices`, `{user, device, fingerprint,
+ * joinId}`, are the devices concerned: `sendAnyway` requires those that the person was shown. With `needsPerson` it lasts until then, or until `rejoin`.
+ * Undefined while something is sent.
  */
 export function stopOf(stopped, keys, isJoining) {
   const silence = keys?.epoch > 0 || keys?.isBroken ? keys.silence : undefined;
@@ -35,16 +37,19 @@ export function stopOf(stopped, keys, isJoining) {
 
 const exactly = ({ user, device, fingerprint, joinId, isSelfRevoked }) => ({ user, device, fingerprint, joinId, isSelfRevoked });
 
-/** This device gives these no key, and others in the call may: they may trust another device of that user. */
+/** This device gives these no key, but others in the call may, because they may trust another device of that user. */
 const DISTRUSTED = ['revoked', 'changed-key'];
 
-/** The `devices` of the list in use that must not hear, but for those that the person has `allowed` by `exactName`: nothing is sent while there is one (protocol section 5.12). */
+/**
+ * The `devices` of the list in use that must not hear, except those that the person has `allowed` by `exactName`: nothing is sent while there is one (protocol
+ * section 5.12).
+ */
 export const distrustedOf = (devices, allowed) => devices.filter((device) => DISTRUSTED.includes(device.problem) && !allowed.has(exactName(device)));
 
 /** @type {{state: string, missing: any[], wrong: any[]}} */
 const UNKNOWN = { state: 'confirming', missing: [], wrong: [] };
 
-/** Whether the others have said that they share this key: `{state, missing, confirmed}`; `missing` are devices, `confirmed` a set of fingerprints. */
+/** Whether the others have confirmed that they share this key: `{state, missing, confirmed}`; `missing` are devices, `confirmed` a set of fingerprints. */
 export function confirmationOf({ state, missing, wrong } = UNKNOWN, devices) {
   const open = new Set([...missing, ...wrong]);
   const confirmed = devices.filter(({ isConfirmed }) => isConfirmed).map(({ fingerprint }) => fingerprint);

@@ -1,4 +1,4 @@
-// Runs the rules of `roster-watch.js` for one call: tells them what is known, lets time pass, and does what they say.
+// Runs the rules of `roster-watch.js` for one call: passes on what is known, lets time pass, and carries out the results.
 
 import { RosterWatch, exactName } from './roster-watch.js';
 
@@ -6,8 +6,8 @@ const TICK_MS = 500;
 const NOT_SHOWN = { cause: 'not-shown', people: [], needsPerson: false };
 
 /**
- * `facts()` brings what `RosterWatch.update` wants but for `isAsking`; `ask()` asks for `state` and `keys/list`, and resolves when both are answered and
- * taken; `stop(isStopped)` silences; `warn(detail)` tells people, with problem `stranger`, `gone`, `stopped` (and its `cause`) or `old-epoch`.
+ * `facts()` returns the argument of `RosterWatch.update` without `isAsking`; `ask()` requests `state` and `keys/list`, and resolves when both are answered and
+ * applied; `stop(isStopped)` silences; `warn(detail)` warns people, with problem `stranger`, `gone`, `stopped` (and its `cause`) or `old-epoch`.
  */
 export class CallWatch {
   #watch = new RosterWatch();
@@ -33,7 +33,7 @@ export class CallWatch {
     return this.#watch.people;
   }
 
-  /** As `RosterWatch.stopped`; with the cause `not-shown` where the page could not draw who hears. */
+  /** As `RosterWatch.stopped`; with the cause `not-shown` if the page could not draw who hears. */
   get stopped() {
     return this.#isShown ? this.#watch.stopped : NOT_SHOWN;
   }
@@ -42,7 +42,7 @@ export class CallWatch {
     return this.#watch.isOld;
   }
 
-  /** While `asked`, a promise, is under way the rules wait: it may explain what they see. */
+  /** While `asked`, a promise, is pending the rules wait, because it may explain what they see. */
   async during(asked) {
     this.#asking += 1;
     this.look();
@@ -54,7 +54,7 @@ export class CallWatch {
     }
   }
 
-  /** Something that the rules look at has changed. */
+  /** Something that the rules depend on has changed. */
   look() {
     this.#watch.update(performance.now(), { ...this.#facts(), isAsking: this.#asking > 0 });
     this.#tell();

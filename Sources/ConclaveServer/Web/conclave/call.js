@@ -1,5 +1,5 @@
-// One call on this device: joining, and what people do. Facts are in `call-state.js`, what is sent is in `sending.js`; `recovery.js` comes back,
-// `call-events.js` hears the server; a `Stay` has the keys and the path of the participant that a join made.
+// One call on this device: joining, and people's actions. Facts are in `call-state.js`, sent tracks in `sending.js`; `recovery.js` rejoins, `call-events.js`
+// handles the server's events; a `Stay` has the keys and the path of the participant that a join created.
 
 import { Admissions } from './admissions.js';
 import { CallEvents } from './call-events.js';
@@ -16,23 +16,24 @@ import { Stay } from './stay.js';
 import { RequestError } from './stomp.js';
 import { ownerOf, tilesOf } from './tiles.js';
 
-const GONE = ['call.not-found', 'call.ended', 'call.not-joined']; // the call, or this part in it, is over
+const GONE = ['call.not-found', 'call.ended', 'call.not-joined']; // the call, or this device's part in it, is over
 /**
- * Events: `change`; those of `Facets`, each with a part of it; `speaking`; `failures` with `{count}`, frames of somebody did not open for some seconds; `notice` with `{kind, …}` for people; `warning` with `{problem, user, device, fingerprint}` (see
- * `KeyAgreement` and `CallWatch`; and `refused-track`, `removed-from-list`); `message` with `{participant, isPrivate}` and `text`, `reaction` or
- * `hand`; `ended` with `{reason, by}`: the call is over here, perhaps not for others.
+ * Events: `change`; those of `Facets`, each with a part of it; `speaking`; `failures` with `{count}`, frames of somebody did not open for some seconds;
+ * `notice` with `{kind, …}` for people; `warning` with `{problem, user, device, fingerprint}` (see `KeyAgreement` and `CallWatch`; and `refused-track`,
+ * `removed-from-list`); `message` with `{participant, isPrivate}` and `text`, `reaction` or `hand`; `ended` with `{reason, by}`: the call is over here, perhaps
+ * not for others.
  *
- * `connection` is the part of `Conclave` that a call needs: `request(path, body)`, `hurry()`, `status`, `identity`,
- * `directory`, `connectionNumber`, `capture`, `workerURL`.
+ * `connection` is the part of `Conclave` that a call needs: `request(path, body)`, `hurry()`, `status`, `identity`, `directory`, `connectionNumber`, `capture`,
+ * `workerURL`.
  */
 export class Call extends CallRequests {
   hasEnded = false;
   code = '';
   /** The result of each ring by user, in a call that this device started. */
   results;
-  /** Whether the camera is to be on, when it can be. */
+  /** Whether the camera is wanted, if possible. */
   wantsCamera = false;
-  isHeld = false; // by this user's wish
+  isHeld = false; // requested by this user
   #connection;
   #stay;
   #sending;
@@ -40,15 +41,15 @@ export class Call extends CallRequests {
   #isCameraShed = false; // the path was too poor for it
   /** @type {Untold | undefined} */
   #untold = new Untold(); // while nobody looks at this call
-  #asked; // the join that the server was asked for, until it has answered
-  #allowed = new Set(); // devices that the person sends to although they are distrusted, by `exactName`
+  #asked; // the pending join, until the server has answered
+  #allowed = new Set(); // devices to which the person sends although they are distrusted, by `exactName`
   #watch;
   #recovery;
   #events;
   #facets = new Facets();
   #secret;
 
-  /** `secret` is that of the link that the call is joined by. */
+  /** `secret` is that of the link by which the call is joined. */
   constructor({ id, connection, secret = '' }) {
     const { user, device } = connection.identity ?? {};
     super(new CallState({ id, user, device }), connection);
@@ -56,7 +57,7 @@ export class Call extends CallRequests {
     this.#secret = secret;
     this.#sending = new Sending({
       capture: connection.capture,
-      tellMuted: (track, muted) => this.request(`tracks/${track}`, { muted }).catch(() => {}), // told again when the connection is back
+      tellMuted: (track, muted) => this.request(`tracks/${track}`, { muted }).catch(() => {}), // sent again when the connection is back
       negotiate: () => this.#negotiate(),
       changed: () => this.#changed(),
       notice: (detail) => this.#notice(detail),
@@ -102,7 +103,7 @@ export class Call extends CallRequests {
     return this.hasEnded ? 'ended' : this.facts.state;
   }
 
-  /** `connecting`, `connected`, `reconnecting` or `held`: the path of the media. */
+  /** `connecting`, `connected`, `reconnecting` or `held`: the state of the media's path. */
   get path() {
     if (this.isHeld) return 'held';
     if (this.#transport?.connection === 'connected' && !this.#recovery.isJoining) return 'connected';
@@ -114,7 +115,7 @@ export class Call extends CallRequests {
     return this.#sending.state(source);
   }
 
-  /** Everybody who can decrypt, by the list of the epoch in use: `{user, device, fingerprint, problem?, isVerified}`. */
+  /** Everybody who can decrypt, according to the list of the epoch in use: `{user, device, fingerprint, problem?, isVerified}`. */
   get devices() {
     return this.#keys?.devices ?? [];
   }
@@ -129,7 +130,7 @@ export class Call extends CallRequests {
     return stopOf(this.#watch.stopped, this.#keys, this.#recovery.isJoining);
   }
 
-  /** Whether the others have said that they share this key: `{state, missing, confirmed}`, see `confirmationOf`. */
+  /** Whether the others have confirmed that they share this key: `{state, missing, confirmed}`, see `confirmationOf`. */
   get confirmation() {
     return confirmationOf(this.#keys?.confirmations.state, this.devices);
   }
@@ -144,7 +145,7 @@ export class Call extends CallRequests {
     return this.#keys?.epoch ?? 0;
   }
 
-  /** Whether the key in use is here: without it nobody is heard or seen, and this device is neither. */
+  /** Whether the key in use is here: without it nobody is heard or seen, and this device is neither heard nor seen. */
   get hasKey() {
     return Boolean(this.#keys?.hasKey);
   }
@@ -153,12 +154,12 @@ export class Call extends CallRequests {
     return Boolean(this.#keys?.hasUnverified);
   }
 
-  /** The one who let `entry`, `{user, fingerprint?}`, in: see `Admissions.of`. */
+  /** The user who let in `entry`, `{user, fingerprint?}`: see `Admissions.of`. */
   admissionOf(entry) {
     return this.admissions?.of(entry);
   }
 
-  /** Whether this device is here by the word of the app's service alone, which lets people in: then nobody counts as uninvited. */
+  /** Whether this device was let in only by the app's service, which lets people in: nobody then counts as uninvited. */
   get isByService() {
     return Boolean(this.admissions?.isByService);
   }
@@ -186,7 +187,7 @@ export class Call extends CallRequests {
     return ownerOf(this, participant);
   }
 
-  /** `{user, device}` of a number by the lists of keys; undefined for one that was on none. */
+  /** `{user, device}` of a number according to the lists of keys; undefined if it was on none. */
   numberOwner(participant) {
     return this.#keys?.ownerOf(participant);
   }
@@ -203,7 +204,7 @@ export class Call extends CallRequests {
 
   /**
    * Joins by `kind`: `start`, `accept`, `join`, `rejoin` or `transfer`. `body` goes with it; `ring` is the ring that is accepted,
-   * `inviters` are the users of whom one must have let this one in, if no ring is accepted. Resolves with the reply once the call is known.
+   * If no ring is accepted, one of the users `inviters` must have let this one in. Resolves with the reply once the call is known.
    * @param {string[]} [inviters]
    */
   async join(kind, body = {}, ring = {}, inviters = undefined) {
@@ -213,7 +214,7 @@ export class Call extends CallRequests {
     const stay = await asked;
     const { reply } = stay;
     if (this.hasEnded) {
-      // Left before the answer came.
+      // left before the answer arrived
       stay.close();
       this.#connection.request(`calls/${stay.id}/leave`).catch(() => {});
       throw new RequestError({ code: 'call.ended', message: 'The call was left.' });
@@ -221,7 +222,7 @@ export class Call extends CallRequests {
     this.facts.take(reply.call);
     this.participant = stay.participant;
     this.#recovery.joined();
-    this.#stay?.close(); // of a try whose media could not be sent
+    this.#stay?.close(); // of an attempt whose media could not be sent
     this.#stay = stay;
     this.#listen(stay);
     await stay.begin(this.facts, ring);
@@ -233,10 +234,10 @@ export class Call extends CallRequests {
     return reply;
   }
 
-  /** A call that was to start becomes this device's part in the call `id`, by `kind`; nothing of it where that fails. `ring` and `inviters` are as in `join`. */
+  /** A call that was to start becomes this device's part in the call `id`, by `kind`; if that fails, it belongs to no call. `ring` and `inviters` are as in `join`. */
   async comeInto(id, kind, ring = {}, inviters = []) {
     this.facts.id = id;
-    this.#followWords(); // those of the call that was to start are void
+    this.#followWords(); // the words of the call that was to start are void
     try {
       return await this.join(kind, {}, ring, inviters);
     } catch (error) {
@@ -248,7 +249,7 @@ export class Call extends CallRequests {
     }
   }
 
-  /** Once nobody but the app's service has let this device in, the person hears of it. */
+  /** Once only the app's service has let this device in, the person is told. */
   #followWords() {
     this.admissions = new Admissions(this.#connection);
     let isByService = false;
@@ -268,7 +269,7 @@ export class Call extends CallRequests {
     });
     on('speaking', () => this.dispatchEvent(new Event('speaking')));
     on('failures', (detail) => this.#keys?.canSend && this.dispatchEvent(new CustomEvent('failures', { detail })));
-    // Without the server there is no joining: `connectionReady` sees to it.
+    // Without the server joining is impossible: `connectionReady` handles that.
     on('lost', () => void (this.#connection.status === 'ready' && this.rejoin()));
     on('keys', () => this.#keysChanged(stay));
     on('warning', (detail) => this.#warn(detail));
@@ -278,7 +279,7 @@ export class Call extends CallRequests {
     on('uplink', ({ isPoor }) => this.#uplinkChanged(isPoor));
   }
 
-  /** Where the path is too poor for the camera, sound goes on alone. Whether the camera is turned on again the person decides. */
+  /** If the path is too poor for the camera, only sound continues. The person decides whether to turn the camera on again. */
   async #uplinkChanged(isPoor) {
     if (isPoor && this.local('camera').isOn) {
       this.#isCameraShed = true;
@@ -288,7 +289,7 @@ export class Call extends CallRequests {
     } else if (!isPoor && this.#isCameraShed && !this.local('camera').isOn) this.#notice({ kind: 'uplink-recovered' });
   }
 
-  /** A list without this join: where the call's state lacks it too, coming back makes another. */
+  /** A list without this join: if the call's state lacks it, too, rejoining creates another. */
   async #unlisted() {
     await this.#watch.during(this.#refresh());
     if (this.hasEnded || this.#recovery.isJoining) return;
@@ -309,7 +310,7 @@ export class Call extends CallRequests {
     await this.#keys?.resync();
   }
 
-  /** The person sends although `shown`, the `devices` of the stop that was shown, may hear. Any other cause of a stop goes on. */
+  /** The person sends although `shown`, the `devices` of the displayed stop, may hear. Any other cause of a stop remains. */
   sendAnyway(shown) {
     for (const device of shown) this.#allowed.add(exactName(device));
     if (this.#keys) this.#keys.allowed = this.#allowed;
@@ -322,7 +323,7 @@ export class Call extends CallRequests {
     if (!this.hasEnded) this.#watch.setShown(isShown);
   }
 
-  /** Opens the microphone and the camera, as far as they are wished; what can't be opened is a notice, not an end. */
+  /** Opens the microphone and the camera, if wanted. A device that cannot be opened causes a notice, not an end. */
   async capture({ camera = true, microphone = true } = {}) {
     this.wantsCamera = Boolean(camera);
     await this.#sending.capture({ camera, microphone });
@@ -333,7 +334,7 @@ export class Call extends CallRequests {
     if (!this.hasEnded) await this.#sending.sendAll();
   }
 
-  /** A failed offer is made again when the connection is back. */
+  /** A failed offer is repeated when the connection is back. */
   async #negotiate() {
     try {
       await this.#transport?.negotiate();
@@ -344,7 +345,7 @@ export class Call extends CallRequests {
     }
   }
 
-  /** Comes back as a new participant, with what this device sent before. */
+  /** Returns as a new participant, with what this device sent before. */
   rejoin() {
     return this.#recovery.rejoin();
   }
@@ -378,7 +379,8 @@ export class Call extends CallRequests {
   }
 
   /**
-   * Sends a copy of `track`, the app's own, as `source`, `microphone` or `camera`, in place of the device; with none the device again. It lasts until the call is over, or the track ends.
+   * Sends a copy of the app's own `track` as `source`, `microphone` or `camera`, in place of the device; without a track, the device again. It lasts until the
+   * call is over, or the track ends.
    */
   publish(source, track) {
     if (!['microphone', 'camera'].includes(source)) throw new TypeError(`${source} is neither microphone nor camera`);
@@ -387,7 +389,8 @@ export class Call extends CallRequests {
   }
 
   /**
-   * Shares a screen, which the person chooses, or `stream`, a `MediaStream` of the app's own; with `replace` another's makes room. Throws `screen.busy` when there is one already.
+   * Shares a screen, which the person chooses, or `stream`, a `MediaStream` of the app; with `replace` another's screen makes room. Throws `screen.busy` if
+   * there already is one.
    */
   shareScreen(options) {
     return this.#sending.shareScreen(options);
@@ -397,12 +400,12 @@ export class Call extends CallRequests {
     return this.#sending.stopScreen();
   }
 
-  /** Holds the call: nothing is sent or played, and its microphone and camera are free. Or resumes it. */
+  /** Holds the call: nothing is sent or played, and its microphone and camera are released. Or resumes it. */
   async hold(isHeld) {
     if (this.isHeld === isHeld || this.hasEnded) return;
     this.isHeld = isHeld;
     this.#changed();
-    // Silence first: what the server is told may take a while.
+    // Silence first, because telling the server may take a while.
     if (isHeld) await this.#sending.suspend();
     try {
       await this.request('hold', { held: isHeld });
@@ -411,11 +414,13 @@ export class Call extends CallRequests {
     }
   }
 
-  /** Sends `{text}`, `{reaction}` or `{hand}`, whether the hand is raised, to the others, or to the participants `to` alone. Throws where it can't be sealed now. */
+  /**
+   * Sends `{text}`, `{reaction}` or `{hand}`, whether the hand is raised, to the others, or only to the participants `to`. Throws if it cannot be sealed now.
+   */
   async send(message, { to = undefined } = {}) {
     const stay = this.#stay;
     const body = await stay?.messages?.seal(message, to);
-    // A message of a stay that is over must not go out as one of the next stay.
+    // A message of a finished stay must not be sent as one of the next stay.
     if (!body || stay !== this.#stay || this.hasEnded) throw new RequestError({ code: 'message.not-sealed', message: 'The message could not be encrypted. Try again.' });
     await this.request('message', to ? { to, body } : { body });
     const detail = { participant: this.participant, isPrivate: Boolean(to), ...message };
@@ -423,7 +428,7 @@ export class Call extends CallRequests {
   }
 
   async leave() {
-    const told = this.id && this.request('leave').catch(() => {}); // before what the page asks when the call is over
+    const told = this.id && this.request('leave').catch(() => {}); // before the page's requests at the end of the call
     this.#over({ reason: 'left', by: this.user });
     await told;
   }
@@ -444,7 +449,7 @@ export class Call extends CallRequests {
 
   // The server's events
 
-  /** An event of this call. Resolves with false for an envelope that did not open, with `{later}` for one that waits for the person. */
+  /** Handles an event of this call. Resolves with false for an envelope that did not open, with `{later}` for one that waits for the person. */
   async handle(name, body) {
     if (this.hasEnded || !this.#events.isKnown(name)) return true;
     // Events about keys are judged by the join's reply.
@@ -460,12 +465,12 @@ export class Call extends CallRequests {
     if (message && stay === this.#stay && !this.hasEnded) this.dispatchEvent(new CustomEvent('message', { detail: message }));
   }
 
-  /** The connection to the server is back, or events were lost (`hasMissed`): asks for what may have been missed. */
+  /** The connection to the server is back, or events were lost (`hasMissed`): requests what may have been missed. */
   async connectionReady({ hasMissed = false } = {}) {
     if (this.hasEnded || this.#recovery.isJoining || !this.participant) return;
     await this.#watch.during(this.#catchUp());
     if (this.hasEnded || this.#recovery.isJoining) return;
-    // An event about the slots may be among the lost ones: the answer to an offer has the same.
+    // An event about the slots may be among the lost ones. The answer to an offer contains the same.
     this.#transport?.resume({ isStale: hasMissed });
     this.#sending.tellAll();
   }
@@ -474,7 +479,7 @@ export class Call extends CallRequests {
     this.#transport?.networkChanged();
   }
 
-  /** Both are one question: the list explains what the state says, and the other way round. */
+  /** Both belong together: the list explains the state, and vice versa. */
   async #catchUp() {
     await this.#refresh();
     if (!this.hasEnded && !this.#recovery.isJoining) await this.#resync();
@@ -493,7 +498,7 @@ export class Call extends CallRequests {
     }
   }
 
-  /** The tiles follow the list at once, the code when it is made. */
+  /** The tiles follow the list immediately, the code once it is computed. */
   async #keysChanged(stay) {
     this.#changed();
     const code = await stay.keys.code();
@@ -502,14 +507,14 @@ export class Call extends CallRequests {
     this.#changed();
   }
 
-  /** Somebody looks at the call from now on. Brings the events `warning` and `notice` from before, `[name, detail]` each; from now on they are events only. */
+  /** Somebody looks at the call from now on. Returns the earlier events `warning` and `notice`, `[name, detail]` each; from now on they are only events. */
   attend() {
     const untold = this.#untold?.take() ?? [];
     this.#untold = undefined;
     return untold;
   }
 
-  /** The call is not shown any longer, as while another is: its warnings are kept until `attend`. */
+  /** The call is no longer shown, for example because another one is: its warnings are kept until `attend`. */
   unattend() {
     this.#untold ??= new Untold();
   }

@@ -1,22 +1,20 @@
-// The calls of this device: one that is talked in, others on hold, and those of the user that run on another device.
+// The calls of this device (the active one and those on hold), and the user's calls on other devices.
 
 import { Call } from './call.js';
 import { CallState } from './call-state.js';
 import { changesIn } from './checks.js';
 import { crossedCall, isOfPeople, startOrComeInto } from './crossing.js';
 
-/**
- * `connection` is what `Call` needs, and `takeRing(id)`, which brings the ring of a call, if any, and ends it. Events: `change`.
- */
+/** `connection` has everything that `Call` needs, and `takeRing(id)`, which returns the ring of a call, if any, and ends it. Events: `change`. */
 export class Calls extends EventTarget {
-  /** The call that is talked in, or none. */
+  /** The active call, or none. */
   current;
   /** Calls that run on another device of this user, by id: a `CallState` each. */
   elsewhere = new Map();
   #calls = new Set();
   #connection;
   #starting = Promise.resolve();
-  #rung = []; // the people who are called, until the server has answered
+  #rung = []; // the callees, until the server has answered
 
   constructor(connection) {
     super();
@@ -31,7 +29,7 @@ export class Calls extends EventTarget {
     return [...this.#calls].find((call) => call.id === id);
   }
 
-  /** Joins by `kind` (see `Call.join`). The call that runs here is held meanwhile, and goes on if the join fails. */
+  /** Joins by `kind` (see `Call.join`). The call that runs here is held meanwhile, and resumes if the join fails. */
   async join(kind, { id = '', body = {}, ring = {}, secret = '', camera = true, microphone = true, isNew = false }) {
     const before = this.current;
     await this.#hold(before);
@@ -41,7 +39,7 @@ export class Calls extends EventTarget {
     call.addEventListener('ended', ({ detail }) => this.#ended(call, detail));
     this.#changed();
     const joined = isNew ? this.#start(call, body) : call.join(kind, body, ring);
-    // Events of the call may come before its id is known here: they wait.
+    // Events of the call may arrive before its id is known here: they wait.
     if (isNew) this.#starting = joined.catch(() => {});
     const captured = call.capture({ camera, microphone });
     try {
@@ -60,7 +58,10 @@ export class Calls extends EventTarget {
     }
   }
 
-  /** Resolves when the server has answered a `start` that calls the people of `ring`; undefined when there is none: it is then known which of the two calls remains. */
+  /**
+   * Resolves when the server has answered a `start` that calls the people of `ring`, so that it is known which of the two calls remains; undefined if there is
+   * none.
+   */
   settlingOf({ members }) {
     return this.#rung.length > 0 && isOfPeople(members, this.#connection.user, this.#rung) ? this.#starting : undefined;
   }
@@ -74,7 +75,7 @@ export class Calls extends EventTarget {
     }
   }
 
-  /** Talks in `call` again; the one before is held. */
+  /** Makes `call` the active call again; the previous one is held. */
   async resume(call) {
     if (this.current !== call) await this.#hold(this.current);
     this.current = call;
@@ -82,7 +83,7 @@ export class Calls extends EventTarget {
     await call.hold(false);
   }
 
-  /** After a connect, and when events were lost: each call asks what it missed. */
+  /** After a connect, and when events were lost: each call requests what it missed. */
   async connectionReady(options) {
     await Promise.all([...this.#calls].map((call) => call.connectionReady(options)));
   }
@@ -91,7 +92,7 @@ export class Calls extends EventTarget {
     for (const call of this.#calls) call.networkChanged();
   }
 
-  /** This device is in no call any more. */
+  /** This device is no longer in any call. */
   endAll() {
     for (const call of this.#calls) call.giveUp();
   }
@@ -111,24 +112,24 @@ export class Calls extends EventTarget {
   }
 
   /**
-   * Takes the server's list of calls that this user may join: those that are not here already, nor on another device, are brought back.
-   * `answered` are ids of calls that may run on another device.
+   * Handles the server's list of calls that this user may join. Returns those that are neither here nor on another device. `answered` are ids of calls that may
+   * run on another device.
    */
   async sort(states, answered = []) {
     const listed = states.map((state) => this.#facts(state)).filter(({ id }) => !this.find(id));
-    // The list has no calls that are joined on another device: those are asked for, and those heard of before.
+    // The list does not contain calls that are joined on another device: those are requested, and those heard of before.
     const unlisted = (id) => !this.find(id) && !listed.some((facts) => facts.id === id);
     const known = [...new Set([...this.elsewhere.keys(), ...answered])].filter(unlisted);
     const others = await Promise.all(known.map((id) => this.#ask(id)));
     const all = [...listed, ...others.filter(Boolean)];
-    // A call may have come here while the server was asked.
+    // A call may have moved here while the server was asked.
     const away = all.filter(({ id, elsewhere }) => elsewhere && !this.find(id));
     this.elsewhere = new Map(away.map((facts) => [facts.id, facts]));
     this.#changed();
     return listed.filter(({ id, phase }) => !this.elsewhere.has(id) && !this.find(id) && phase !== 'ringing');
   }
 
-  /** This user is in a call that this device is not in. */
+  /** This user is in a call without this device. */
   async #ownMember(call, changes, at) {
     const own = changes.filter(({ user }) => user === this.#connection.user).at(-1);
     if (!own) return;
@@ -147,7 +148,7 @@ export class Calls extends EventTarget {
     this.#changed();
   }
 
-  /** A call's facts; none when it is over. */
+  /** A call's facts; undefined when it is over. */
   async #ask(id) {
     const state = await this.#connection.request(`calls/${id}/state`).catch(() => undefined);
     return state && state.state !== 'ended' ? this.#facts(state) : undefined;
@@ -160,7 +161,7 @@ export class Calls extends EventTarget {
     return facts;
   }
 
-  /** A refusal is ignored: the call is silent here, and joining another call holds it at the server too. */
+  /** A refusal is ignored: the call is silent here, and joining another call holds it at the server, too. */
   async #hold(call) {
     await call?.hold(true).catch(() => {});
   }

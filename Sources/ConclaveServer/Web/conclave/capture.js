@@ -1,13 +1,13 @@
-// Which camera, microphone and speaker this device uses. The choice is the person's; where a chosen device is not there, the browser takes another.
+// Which camera, microphone and speaker this device uses. The person chooses; if a chosen device is absent, the browser uses another.
 
 const sources = { videoinput: 'camera', audioinput: 'microphone', audiooutput: 'speaker' };
 const voice = { echoCancellation: true, noiseSuppression: true, autoGainControl: true };
 const GONE = ['OverconstrainedError', 'NotFoundError'];
-const PROCESSORS = 8; // for LARGE: two encode its three layers at 6 to 10 frames a second (docs/benchmarks.md), and how many are enough was not measured
+const PROCESSORS = 8; // for LARGE: two encode its three layers at 6 to 10 frames a second (docs/benchmarks.md); how many suffice was not measured
 const USUAL = { width: 960, height: 540 };
 const LARGE = { width: 1_280, height: 720 };
 
-/** The size in pixels that a camera is asked for, by what this device can encode. */
+/** The size in pixels that is requested of a camera, depending on what this device can encode. */
 export const pictureSize = () => (navigator.hardwareConcurrency >= PROCESSORS ? LARGE : USUAL);
 
 function picture() {
@@ -15,9 +15,9 @@ function picture() {
   return { width: { ideal: width }, height: { ideal: height }, frameRate: { ideal: 30, max: 30 } };
 }
 
-/** Events: `change` with `{source}`, when another device is chosen; `inputs`, when one was connected or removed. */
+/** Events: `change` with `{source}`, when another device is chosen; `inputs`, when a device was connected or removed. */
 export class Capture extends EventTarget {
-  /** The ids of the chosen devices, '' for the browser's own choice; `facing` is `user` or `environment`, and counts where no camera is chosen. */
+  /** The ids of the chosen devices, '' for the browser's choice; `facing` is `user` or `environment`, and is used if no camera is chosen. */
   choice = { camera: '', microphone: '', speaker: '', facing: 'user', hasBlur: false };
 
   constructor() {
@@ -25,7 +25,7 @@ export class Capture extends EventTarget {
     globalThis.navigator?.mediaDevices?.addEventListener?.('devicechange', () => this.dispatchEvent(new Event('inputs')));
   }
 
-  /** The devices there are: `{source, id, label}`. Browsers name them once one has been opened. */
+  /** The available devices: `{source, id, label}`. Browsers name them only after one has been opened. */
   async inputs() {
     const devices = await navigator.mediaDevices.enumerateDevices();
     return devices.map(({ kind, deviceId, label }) => ({ source: sources[kind], id: deviceId, label }));
@@ -48,14 +48,14 @@ export class Capture extends EventTarget {
     this.choose({ camera: '', facing: this.choice.facing === 'user' ? 'environment' : 'user' });
   }
 
-  /** A track of `microphone` or `camera`; rejects as getUserMedia does. */
+  /** A track of `microphone` or `camera`; rejects like getUserMedia. */
   async open(source) {
     const [track] = (await this.#stream(source)).getTracks();
     if (source === 'camera' && this.choice.hasBlur && canBlur(track)) await track.applyConstraints({ backgroundBlur: true }).catch(() => {});
     return track;
   }
 
-  /** As an `ideal` device a browser may pass over the chosen one, so it is asked for as the only one; one that is not there is done without. */
+  /** A browser may ignore the chosen device if it is `ideal`, so it is requested as `exact`. An absent device is skipped. */
   async #stream(source) {
     const { [source]: id } = this.choice;
     try {

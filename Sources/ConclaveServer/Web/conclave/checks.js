@@ -1,8 +1,8 @@
-// The server's words are checked before they are used: numbers, ids, base64, list entries (protocol section 5, "Numbers"). Anything else throws `Refusal`.
+// The server's data is checked before it is used: numbers, ids, base64, list entries (protocol section 5, "Numbers"). Anything else throws `Refusal`.
 
 import { fromBase64, toHex } from './bytes.js';
 
-/** Why something the server sent is not accepted; a reason in words for the console. */
+/** Why something from the server is not accepted; a reason in words for the console. */
 export class Refusal extends Error {}
 
 export const MAX_NUMBER = 0xffff_ffff; // epochs and participants
@@ -20,7 +20,7 @@ const TRACKS = /^([1-9]\d{0,9})\.([1-9]\d{0,2})$/;
 
 export const isWhole = (value, least, most) => Number.isSafeInteger(value) && value >= least && value <= most;
 
-/** `value` if it is a whole number from `least` to `most`; a string or a fraction is none. */
+/** `value` if it is a whole number from `least` to `most`; a string or a fraction is not. */
 export function whole(value, least, most, what) {
   if (!isWhole(value, least, most)) throw new Refusal(`${what} that is not a number from ${least} to ${most}`);
   return value;
@@ -97,7 +97,7 @@ function textIn(value, most, what) {
   return value;
 }
 
-/** A join key: generation 0 in lists, higher ones as `refresh`. */
+/** A join key: generation 0 in lists, higher generations as `refresh`. */
 export function joinKeyIn(value, { isRefresh = false } = {}) {
   const { v, alg, publicKey, generation, at, signature } = objectIn(value, 'a join key');
   if (v !== 2) throw new Refusal('a join key of another version');
@@ -114,7 +114,7 @@ const keysIn = (value) =>
     return { use: textIn(use, 16, 'a use'), alg: textIn(alg, ALG_BYTES, 'an algorithm'), publicKey };
   });
 
-/** An entry of a list. With `mayRing`, as in epoch 1, a device that has not joined may be on it: participant 0, no joinId, no join key. */
+/** An entry of a list. With `mayRing`, as in epoch 1, a device that has not joined may be on it: participant 0, without joinId and join key. */
 export function entryIn(value, { mayRing = false } = {}) {
   const { user, device, participant, fingerprint, joinId, joinKey, keys, refresh } = objectIn(value, 'an entry');
   hashIn(fingerprint, 'a fingerprint');
@@ -138,7 +138,7 @@ export function announcementIn(value) {
   if (!EPOCH_MODES.includes(body.mode)) throw new Refusal('an epoch of another mode');
   const options = { mayRing: epoch === 1 };
   const entries = (list, what) => listIn(list, MAX_ENTRIES, what).map((entry) => entryIn(entry, options));
-  const { admissions, signers } = body; // `words.js` reads them: a list stands without them
+  const { admissions, signers } = body; // `words.js` reads them: a list is valid without them
   const announcement = { epoch, mode: body.mode, previous: hashIn(body.previous), listHash: hashIn(body.listHash), admissions, signers };
   if (body.list !== undefined) announcement.list = entries(body.list, 'a list');
   else {
@@ -149,7 +149,7 @@ export function announcementIn(value) {
   return announcement;
 }
 
-/** The reply of `keys/list`: the newest announcement with the rosters of those since. */
+/** The reply of `keys/list`: the newest announcement with the rosters of all since. */
 export function listReplyIn(value) {
   const announcement = announcementIn(value);
   if (!announcement.list) throw new Refusal('a reply without a list');
@@ -181,7 +181,7 @@ export function envelopeIn(value) {
   };
 }
 
-/** `keys.request`: who is to be given the key of which epoch. */
+/** `keys.request`: which device must be given the key of which epoch. */
 export function demandIn({ epoch, to }) {
   epochIn(epoch);
   return { epoch, to: entryIn(to) };
@@ -203,9 +203,7 @@ export function tagsIn(value) {
   return tags;
 }
 
-/**
- * Checks a join's reply: the number that it gives this device must be in its state too. `own`: `{user, device, joinId}`.
- */
+/** Checks a join's reply: the number that it gives this device must also be in its state. `own`: `{user, device, joinId}`. */
 export function replyIn(value, { id, isStart, own }) {
   const { call, participant } = objectIn(value, 'a reply');
   if (objectIn(call, 'a call').id !== callIDIn(id)) throw new Refusal('a reply about another call');
@@ -218,10 +216,10 @@ export function replyIn(value, { id, isStart, own }) {
   return value;
 }
 
-// Shapes: what a reply, an event or a part of one may have. Each check brings a new value, without anything else that was sent.
+// Shapes: the permitted contents of a reply, an event or a part of one. Each check returns a new value, without anything else that was sent.
 
 /**
- * A check for objects: brings the fields that `required` and `optional` name, each as its own check brings it.
+ * A check for objects: returns the fields that `required` and `optional` name, each as returned by its own check.
  * @returns {(value: any) => any}
  */
 export const shape = (what, required, optional = {}) => (value) => {
@@ -251,7 +249,7 @@ export const numberIn = (most = Number.MAX_SAFE_INTEGER) => (value) => whole(val
 
 const NAME_LENGTH = 256;
 
-/** A name for people. A longer one is cut: it is the user's choice, and no fault of the call. */
+/** A name for people. A longer one is cut: it is the user's choice, and not a fault of the call. */
 export function nameTextIn(value) {
   if (typeof value !== 'string') throw new Refusal('a name that is no text');
   return value.slice(0, NAME_LENGTH);
@@ -259,7 +257,7 @@ export function nameTextIn(value) {
 
 const MEMBER_STATES = ['ringing', 'joined', 'left', 'declined', 'missed', 'cancelled', 'disconnected'];
 
-/** A state that this version does not know is `unknown`. */
+/** A state unknown to this version becomes `unknown`. */
 function memberStateIn(value) {
   const state = wordsIn(32)(value);
   return MEMBER_STATES.includes(state) ? state : 'unknown';

@@ -17,18 +17,22 @@ import { Rings } from './rings.js';
 import { openStore } from './store.js';
 import { StompConnection } from './stomp.js';
 
-const CROSSING_MS = 300; // after the answer to a `start`, until a ring of the same people is over or told
-const LAST_CALLS = 5; // how far back a call is looked for that runs on another device
+const CROSSING_MS = 300; // after the answer to a `start`, until a ring of the same people is over or announced
+const LAST_CALLS = 5; // how many past calls are searched for one that runs on another device
 
 /**
- * Events: `connection` (see `status`); `ring` with the ring `{call, from, media, members, waiting, …}`; `ring-over` with `{ring, reason, by}`;
- * `ready`, after each connect; `calls` when one comes, goes or is held; `call-over` with the id of any call that is over for all; `presence`; `warning` about a device that is not in a call here,
- * with `{problem, user, device}`. A call's own events are on the call, those of pairing on `ownDevices`, which `identity` tells of when it is another.
+ * Events: `connection` (see `status`); `ring` with the ring `{call, from, media, members, waiting, …}`; `ring-over` with `{ring, reason, by}`; `ready`, after
+ * each connect; `calls` when one is added, removed or held; `call-over` with the id of any call that is over for all; `presence`; `warning` about a device that
+ * is not in a call here, with `{problem, user, device}`. A call's own events are on the call, those of pairing on `ownDevices`; `identity` reports when that is
+ * replaced.
  */
 export class Conclave extends EventTarget {
   /** `connecting`, `ready`, `reconnecting`, `refused`, `replaced` by another tab, `removed` by another device, or `closed`. */
   status = 'closed';
-  /** Why the status is `refused`: `token-refused`, `wrong-identity` (the server says that this is another user or device), or the message of a final error of `credentials`. */
+  /**
+   * Why the status is `refused`: `token-refused`, `wrong-identity` (the server reports another user or device), or the message of a final error of
+   * `credentials`.
+   */
   reason = '';
   identity;
   directory;
@@ -48,14 +52,14 @@ export class Conclave extends EventTarget {
   #untold = new Set(); // calls whose ring is held back
   #stomp;
   #device;
-  #expected; // the user that was asked for
+  #expected; // the requested user
   #name;
   #inbox;
   #store;
   #opening;
   #verifiedOnly = false;
 
-  /** `credentials(wasRefused)` resolves with `{token, user}`: the server must name the same user. An error with `isFinal` ends the connecting. */
+  /** `credentials(wasRefused)` resolves with `{token, user}`: the server must name the same user. An error with `isFinal` ends the attempts to connect. */
   constructor({ url, device, name = undefined, credentials, workerURL = undefined }) {
     super();
     this.workerURL = workerURL;
@@ -95,12 +99,12 @@ export class Conclave extends EventTarget {
     return this.identity?.user;
   }
 
-  /** Why no connection comes about although the server answers: `origin`, `websocket` (see `obstacleTo`) or undefined. `connection` tells of it. */
+  /** Why no connection can be made although the server answers: `origin`, `websocket` (see `obstacleTo`) or undefined. `connection` reports it. */
   get obstacle() {
     return this.#stomp.obstacle;
   }
 
-  /** Whether this device's keys, and what it knows of others, outlive the page. */
+  /** Whether this device's keys, and what it knows about others, outlive the page. */
   get keepsKeys() {
     return Boolean(this.#store?.isLasting);
   }
@@ -114,7 +118,7 @@ export class Conclave extends EventTarget {
     this.#stomp.close();
   }
 
-  /** Checks a connection that may be dead, and connects at once if there is none. */
+  /** Checks a connection that may be dead, and connects immediately if there is none. */
   hurry() {
     this.#stomp.hurry();
   }
@@ -131,7 +135,7 @@ export class Conclave extends EventTarget {
 
   // Calls
 
-  /** The call that is talked in, if any. */
+  /** The active call, if any. */
   get call() {
     return this.#calls.current;
   }
@@ -146,18 +150,19 @@ export class Conclave extends EventTarget {
     return [...this.#calls.elsewhere.values()];
   }
 
-  // Joining opens the microphone and the camera, unless `camera` or `microphone` is false; or a `MediaStreamTrack` of the app's own, which is sent in its place.
+  // Joining opens the microphone and the camera, unless `camera` or `microphone` is false; or is a `MediaStreamTrack` of the app, which is sent in its place.
 
   /**
-   * Rings `callees`. Resolves with the call once it exists; `results` on it says what became of each. If they call this user at the same moment, it is their call. `policy` are the call's rules (protocol section 4), `metadata` is base64 of up to 2 KiB
-   * for those who are rung: the server can read it. `media` is `audio` or `video`, by default as there is a camera.
+   * Rings `callees`. Resolves with the call once it exists; its `results` contain the result of each ring. If they call this user at the same moment, it is
+   * their call. `policy` are the call's rules (protocol section 4), `metadata` is base64 of up to 2 KiB for those who are rung: the server can read it. `media`
+   * is `audio` or `video`, by default depending on the camera.
    */
   start(callees, { camera = true, microphone = true, media = camera ? 'video' : 'audio', policy = undefined, metadata = '' } = {}) {
     const body = { callees, media, ...(policy ? { policy } : {}), ...(metadata ? { metadata } : {}) };
     return this.#calls.join('start', { body, camera, microphone, isNew: true });
   }
 
-  /** Answers a ring. A call that runs here is held. A ring that the caller has replaced by another one is answered there. */
+  /** Answers a ring. A call that runs here is held. If the caller has replaced the ring by another one, that one is answered. */
   async accept(ring, { camera = true, microphone = true } = {}) {
     this.#rings.end(ring.call);
     try {
@@ -169,14 +174,14 @@ export class Conclave extends EventTarget {
     }
   }
 
-  /** The ring of this call, if any, which is answered by other means. */
+  /** Removes and returns the ring of this call, if any, which is answered by other means. */
   takeRing(call) {
     const ring = this.#rings.find(call);
     this.#rings.end(call);
     return ring;
   }
 
-  /** A ring of people who are just being called is told only if it is not answered by that. */
+  /** A ring of people who are just being called is announced only if it is not answered by that call. */
   async #rang(ring) {
     const settling = this.#calls.settlingOf(ring);
     if (!settling) return this.#tell('ring', ring);
@@ -190,40 +195,43 @@ export class Conclave extends EventTarget {
     await this.request(`calls/${ring.call}/decline`);
   }
 
-  /** The calls that can be joined or rejoined now: their facts. Those on another device are in `elsewhere` then. */
+  /** The calls that can be joined or rejoined now: their facts. Those on another device are then in `elsewhere`. */
   async joinable() {
     const [{ calls }, answered] = await Promise.all([this.request('calls/list'), this.#lastAnswered()]);
     return this.#calls.sort(calls, answered);
   }
 
-  /** The server's list has no calls that are joined on another device; the history has them, running or over. */
+  /** The server's list does not contain calls that are joined on another device. The history contains them, running or over. */
   async #lastAnswered() {
     const calls = await this.history({ limit: LAST_CALLS }).catch(() => []);
     return calls.filter(({ outcome, rejoinable }) => outcome === 'answered' && !rejoinable).map(({ id }) => id);
   }
 
-  /** Enters a running call: by `rejoin` if this user has been in it, else by `join`. A device that has lost it, and that the server still counts as in it, hands it over. */
+  /**
+   * Enters a running call: by `rejoin` if this user has been in it, else by `join`. If a device has lost it but the server still counts that device as in it,
+   * it is transferred.
+   */
   enter(facts, { camera = true, microphone = true } = {}) {
     if (facts.isLost && facts.phase === 'joined') return this.transfer(facts, { camera, microphone });
     return this.#calls.join(facts.wasIn ? 'rejoin' : 'join', { id: facts.id, camera, microphone });
   }
 
-  /** The call moves here from the user's other device. */
+  /** Moves the call here from the user's other device. */
   transfer(facts, { camera = true, microphone = true } = {}) {
     return this.#calls.join('transfer', { id: facts.id, camera, microphone });
   }
 
-  /** Joins with a link that `call.makeLink` made, and the secret that it made with it. */
+  /** Joins with a link made by `call.makeLink`, and the secret that was made with it. */
   joinByLink(id, { link, secret }, { camera = true, microphone = true } = {}) {
     return this.#calls.join('join', { id, body: { link }, secret, camera, microphone });
   }
 
-  /** The user who rang this device for a call last; undefined where nobody has. */
+  /** The user who last rang this device for a call; undefined if nobody has. */
   callerOf(id) {
     return this.#rings.callerOf(id);
   }
 
-  /** Talks in a held call again; the one before is held. */
+  /** Makes a held call active again; the previous one is held. */
   resume(call) {
     return this.#calls.resume(call);
   }
@@ -237,7 +245,7 @@ export class Conclave extends EventTarget {
 
   // Devices, keys, history
 
-  /** With it, devices that this user has not verified get no keys, and nothing is sent while one of them is in the call. */
+  /** If true, devices that this user has not verified get no keys, and nothing is sent while one of them is in the call. */
   get verifiedOnly() {
     return this.#verifiedOnly;
   }
@@ -248,22 +256,22 @@ export class Conclave extends EventTarget {
     this.#calls.reconsiderKeys();
   }
 
-  /** The name of somebody's device, in the server's words; undefined where it has none. */
+  /** The name of somebody's device, according to the server; undefined if it has none. */
   deviceName(user, device) {
     return this.directory?.deviceName(user, device);
   }
 
-  /** The person takes a device's changed key, the one with this fingerprint, in all calls. Answers whether that is the key it still has. */
+  /** The person accepts a device's changed key, the one with this fingerprint, in all calls. Returns whether it still has that key. */
   trust(user, device, fingerprint) {
     return this.directory.trust(user, device, fingerprint);
   }
 
-  /** The person has verified these devices, `{user, device, fingerprint}`, as they were shown. Brings those that are now. */
+  /** The person has verified these devices, `{user, device, fingerprint}`, as they were shown. Returns those that are verified now. */
   verify(devices) {
     return this.directory.verify(devices);
   }
 
-  /** Forgets this device's keys, and with `all` everything that this browser knows of its user's people. */
+  /** Forgets this device's keys, and with `all` everything that this browser knows about its user's people. */
   async forget({ all = false } = {}) {
     const { user, device } = this.identity;
     if (!all) return this.#store.delete('identities', `${user}/${device}`);
@@ -278,19 +286,19 @@ export class Conclave extends EventTarget {
     return calls;
   }
 
-  /** Deletes calls, or all, from this user's own history. */
+  /** Deletes these calls, or all, from this user's own history. */
   async deleteHistory(calls) {
     await this.request('history/delete', calls ? { calls } : { all: true });
   }
 
-  /** `{calls, seconds}` spent with somebody. */
+  /** `{calls, seconds}` spent with a user. */
   totals(user) {
     return this.request('history/totals', { with: user });
   }
 
   // The connection
 
-  /** Keys and pins are kept by user and device: the server does not choose whose they are. */
+  /** Keys and pins are stored by user and device: the server does not choose whose they are. */
   #opened(headers) {
     this.connectionNumber += 1;
     if (headers['user-name'] !== this.#expected || headers.device !== this.#device) {
@@ -323,7 +331,7 @@ export class Conclave extends EventTarget {
     return { name: this.#name, keys: this.identity.keys };
   }
 
-  /** Gives this device another name, up to 256 bytes in UTF-8. It is kept by the server until the device registers again: the next `Conclave` is made with it. */
+  /** Gives this device another name, up to 256 bytes in UTF-8. The server keeps it until the device registers again: create the next `Conclave` with it. */
   async rename(name) {
     const before = this.#name;
     this.#name = name;
@@ -335,7 +343,7 @@ export class Conclave extends EventTarget {
     }
   }
 
-  /** The device's keys are known to the server before anything else is asked of it. */
+  /** The device's keys are registered with the server before anything else is requested. */
   async #prepare() {
     await this.#opening;
     this.push.registered(replyFrom('devices/register', await this.#stomp.requestFirst('/app/devices/register', this.#registration)));
@@ -351,7 +359,7 @@ export class Conclave extends EventTarget {
   }
 
   #closed({ reason, message }) {
-    // Nothing of a call stays with a connection that another has replaced.
+    // Nothing of a call remains on a connection that another has replaced.
     if (['replaced', 'removed'].includes(reason)) this.#calls.endAll();
     const statuses = { lost: this.identity ? 'reconnecting' : 'connecting' };
     this.#setStatus(statuses[reason] ?? reason, message);
@@ -377,7 +385,7 @@ export class Conclave extends EventTarget {
     await this.#opening;
     const body = eventFrom(name, told);
     if (!body) return true;
-    // A ring for a call that this device is in came late, and tells nothing of who lets it in.
+    // A ring for a call that this device is in came late, and does not say who lets it in.
     if (name !== 'call.ring' || !this.#calls.find(body.call)) this.#rings.handle(name, body);
     if (name === 'presence') this.presence.take(body);
     if (name === 'device.pair') this.ownDevices.take(body).catch(() => {}); // the session ends by itself
@@ -387,7 +395,7 @@ export class Conclave extends EventTarget {
     return this.#calls.handle(name, body);
   }
 
-  /** Somebody's devices or keys changed: people are warned at once, not when the device joins. */
+  /** Somebody's devices or keys changed: people are warned immediately, not when the device joins. */
   async #devicesChanged({ user }) {
     for (const { entry, problem, isNew, isOfVerified } of await this.directory.devicesOf([user])) {
       if (sameDevice(entry, this.identity)) continue;

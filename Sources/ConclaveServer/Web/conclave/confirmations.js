@@ -9,7 +9,7 @@ const BUCKET = 64;
 const LEAST_SPREAD_MS = 500;
 const SPREAD_PER_DEVICE_MS = 10;
 const GRACE_MS = 10_000; // from the last confirmation that is due
-const SMALL = 64; // devices: up to so many, epochs that never last are no storm
+const SMALL = 64; // devices: up to this number, short-lived epochs are not a storm
 const UNCONFIRMED_MS = 120_000;
 const RETRY_MS = 2_000;
 const TRIES = 3;
@@ -21,8 +21,8 @@ function xor(into, tag) {
 }
 
 /**
- * `request(path, body)` sends to `/app/calls/{id}/keys/…`; `warn(problem, entry)` tells people: `wrong-confirmation`, with the entry that does not share
- * this key, `false-confirmation` where the server's words fit no tags, and `unconfirmed`. `changed()` follows each change of `state`.
+ * `request(path, body)` sends to `/app/calls/{id}/keys/…`; `warn(problem, entry)` warns people: `wrong-confirmation`, with the entry that does not share this
+ * key, `false-confirmation` if the server's claim fits no tags, and `unconfirmed`. `changed()` follows each change of `state`.
  */
 export class Confirmations {
   #join;
@@ -32,12 +32,12 @@ export class Confirmations {
   #epoch; // the record in use, from 2 on
   #began = 0;
   #spread = 0;
-  #tags = new Map(); // participant -> promise of its right tag
+  #tags = new Map(); // participant -> promise of its correct tag
   #buckets = new Map(); // index -> bits that were accepted
   #fetched = new Set();
   #confirmed = new Set();
   #wrong = new Map(); // participant -> the tag that it sent
-  #early; // {epoch, buckets}: came before this device had the key
+  #early; // {epoch, buckets}: arrived before this device had the key
   #isRefreshDue = false;
   #confirmedAt; // when an epoch was last confirmed by all
   #timers = new Timers();
@@ -51,8 +51,8 @@ export class Confirmations {
   }
 
   /**
-   * `{state, epoch, missing, wrong}`: `confirming`, as always in epoch 1, `confirmed` by all, or `not-confirmed`; `missing` are the participants of whom no
-   * confirmation came, `wrong` those who do not share this device's key.
+   * `{state, epoch, missing, wrong}`: `confirming`, as always in epoch 1, `confirmed` by all, or `not-confirmed`; `missing` are the participants without a
+   * confirmation, `wrong` those who do not share this device's key.
    */
   get state() {
     const wrong = [...this.#wrong.keys()];
@@ -85,7 +85,7 @@ export class Confirmations {
     this.#tell();
   }
 
-  /** The epoch before is not in use any more, and the key of the next one not here yet. */
+  /** The previous epoch is no longer in use, and the key of the next one has not arrived yet. */
   ended() {
     if (this.state.state === 'confirmed') this.#confirmedAt = performance.now();
     this.#clear();
@@ -100,7 +100,7 @@ export class Confirmations {
     }
   }
 
-  /** The same of `keys/list`: `buckets` as `bucketsIn` brings them. */
+  /** The same from `keys/list`: `buckets` as returned by `bucketsIn`. */
   received(epoch, buckets) {
     if (epoch === this.#epoch?.epoch) this.#take(buckets);
     else if (epoch > (this.#epoch?.epoch ?? 0)) {
@@ -138,7 +138,7 @@ export class Confirmations {
     this.#join.markPublished(joinKey);
   }
 
-  /** Each right tag is made once an epoch; WebCrypto makes them off this thread. */
+  /** Each correct tag is computed once per epoch, by WebCrypto off this thread. */
   #tag(entry) {
     const { participant } = entry;
     if (!this.#tags.has(participant)) this.#tags.set(participant, tagOf(this.#epoch.confirmationKey, entry));
@@ -184,7 +184,7 @@ export class Confirmations {
     this.#tell();
   }
 
-  /** One wrong tag spoils its bucket: the single tags say whose it is. Once a bucket and epoch. */
+  /** One wrong tag spoils its bucket: the individual tags show whose it is. Once per bucket and epoch. */
   async #fetch(record, index) {
     const entries = this.#entriesOf(record, index);
     if (entries.length === 0 || this.#fetched.has(index)) return;

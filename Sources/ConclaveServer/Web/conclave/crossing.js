@@ -1,30 +1,30 @@
-// Calls that cross (protocol section 4): people who call each other at the same moment mean one call. The server says which; this device comes into it only where it
+// Calls that cross (protocol section 4): people who call each other at the same moment intend one call. The server says which; this device joins it only if it
 // has just called everybody who is in it.
 
 import { CallState } from './call-state.js';
 
 const TRIES = 3;
-const PASSED = ['call.ended', 'call.not-found', 'call.not-ringing', 'call.not-joined']; // the other call is over by now, or this user's part in it is another
+const PASSED = ['call.ended', 'call.not-found', 'call.not-ringing', 'call.not-joined']; // the other call is over by now, or this user's part in it has changed
 
 /** The call that a refused `start` crossed; undefined for another error. */
 export const crossedCall = (error) => (error.code === 'call.crossed' ? error.details?.call : undefined);
 
-/** Whether a ring that is not there any more may have been replaced by the caller's next one. */
+/** Whether a ring that no longer exists may have been replaced by the caller's next one. */
 export const isPassed = (error) => PASSED.includes(error.code);
 
-/** Whether others than `user` are among `members`, and all of them among `people`. */
+/** Whether there are others than `user` among `members`, and all of them are among `people`. */
 export function isOfPeople(members, user, people) {
   const others = members.filter((member) => member.user !== user);
   return others.length > 0 && others.every((member) => people.includes(member.user));
 }
 
-/** Whether both rings are of one caller, to the same people. */
+/** Whether both rings are from one caller, to the same people. */
 export function isSameRing(one, other) {
   const peopleOf = ({ members }) => members.map(({ user }) => user);
   return one.from === other.from && one.members.length === other.members.length && isOfPeople(one.members, one.from, peopleOf(other));
 }
 
-/** Joins `call` by `start` with `body`, or comes into the call that this crosses; `isHere(id)` tells of the calls of this device. Brings the reply. */
+/** Joins `call` by `start` with `body`, or joins the call that this crosses; `isHere(id)` says whether a call is on this device. Returns the reply. */
 export async function startOrComeInto(call, body, { connection, isHere }) {
   for (let tries = TRIES; ; tries -= 1) {
     try {
@@ -38,7 +38,7 @@ export async function startOrComeInto(call, body, { connection, isHere }) {
   }
 }
 
-/** Brings nothing when the other call is over by now. */
+/** Returns nothing if the other call is over by now. */
 async function comeInto(call, id, { connection, callees, error }) {
   try {
     const { user, device } = connection.identity;

@@ -4,17 +4,17 @@ import { toBase64 } from './bytes.js';
 import { fingerprintOf, sameDevice } from './identity.js';
 import { judge } from './vouching.js';
 
-const REFRESHED = 100; // users whose statements are asked for again aside; of more the server says by itself what changes
+const REFRESHED = 100; // users whose statements are requested again asynchronously; for more users the server itself reports changes
 const OFFERS_PER_DEVICE = 4;
-/** The levels of devices that are sent to with `verifiedOnly`. */
+/** The levels of devices to which is sent with `verifiedOnly`. */
 export const SENT_TO = ['verified', 'vouched'];
 
 /**
- * `fetchDevices(users)` asks the server; what it says counts only where it hashes to the fingerprint that is looked for, or is signed by a device that is trusted.
- * With `verifiedOnly` a device that is neither verified nor vouched for is a problem too: it is heard, and gets no keys. A look-up that fails trusts nobody.
+ * `fetchDevices(users)` asks the server; its answer counts only if it hashes to the requested fingerprint, or is signed by a trusted device. With
+ * `verifiedOnly` a device that is neither verified nor vouched for is a problem, too: it is heard, but gets no keys. A look-up that fails trusts nobody.
  *
- * Events: `change`, when the person, or something that was asked aside, changes how devices are trusted; `warning` with `{problem, user, device, fingerprint, by, isSelfRevoked}`, where devices `disagree`,
- * one is `revoked`, or a voucher `fell`.
+ * Events: `change`, when the person, or an asynchronous look-up, changes how devices are trusted; `warning` with `{problem, user, device, fingerprint, by,
+ * isSelfRevoked}`, if devices `disagree`, one is `revoked`, or a voucher `fell`.
  */
 export class Directory extends EventTarget {
   verifiedOnly = false;
@@ -33,7 +33,7 @@ export class Directory extends EventTarget {
   #judging = new Map(); // user -> a promise: one judgement after the other
   #acquainting; // until this user's older devices are known
 
-  /** `own` is this device, `{device, fingerprint, keys}`: what it says of the user's others counts as if it were verified. */
+  /** `own` is this device, `{device, fingerprint, keys}`: its statements about the user's others count as if it were verified. */
   constructor({ store, owner, own, fetchDevices }) {
     super();
     this.#store = store;
@@ -43,16 +43,19 @@ export class Directory extends EventTarget {
   }
 
   /**
-   * The keys behind each list entry, or why there are none: `{entry, keys}` or `{entry, problem}`; with both it is heard and gets nothing. `isNew` says that it is a device
-   * seen for the first time although another device of the user is known, `isOfVerified` that the person has verified one of the user's, and this one is neither verified nor vouched for. Without `pinsNews` such a device stays new until it is looked up again; `level` is `verified`, `vouched`, `known`, `new` or `revoked`.
+   * The keys behind each list entry, or why there are none: `{entry, keys}` or `{entry, problem}`; with both it is heard and gets nothing. `isNew`: the device
+   * is seen for the first time although another device of the user is known. `isOfVerified`: the person has verified one of the user's devices, and this one is
+   * neither verified nor vouched for. Without `pinsNews` such a device stays new until it is looked up again; `level` is `verified`, `vouched`, `known`, `new`
+   * or `revoked`.
    *
-   * `remembered(results)` is called before the server is asked, with the results of those that are revoked, or whose key has changed, by what is stored here.
+   * `remembered(results)` is called before the server is asked, with the results of those that are revoked, or whose key has changed, according to what is
+   * stored here.
    */
   async examine(entries, { pinsNews = true, remembered = (_results) => {} } = {}) {
     if (entries.some(({ user }) => user === this.#owner)) await this.#acquainting;
     const found = await Promise.all(entries.map((entry) => this.#pinned(entry)));
     remembered(await this.#distrusted(entries, found));
-    const met = await this.#met(entries); // before any of these is pinned: all devices of a stranger are new, and no news
+    const met = await this.#met(entries); // before any of these is pinned: all devices of a stranger are new, and therefore no news
     await this.#ask(entries.filter((entry, index) => this.#mustAsk(entry, found[index])).map(({ user }) => user));
     const looked = await Promise.all(entries.map((entry, index) => this.#look(entry, { ...found[index], isMet: met.has(entry.user), pinsNews })));
     const judged = new Map();
@@ -67,7 +70,7 @@ export class Directory extends EventTarget {
     return (await this.#pinsOf(user)).some(({ isVerified }) => isVerified);
   }
 
-  /** For a device that is new itself: this user's devices that were there before it are pinned, and are no news to it. */
+  /** For a device that is new itself: this user's older devices are pinned, and are not news to it. */
   acquaint() {
     this.#acquainting ??= this.#acquaint().catch(() => {
       this.#acquainting = undefined; // the next connection tries again
@@ -83,14 +86,15 @@ export class Directory extends EventTarget {
     }
   }
 
-  /** The name that the server tells for a device; undefined where it tells none. */
+  /** The name that the server reports for a device; undefined if it reports none. */
   deviceName(user, device) {
     return this.#told.get(user)?.listed.find((listed) => listed.device === device)?.name;
   }
 
   /**
-   * Whether words signed by this device count: it is not revoked, and its key is not another than the pinned one. It must be known or vouched for: then the person was told of it. While no device of its user is
-   * known, the first that is heard of counts; of a user with devices on lists of the call (`isUserListed`) one of these (`isListed`).
+   * Whether words signed by this device count: it is not revoked, and its key does not differ from the pinned one. It must be known or vouched for: then the
+   * person was told of it. While no device of its user is known, the first that is heard of counts; if the user has devices on lists of the call
+   * (`isUserListed`), it must be one of these (`isListed`).
    */
   async maySign({ user, device, fingerprint }, { isListed, isUserListed }) {
     const pin = await this.#store.get('pins', this.#name({ user, device }));
@@ -101,7 +105,10 @@ export class Directory extends EventTarget {
     return !(await this.#met([{ user }])).has(user);
   }
 
-  /** All devices of `users`, examined (see there), as entries of a list that they have not joined yet; `about` is `{name, registeredAt, seenDay, keys}`, the server's words. */
+  /**
+   * All devices of `users`, examined (see there), as entries of a list that they have not joined yet; `about` is `{name, registeredAt, seenDay, keys}`
+   * according to the server.
+   */
   async devicesOf(users, options = {}) {
     const devices = await this.#fetch(users);
     const asked = devices.filter(({ user }) => users.includes(user));
@@ -113,7 +120,7 @@ export class Directory extends EventTarget {
     }));
   }
 
-  /** The person has looked at a changed key, `fingerprint`, and takes it and no other. Answers whether that was possible. */
+  /** The person has examined a changed key, `fingerprint`, and accepts it and no other. Returns whether that was possible. */
   async trust(user, device, fingerprint) {
     const offered = this.#offered.get(`${user}/${device}`)?.get(fingerprint);
     if (!offered) return false;
@@ -122,7 +129,10 @@ export class Directory extends EventTarget {
     return true;
   }
 
-  /** The person has verified these devices, `{user, device, fingerprint}`, as they were shown. A key that has changed since is not. Brings those that are now. */
+  /**
+   * The person has verified these devices, `{user, device, fingerprint}`, as they were shown. A key that has changed since is not verified. Returns those that
+   * are verified now.
+   */
   async verify(entries) {
     const verified = [];
     for (const entry of entries) {
@@ -135,7 +145,7 @@ export class Directory extends EventTarget {
     return verified;
   }
 
-  /** The connection is new: what was said of statements may be old. */
+  /** The connection is new: known statements may be outdated. */
   connected() {
     for (const user of this.#told.keys()) this.#stale.add(user);
   }
@@ -163,7 +173,7 @@ export class Directory extends EventTarget {
     return { pin, keys: pin?.fingerprint === entry.fingerprint ? pin.keys : undefined };
   }
 
-  /** The results of those of `entries` that no word of the server can make good: it may keep its answer back. */
+  /** The results of those of `entries` that no answer of the server can improve: it may withhold its answer. */
   async #distrusted(entries, found) {
     const statements = new Map();
     const read = async (user) => statements.set(user, (await this.#store.get('statements', this.#nameOf(user))) ?? {});
@@ -182,10 +192,10 @@ export class Directory extends EventTarget {
   }
 
   async #ask(users) {
-    if (users.length > 0) await this.#fetch(users).catch(() => undefined); // nobody is trusted for it
+    if (users.length > 0) await this.#fetch(users).catch(() => undefined); // then nobody is trusted
   }
 
-  /** Asks for the devices of `users` with their statements, which are kept as told. */
+  /** Requests the devices of `users` with their statements, which are stored as reported. */
   async #fetch(users) {
     const asked = [...new Set(users)];
     const { devices, revokes, seen } = await this.#fetchDevices(asked);
@@ -201,7 +211,7 @@ export class Directory extends EventTarget {
     return all;
   }
 
-  /** Asks aside for statements that were not told on this connection. */
+  /** Asynchronously requests statements that were not reported on this connection. */
   async #refresh(users) {
     const wanted = users.filter((user) => !this.#asking.has(user) && (!this.#told.has(user) || this.#stale.has(user)));
     if (wanted.length === 0 || wanted.length > REFRESHED) return;
@@ -212,7 +222,7 @@ export class Directory extends EventTarget {
       await this.#fetch(wanted);
       if ((await levels()) !== before) this.dispatchEvent(new Event('change'));
     } catch {
-      // The statements from before stand; the next look asks again.
+      // The earlier statements remain; the next look-up asks again.
     } finally {
       for (const user of wanted) this.#asking.delete(user);
     }
@@ -230,7 +240,7 @@ export class Directory extends EventTarget {
   /** The keys of an entry, pinned if they are the first. */
   async #look(entry, { pin, keys: known, isMet, pinsNews }) {
     const keys = known ?? (await matching(entry, this.#told.get(entry.user)?.listed ?? []));
-    // The pin says so, whether or not the server tells the new keys.
+    // The pin decides, whether or not the server reports the new keys.
     if (!keys) return { entry, problem: hasChanged(entry, pin) ? 'changed-key' : 'unknown-keys' };
     const offered = { fingerprint: entry.fingerprint, keys, since: Date.now() };
     const isNew = !pin && isMet;
@@ -270,7 +280,7 @@ export class Directory extends EventTarget {
     return { entry, keys, problem: unverified, isNew, level, isVerified };
   }
 
-  /** Judges a user's devices anew by the statements that are known. One at a time: of two, the one that knew less must not be remembered. */
+  /** Judges a user's devices again by the known statements. One at a time: of two, the one that knew less must not be stored. */
   #judge(user) {
     const judging = (this.#judging.get(user) ?? Promise.resolve()).catch(() => {}).then(() => this.#judgeNow(user));
     this.#judging.set(user, judging);
@@ -329,7 +339,7 @@ async function matching(entry, listed) {
     try {
       if (toBase64(await fingerprintOf(user, device, keys)) === entry.fingerprint) return keys;
     } catch {
-      // No keys of a device.
+      // Not the keys of a device.
     }
   }
   return undefined;

@@ -7,11 +7,11 @@ import { Roster } from './roster.js';
 import { NO_LIST, SECRET_BYTES, byUserThenDevice, envelopeBytes, isSecret, listHashOf } from './transcript.js';
 import { HPKE, canWrap, hpkeOpen, wrap } from './wrap.js';
 
-const MAXIMUM_RUNG = 255; // envelopes that a ring may have, for its list has this device, too
+const MAXIMUM_RUNG = 255; // how many envelopes a ring may have, because its list also contains this device
 
 /**
- * The wire form of `secret` for the device of `entry`, sealed to `target`, a public key. Undefined for a key that nothing can be sealed to here: one bad key must not
- * keep the others from theirs.
+ * The wire form of `secret` for the device of `entry`, sealed to `target`, a public key. Undefined for a key to which nothing can be sealed here: one bad key
+ * must not prevent the others from getting theirs.
  */
 export async function makeEnvelope({ identity, call, epoch, listHash, entry, target, secret }) {
   const { alg, publicKey } = target;
@@ -26,7 +26,10 @@ export async function makeEnvelope({ identity, call, epoch, listHash, entry, tar
   return { epoch, to, alg, key: toBase64(key), ciphertext: toBase64(ciphertext), sigAlg, signature: toBase64(signature) };
 }
 
-/** The secret in `envelope` (see `envelopeIn`), which `keys`' owner must have signed for this device and list. `pair` is what it is sealed to. */
+/**
+ * The secret in `envelope` (see `envelopeIn`), which the owner of `keys` must have signed for this device and list. `pair` is the key pair to which it is
+ * sealed.
+ */
 export async function openEnvelope(envelope, { identity, call, listHash, pair, keys }) {
   const { to, alg, sigAlg, signature, ciphertext } = envelope;
   if (!sameDevice(to, identity)) throw new Refusal('an envelope for somebody else');
@@ -39,7 +42,7 @@ export async function openEnvelope(envelope, { identity, call, listHash, pair, k
   return secret;
 }
 
-/** The hash of this device's long-lived wrap key, which ring envelopes alone are sealed to. */
+/** The hash of this device's long-lived wrap key, to which only ring envelopes are sealed. */
 export const wrapKeyHash = (identity) => sha256(fromBase64(identity.keys.find(({ use }) => use === 'wrap').publicKey));
 
 export const isSealedTo = (envelope, hash) => equal(envelope.key, hash);
@@ -54,9 +57,9 @@ export const ownEntry = ({ user, device, fingerprint }, join, participant) => ({
 });
 
 /**
- * Epoch 1 for this device and the trusted devices of `callees`, so that who accepts is heard at once: `{secret, list, envelopes, news}`.
- * Without a single such device `envelopes` is empty. `news` are entries of devices that nobody was told of: new ones of people who are known, and not vouched for. They
- * ring, and get no key before the person knows of them.
+ * Epoch 1 for this device and the trusted devices of `callees`, so that a callee who accepts is heard immediately: `{secret, list, envelopes, news}`. Without
+ * any such device `envelopes` is empty. `news` are entries of devices that have not been announced: new ones of known people that are not vouched for. They
+ * ring, but get no key before the person knows about them.
  */
 export async function ringEpoch({ identity, directory, join, call, callees }) {
   const secret = random(SECRET_BYTES);
@@ -79,7 +82,7 @@ function oneForEachFirst(devices) {
   return turns.sort((one, other) => one.turn - other.turn).map(({ device }) => device);
 }
 
-/** A device that nothing could be sealed to would be on the list of nobody else: the list is made again without it, and all others keep their key. */
+/** A device to which nothing could be sealed would be on nobody else's list: the list is made again without it, and all others keep their key. */
 async function ringOf(rung, { identity, join, call, secret }) {
   const list = [ownEntry(identity, join, 1), ...rung.map(({ entry }) => entry)].sort(byUserThenDevice);
   const listHash = await listHashOf({ call, epoch: 1, previous: NO_LIST, roster: (await Roster.of(list)).hash });

@@ -1,4 +1,4 @@
-// One epoch of a call as this device knows it: its list, who of it is trusted, and its secret once it is here.
+// One epoch of a call as this device knows it: its list, who on it is trusted, and its secret once that is here.
 
 import { equal, fromBase64, random } from './bytes.js';
 import { Refusal } from './checks.js';
@@ -9,7 +9,7 @@ import { isJoinKeySigned } from './join-keys.js';
 import { nameOf } from './roster.js';
 import { SECRET_BYTES, confirmationKeyOf, importSecret, isSecret, ratchet } from './transcript.js';
 
-const HEARD = [undefined, 'unverified']; // a device that is not verified is heard, and gets no keys
+const HEARD = [undefined, 'unverified']; // an unverified device is heard, but gets no keys
 
 export class Epoch {
   /** The fields of the accepted list: see `ListHistory`. */
@@ -21,26 +21,26 @@ export class Epoch {
   isWhole;
   /** This device's entry. */
   own;
-  /** The epoch is over for this device, or its stay is: no secret is taken for it, and nothing is sealed. */
+  /** The epoch is over for this device, or its stay is: no secret is accepted for it, and nothing is sealed. */
   isOver = false;
   /** Derives the keys of frames: for the worker, as long as the secret is here. */
   key;
-  /** Makes this epoch's confirmations; stays when the secret is gone. */
+  /** Makes this epoch's confirmations; remains when the secret is gone. */
   confirmationKey;
   #identity;
   #call;
   #secret; // these bytes are wiped: everybody else gets a copy
-  #proposal; // what this device hands out as the epoch's leader, before the server has taken it
+  #proposal; // what this device hands out as the epoch's leader, before the server has accepted it
   #keys = new Map();
   #facts = new Map();
-  #unread; // names of devices of which not even the own store was asked
+  #unread; // names of devices that were not even looked up in the local store
   #isStrict;
   #isUninvited;
   #looking = 0;
 
   /**
-   * `accepted` as `ListHistory` brings it. `leastGeneration`: envelopes to lower generations of this device's join key are refused. `isStrict()` says whether only
-   * verified and vouched devices are sent to now, `isUninvited(entry)` whether nobody let that device in.
+   * `accepted` as returned by `ListHistory`. `leastGeneration`: envelopes to lower generations of this device's join key are refused. `isStrict()` says whether
+   * only verified and vouched devices are sent to now, `isUninvited(entry)` whether nobody let in that device.
    */
   constructor(accepted, { identity, call, leastGeneration = 0, isStrict = () => false, isUninvited = (_entry) => false }) {
     Object.assign(this, accepted, { leastGeneration });
@@ -63,12 +63,12 @@ export class Epoch {
     return this.#secret !== undefined;
   }
 
-  /** A copy of the 32 bytes, until the next epoch is switched to. */
+  /** A copy of the 32 bytes, until the next epoch is in use. */
   get secret() {
     return this.#secret?.slice();
   }
 
-  /** Takes a copy of `secret`. Answers whether it counts: the first one does, unless the epoch is over by then. Throws for what is no secret. */
+  /** Stores a copy of `secret`. Returns whether it counts: the first one does, unless the epoch is over by then. Throws if it is not a secret. */
   async setSecret(secret) {
     if (!isSecret(secret)) throw new Refusal('a secret that is none');
     const own = secret.slice();
@@ -84,19 +84,19 @@ export class Epoch {
     return true;
   }
 
-  /** Whether a secret would be taken. */
+  /** Whether a secret would be accepted. */
   get isWanting() {
     return !this.isOver && !this.#secret;
   }
 
-  /** Makes the one secret that this device proposes as the leader, however often it is asked to lead. */
+  /** Makes the only secret that this device proposes as the leader, however often it is asked to lead. */
   propose() {
     if (this.isWanting) this.#proposal ??= random(SECRET_BYTES);
   }
 
   /**
-   * Brings what `work(copy)` makes of a copy of the secret, or of the proposed one while there is none. The copy is wiped when the work is done, and not while it
-   * is under way.
+   * Returns the result of `work(copy)` on a copy of the secret, or of the proposed one while there is none. The copy is wiped when the work is done, and not
+   * while it is running.
    */
   async lend(work) {
     const copy = this.#lent?.slice();
@@ -112,7 +112,7 @@ export class Epoch {
     return this.#secret ?? this.#proposal;
   }
 
-  /** The secret that follows from the epoch `before`; undefined where a fresh one is to come, or lists between the two were missed. */
+  /** The secret that follows from the epoch `before`; undefined if a fresh one is expected, or lists between the two were missed. */
   async ratcheted(before) {
     if (this.mode !== 'ratchet' || !this.isWanting || !this.isWhole || !before?.hasSecret) return undefined;
     return before.lend((secret) => ratchet(secret, { call: this.#call, epoch: this.epoch, listHash: this.listHash }));
@@ -135,7 +135,7 @@ export class Epoch {
     return this.#looking > 0;
   }
 
-  /** Whether there is a device that may be revoked, or have another key, by what is stored here: it was not read yet. */
+  /** Whether there is a device that may be revoked, or have another key, according to the local store, which was not read yet. */
   get isUnread() {
     return this.#unread.size > 0;
   }
@@ -156,7 +156,7 @@ export class Epoch {
     return new Set(this.others.filter((entry) => !this.isLookedUp(entry)).map(({ fingerprint }) => fingerprint));
   }
 
-  /** The devices whose keys are here, and fit what is pinned: `{user, device, fingerprint, keys}`. */
+  /** The devices whose keys are here, and match what is pinned: `{user, device, fingerprint, keys}`. */
   get known() {
     return this.others.flatMap((entry) => {
       const keys = this.keysOf(entry);
@@ -164,7 +164,7 @@ export class Epoch {
     });
   }
 
-  /** The keys of a device whose pin fits: what it signs counts, and it is heard. */
+  /** The keys of a device whose pin matches: what it signs counts, and it is heard. */
   keysOf(entry) {
     return HEARD.includes(this.problemOf(entry)) ? this.#keys.get(nameOf(entry)) : undefined;
   }
@@ -179,7 +179,7 @@ export class Epoch {
     return !this.isRing && this.#isUninvited(entry);
   }
 
-  /** Keeps what is known of devices that were on the list before. */
+  /** Keeps what is known about devices that were on the previous list. */
   inherit(before) {
     for (const entry of this.others) {
       const old = before.roster.find(entry);
@@ -192,8 +192,8 @@ export class Epoch {
   }
 
   /**
-   * Looks up `entries`; brings what people should know: `{entry, problem}`. The earlier result stays in force until all look-ups
-   * are done; one that fails changes nothing. `distrusted(results)` is called before the server is asked, with those that are distrusted by what is stored here.
+   * Looks up `entries`; returns what people should know: `{entry, problem}`. The earlier result remains in force until all look-ups are done; a failed one
+   * changes nothing. `distrusted(results)` is called before the server is asked, with those that are distrusted according to the local store.
    */
   async examine(directory, entries = this.others, distrusted = (_results) => {}) {
     this.#looking += 1;
@@ -234,9 +234,8 @@ export class Epoch {
   }
 
   /**
-   * The senders whose frames the worker opens; never this device. `seats` maps `user/device` to `{participant, joinId}` for devices
-   * that have neither on a ring's list. Their sender key takes the joinId that they joined with: with none, a second ring could make them
-   * seal twice under one key.
+   * The senders whose frames the worker opens; never this device. `seats` maps `user/device` to `{participant, joinId}` for devices that have neither on a
+   * ring's list. Their sender key uses the joinId with which they joined: without one, a second ring could make them seal twice under one key.
    */
   senders(seats, ownParticipant) {
     const senders = [];
@@ -248,7 +247,7 @@ export class Epoch {
     return senders;
   }
 
-  /** The entry of this list that is asked for as `asked`; throws when there is none. */
+  /** The entry of this list that `asked` requests; throws if there is none. */
   listed(asked) {
     const entry = this.roster.find(asked);
     const isSame = ({ fingerprint, joinId, joinKey }) => fingerprint === asked.fingerprint && joinId === asked.joinId && joinKey?.publicKey === asked.joinKey?.publicKey;
@@ -259,9 +258,9 @@ export class Epoch {
   }
 
   /**
-   * The envelope of the secret, or of the proposed one, for `asked`, an entry as the server hands it to a leader; undefined for one that is not trusted. `seen` are
-   * the join keys seen of others: `{problem: 'old-join-key'}` for one that is older, or signed by nobody. Throws for an epoch that is over when it is made, or has
-   * another secret by then.
+   * The envelope of the secret, or of the proposed one, for `asked`, an entry that the server passes to a leader; undefined if it is not trusted. `seen` are
+   * the join keys seen of others: `{problem: 'old-join-key'}` for one that is older, or not signed. Throws if the epoch is over when the envelope is made, or
+   * has another secret by then.
    */
   async envelope(asked, seen) {
     const entry = this.listed(asked);
@@ -278,7 +277,7 @@ export class Epoch {
     });
   }
 
-  /** The entry of a participant whose keys and join key are trusted; throws where there is none. */
+  /** The entry of a participant whose keys and join key are trusted; throws if there is none. */
   trustedEntry(participant) {
     const entry = this.others.find((other) => other.participant === participant);
     if (!entry?.joinKey || !this.keysOf(entry)) throw new Refusal('a participant that is not on the list, or not trusted');

@@ -1,9 +1,9 @@
-// The epochs of a call that this device remembers: the one in use, those that come next, and for a moment the one before.
+// The epochs of a call that this device remembers: the one in use, the next ones, and for a moment the previous one.
 
 import { callCodeOf } from './transcript.js';
 
 const OVERLAP_MS = 10_000; // how long lists stay after their epoch
-const AHEAD = 8; // announced and never switched to: more are not kept
+const AHEAD = 8; // announced but never in use: more are not kept
 
 /** The `Epoch`s of a call, by number. */
 export class Epochs extends Map {
@@ -21,7 +21,7 @@ export class Epochs extends Map {
     return this.inUse?.list ?? [];
   }
 
-  /** Whether a device that is not verified, where only verified ones are talked to, is on the list in use or on one that comes next. */
+  /** Whether an unverified device, although only verified ones are sent to, is on the list in use or on a following one. */
   get hasUnverified() {
     return [...this.values()].some((record) => record.epoch >= this.current && record.devices.some(({ problem }) => problem === 'unverified'));
   }
@@ -31,14 +31,14 @@ export class Epochs extends Map {
     return this.inUse ? callCodeOf(call, this.inUse.roster.hash) : '';
   }
 
-  /** A record that comes when all are forgotten is over at once. */
+  /** A record that arrives after all were forgotten is over immediately. */
   add(record) {
     if (this.#isClosed) return record.forget();
     this.set(record.epoch, record);
     return this.#drop((epoch) => epoch > this.current && epoch <= record.epoch - AHEAD);
   }
 
-  /** `record` is in use from now on: the secrets before it are deleted, their lists a little later, when `after(ms, action)` says so. */
+  /** `record` is in use from now on: earlier secrets are deleted, their lists a little later, scheduled by `after(ms, action)`. */
   use(record, after) {
     this.current = record.epoch;
     for (const [epoch, old] of this) if (epoch < record.epoch) old.forget();

@@ -1,8 +1,8 @@
-// The parts of a call that have an event of their own, of the same name: a page that draws them apart need not look at all of it after each `change`.
+// The parts of a call that have a separate event of the same name: a page that draws them separately need not examine everything after each `change`.
 
 const SOURCES = ['microphone', 'camera', 'screen', 'screen-audio'];
 
-/** `members` are the people in the call, with their tracks; `stop` for its cause; `local` for what this device sends. */
+/** `members` are the people in the call, with their tracks; `stop` only its cause; `local` what this device sends. */
 const FACETS = Object.entries({
   path: (call) => call.path,
   code: (call) => call.code,
@@ -16,7 +16,7 @@ const FACETS = Object.entries({
 export class Facets {
   #before = new Map();
 
-  /** The names of those that are others than at the last look. */
+  /** The names of the parts that have changed since the last look. */
   changed(call) {
     const names = [];
     for (const [name, of] of FACETS) {

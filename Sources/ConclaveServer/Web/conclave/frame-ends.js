@@ -1,24 +1,24 @@
-// Where frames pass the worker: a `FrameSender` for each track that leaves, a `FrameReceiver` for each slot.
+// Where frames pass the worker: a `FrameSender` for each sent track, a `FrameReceiver` for each slot.
 
 import { Attribution } from './attribution.js';
 import { envelopeOf, sealedIn } from './av1.js';
 import { clearBytes } from './frames.js';
 import { SFrameError } from './sframe.js';
 
-const WAIT_MS = 1_000; // how long, and how many, frames wait for a key or for what their slot shows
+const WAIT_MS = 1_000; // how long, and how many, frames wait for a key or for the news of what their slot shows
 const WAIT_FRAMES = 64;
 const KEY_FRAME_RETRY_MS = 1_000;
 
 const isAV1 = (mimeType) => mimeType?.toLowerCase() === 'video/av1';
 
 /**
- * One sending track. Video begins with a key frame: under each new key, and as a new track. Each layer of it does: layers have SSRCs of their own, and share the
+ * One sent track. Video begins with a key frame: under each new key, and as a new track. So does each layer of it: layers have separate SSRCs, and share the
  * track's key and counter.
  */
 export class FrameSender {
   n = 0;
   sealed = 0;
-  /** Frames that were not sent: there was no key, no track, or silence. */
+  /** Frames that were not sent because there was no key or no track, or because of silence. */
   withheld = 0;
   #keys;
   #begun = new Map(); // SSRC -> the epoch that it has begun
@@ -64,26 +64,28 @@ export class FrameSender {
     if (!this.isVideo || performance.now() - this.#askedAt < KEY_FRAME_RETRY_MS) return;
     this.#askedAt = performance.now();
     const refused = () => {
-      this.#canAsk = false; // a browser without it: the receivers' own requests bring the key frame
+      this.#canAsk = false; // a browser without it: the receivers' own requests cause the key frame
     };
     if (!this.transformer.generateKeyFrame) return refused();
     this.transformer.generateKeyFrame().catch((error) => {
       if (error.name === 'NotSupportedError' || error.name === 'TypeError') refused();
     });
-    // Without a rid the request is for the first layer alone (WebRTC Encoded Transform, `generateKeyFrame`). One for a layer that is not encoded now is refused;
-    // such a layer begins with a key frame anyway.
+    // Without a rid the request is only for the first layer (WebRTC Encoded Transform, `generateKeyFrame`). A request for a layer that is not encoded now is
+    // refused; such a layer begins with a key frame anyway.
     for (const rid of this.#rids.slice(1)) this.transformer.generateKeyFrame(rid).catch(() => {});
   }
 }
 
-/** One slot. Frames whose key is not here yet, or whose track the server has not announced for it, wait; the frame that opened last says who is heard or seen. */
+/**
+ * One slot. Frames whose key is not here yet, or whose track the server has not announced for it, wait; the last opened frame determines who is heard or seen.
+ */
 export class FrameReceiver {
   kid = null;
   opened = 0;
   failed = 0;
-  /** Frames of another than the slot's track: a member that poses as another, or a slow server. */
+  /** Frames of another track than the slot's: a member that poses as another, or a slow server. */
   foreign = 0;
-  /** Frames from before this device was in the call, whose key it never gets. */
+  /** Frames from before this device joined, whose key it never gets. */
   earlier = 0;
   #keys;
   #opened;
@@ -100,7 +102,7 @@ export class FrameReceiver {
     this.#opened = opened;
   }
 
-  /** Frames leave in the order in which they came: one at a time. */
+  /** Frames leave in the order in which they arrived: one at a time. */
   transform(frame, controller) {
     this.#turn = this.#turn.then(() => this.#take(frame, controller, performance.now()));
     return this.#turn;
@@ -130,7 +132,7 @@ export class FrameReceiver {
       const data = isAV1(mimeType) ? sealedIn(arrived) : arrived;
       const clear = clearBytes(data, this.isVideo, mimeType);
       const found = this.#keys.inspect(data, clear);
-      // Before the key and the replay window are touched: every member could make a frame under another's key.
+      // Before the key and the replay window are touched, because every member could make a frame under another's key.
       const reach = this.#attribution.reach(found, performance.now());
       if (reach === undefined || !found.isKnown) return this.#wait({ frame, controller, since, found, isForeign: reach === undefined });
       frame.data = (await this.#keys.open(data, clear, found, reach, this.isVideo)).buffer;
@@ -139,7 +141,7 @@ export class FrameReceiver {
     } catch (error) {
       if (!(error instanceof SFrameError)) throw error;
       if (error.reason === 'own') this.foreign += 1;
-      // The network doubles frames too (probing by retransmission): a second one is dropped, and no failure.
+      // The network also duplicates frames (probing by retransmission): a second one is dropped, but is not a failure.
       else if (error.reason !== 'replay') this.failed += 1;
     }
     return undefined;

@@ -1,9 +1,9 @@
-// The worker's side of the messages between page and worker. `post(message)` answers it.
+// The worker's side of the messages between page and worker. `post(message)` answers the page.
 
 import { FrameReceiver, FrameSender } from './frame-ends.js';
 import { FrameKeys } from './frames.js';
 
-const OVERLAP_MS = 10_000; // protocol 5, epoch rule 5: how long the epoch before opens frames
+const OVERLAP_MS = 10_000; // protocol 5, epoch rule 5: how long the previous epoch opens frames
 
 export class FrameWorker {
   #post;
@@ -17,7 +17,10 @@ export class FrameWorker {
     this.#post = post;
   }
 
-  /** A track's or slot's transformer, with `{operation, name, isVideo, rids}` as its options; `rids` are the layers of a track that is sent. Brings what transforms its frames. */
+  /**
+   * Attaches the transformer of a track or slot, with `{operation, name, isVideo, rids}` as its options; `rids` are the layers of a sent track. Returns the
+   * transform for its frames.
+   */
   attach(transformer) {
     const { operation, name, isVideo, rids } = transformer.options;
     const keys = this.#keys;
@@ -38,7 +41,10 @@ export class FrameWorker {
     this.#handlers[message.type]?.(message);
   }
 
-  /** How many frames of each slot were opened, failed, were another's or from before this device came, and how many of each track were sealed or withheld. */
+  /**
+   * How many frames of each slot were opened, failed, belonged to another or were from before this device joined, and how many of each track were sealed or
+   * withheld.
+   */
   report() {
     const slots = [...this.#receivers.values()].map(({ name, kid, opened, failed, foreign, earlier }) => ({ name, kid, opened, failed, foreign, earlier }));
     const tracks = [...this.#senders.values()].map(({ name, sealed, withheld }) => ({ name, sealed, withheld }));
@@ -76,7 +82,7 @@ export class FrameWorker {
     'open-message': ({ id, data, from }) => this.#answer(id, this.#keys.openMessage(data, from)),
   };
 
-  /** The page gets `result`, or nothing where there is no key or the message is not what it should be. */
+  /** The page gets `result`, or nothing if there is no key or the message is invalid. */
   #answer(id, result) {
     const post = (value) => this.#post({ type: 'answer', id, result: value });
     result.then(post, () => post(undefined));

@@ -8,8 +8,8 @@ import { baseKeyOf } from './transcript.js';
 /** The first byte of a message, and the SFrame metadata that goes with it (protocol section 6). */
 export const MESSAGE_KINDS = new Map([[0, utf8('message')], [1, utf8('private')]]);
 const EPOCHS_HELD = 3;
-const TELLABLE = 64; // epochs whose order their last bytes tell
-const SOUND_BEHIND = 64; // counters, 1.3 s of sound: in a wider window a server could put words into another order
+const TELLABLE = 64; // epochs whose order can be told by their last bytes
+const SOUND_BEHIND = 64; // counters, 1.3 s of sound: in a wider window a server could reorder words
 const MAX_KID = 0xffff_ffff_ffffn;
 const MAX_COUNTER = 2 ** 48 - 1;
 
@@ -26,8 +26,8 @@ export function partsOf(kid) {
 }
 
 /**
- * How many bytes stay in front of the SFrame (protocol section 5, "Clear bytes"): what the packetizer of a browser reads.
- * VP8 says itself whether it is a key frame: the lowest bit of its first byte (RFC 7741 section 4.3).
+ * How many bytes stay before the SFrame (protocol section 5, "Clear bytes"): those that a browser's packetizer reads. VP8 itself says whether it is a key
+ * frame: the lowest bit of its first byte (RFC 7741 section 4.3).
  */
 export function clearBytes(data, isVideo, mimeType) {
   if (!isVideo || (mimeType ?? 'video/VP8').toLowerCase() !== 'video/vp8') return 0;
@@ -50,7 +50,7 @@ class Epoch {
     Object.assign(this, { call, epoch, listHash, secret });
   }
 
-  /** A key that was derived for a sender that is another now opens nothing any more. */
+  /** A key that was derived for a sender that has changed since no longer opens anything. */
   admit(senders, own) {
     this.senders = new Map(senders.filter(({ participant }) => participant !== own).map((sender) => [sender.participant, sender]));
     for (const [kid, { sender }] of this.#keys) {
@@ -59,7 +59,7 @@ class Epoch {
     }
   }
 
-  /** The SFrame key of a KID; undefined when its participant is not on the list. */
+  /** The SFrame key of a KID; undefined if its participant is not on the list. */
   key(kid) {
     const sender = this.senders.get(partsOf(kid).participant);
     if (!sender) return undefined;
@@ -69,7 +69,7 @@ class Epoch {
   }
 }
 
-/** Seals this device's frames. Its keys come from its own values alone, so the server cannot make them another device's keys. Opens nothing. */
+/** Seals this device's frames. Its keys come only from its own values, so the server cannot make them another device's keys. Opens nothing. */
 class Sealer {
   sending = 0;
   #own; // {call, participant, fingerprint, joinId}
@@ -77,7 +77,7 @@ class Sealer {
   #keys = new Map();
   #counters = new Map();
 
-  /** Once: a stay in a call has one number, one joinId. */
+  /** Only once: a stay in a call has one number and one joinId. */
   identify({ call, participant, fingerprint, joinId }) {
     if (this.#own) throw new Error('Sealer: identified twice');
     kidOf(participant, 0, 1);
@@ -104,7 +104,7 @@ class Sealer {
     const epoch = this.#epochs.get(this.sending);
     if (!epoch) return undefined;
     const kid = kidOf(this.#own.participant, n, epoch.epoch);
-    // Taken before anything is awaited, and kept for the worker's life: no counter is ever used twice under one key.
+    // Taken before anything is awaited, and kept for the worker's life: no counter is ever reused under one key.
     const name = `${n}/${epoch.epoch}`;
     const counter = this.#counters.get(name) ?? 0;
     if (counter > MAX_COUNTER) return undefined;
@@ -121,7 +121,7 @@ export class FrameKeys {
   #sealer = new Sealer();
   #epochs = new Map();
   #windows = new Map();
-  #first = 0; // the first epoch that came, and the newest
+  #first = 0; // the first epoch that arrived, and the newest
   #newest = 0;
 
   /** This join: `{call, participant, fingerprint, joinId}`. */
@@ -133,7 +133,7 @@ export class FrameKeys {
     return this.#sealer.own?.participant ?? 0;
   }
 
-  /** Accepts an epoch `{epoch, listHash, secret, senders}`, or the senders trusted since, of one that is here already. */
+  /** Accepts an epoch `{epoch, listHash, secret, senders}`, or the senders trusted since for an epoch that is already here. */
   install({ epoch, listHash, secret, senders }) {
     kidOf(1, 0, epoch);
     this.#first ||= epoch;
@@ -154,7 +154,7 @@ export class FrameKeys {
     this.#epochs.get(epoch)?.admit(senders, this.participant);
   }
 
-  /** Whether a frame without a key was sealed before this device was in the call: under an epoch before its first, or while it has none. */
+  /** Whether a frame without a key was sealed before this device joined: under an epoch before its first, or while it has none. */
   isEarlier({ epochByte }) {
     if (this.#first === 0) return true;
     return this.#newest - this.#first < TELLABLE && ((epochByte - this.#first) & 255) >= 256 - TELLABLE;
@@ -169,7 +169,7 @@ export class FrameKeys {
     this.#sealer.switchTo(epoch);
   }
 
-  /** Forgets all epochs below `epoch`: what came under them opens no more. */
+  /** Forgets all epochs below `epoch`: frames under them no longer open. */
   forgetBefore(epoch) {
     for (const number of this.#epochs.keys()) if (number < epoch) this.#epochs.delete(number);
     this.#dropWindows();
@@ -186,8 +186,8 @@ export class FrameKeys {
   }
 
   /**
-   * clear bytes ‖ SFrame of one encoded frame of track n; undefined when there is no key yet: then nothing is sent. Nor is what was silenced while it was sealed, or
-   * has a key that is over by then.
+   * clear bytes ‖ SFrame of one encoded frame of track n; undefined if there is no key yet, and nothing is sent then. Also undefined if the frame was silenced
+   * while being sealed, or its key is over by then.
    */
   async seal(n, data, clear) {
     if (!isWhole(n, 1, MAX_TRACK) || data.length < clear || this.isSilent) return undefined;
@@ -201,10 +201,7 @@ export class FrameKeys {
     return !this.isSilent && epoch === this.sendingEpoch;
   }
 
-  /**
-   * kind ‖ SFrame of a message; undefined when there is no key yet. With `epoch`, whose list a private message is bound to, only under that
-   * one.
-   */
+  /** kind ‖ SFrame of a message; undefined if there is no key yet. With `epoch`, to whose list a private message is bound, only under that one. */
   async sealMessage(data, { kind = 0, epoch = undefined } = {}) {
     while (!this.isSilent && (epoch ?? this.sendingEpoch) === this.sendingEpoch) {
       const under = this.sendingEpoch;
@@ -215,7 +212,7 @@ export class FrameKeys {
     return undefined;
   }
 
-  /** The sender of a sealed frame, and whether its key is here. Throws SFrameError if it is not an SFrame of another participant. */
+  /** The sender of a sealed frame, and whether its key is here. Throws SFrameError unless it is an SFrame of another participant. */
   inspect(data, clear) {
     if (data.length < clear + 1 + TAG_BYTES) throw new SFrameError('header');
     const header = parseHeader(data.subarray(clear, clear + 17));
@@ -227,8 +224,8 @@ export class FrameKeys {
   }
 
   /**
-   * clear bytes ‖ plaintext of a frame that `inspect` knew, and that counts as its sender's. `reach`: how far it may move that KID's replay window; a
-   * frame of sound may be 64 behind it. Throws SFrameError.
+   * clear bytes ‖ plaintext of a frame that `inspect` recognized, and that counts as its sender's. `reach`: how far it may move that KID's replay window; a
+   * sound frame may be 64 behind it. Throws SFrameError.
    * @param {Uint8Array} data
    * @param {number} clear
    * @param {any} found
@@ -240,12 +237,12 @@ export class FrameKeys {
     return concat(metadata, await this.#open(found, metadata, data.subarray(clear), limits));
   }
 
-  /** `{participant, kind, epoch, data}` of a message that the server says is from participant `from`. Throws SFrameError. */
+  /** `{participant, kind, epoch, data}` of a message that, according to the server, comes from participant `from`. Throws SFrameError. */
   async openMessage(body, from) {
     const metadata = MESSAGE_KINDS.get(body[0]);
     if (!metadata) throw new SFrameError('header');
     const found = this.inspect(body, 1);
-    // Every member could make a message under another's key: only what both say counts.
+    // Every member could make a message under another's key: it counts only if both agree.
     if (found.n !== 0 || found.participant !== from) throw new SFrameError('attribution');
     const { epoch } = this.#epochFor(found.kid) ?? {};
     const data = await this.#open(found, metadata, body.subarray(1));
@@ -266,9 +263,9 @@ export class FrameKeys {
     const counter = Number(header.counter);
     if (!seen.accepts(counter, reach, behind)) throw new SFrameError('replay');
     const plaintext = await open(await pending, header, metadata, sframe);
-    // The epoch may be over by now, or its sender be nobody's to hear.
+    // The epoch may be over by now, or its sender may no longer be heard.
     if (this.#epochFor(kid)?.key(kid) !== pending) throw new SFrameError('unknown-key');
-    // Twice the same frame in two slots at once: the second finds the first one's mark here.
+    // If the same frame arrives in two slots at once, the second finds the mark of the first here.
     if (!seen.accepts(counter, reach, behind)) throw new SFrameError('replay');
     seen.mark(counter);
     return plaintext;

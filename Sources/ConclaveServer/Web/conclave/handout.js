@@ -1,4 +1,4 @@
-// Handing out an epoch's secret: to the devices in a leader's `deliver`, and to those that ask later (protocol section 5, "Epochs").
+// Handing out an epoch's secret: to the devices in a leader's `deliver`, and to those that request it later (protocol section 5, "Epochs").
 
 import { Refusal } from './checks.js';
 import { sameDevice } from './identity.js';
@@ -8,9 +8,9 @@ import { nameOf } from './roster.js';
 const ANSWERS_PER_DEVICE = 3; // of one epoch
 
 /**
- * `request(path, body)` sends to `/app/calls/{id}/…`; `examine(record, entries)` looks devices up; `warn(problem, entry)` tells people. `demand(epoch)` asks
- * for a key that this device lacks, `accept(record)` is called when the server has taken what this device proposed. `mayGive(record)` is asked before anything is
- * sealed, and again before it is sent: both may take as long as the server likes.
+ * `request(path, body)` sends to `/app/calls/{id}/…`; `examine(record, entries)` looks devices up; `warn(problem, entry)` warns people. `demand(epoch)`
+ * requests a key that this device lacks, `accept(record)` is called when the server has accepted what this device proposed. `mayGive(record)` is called before
+ * anything is sealed, and again before it is sent: both may take as long as the server likes.
  */
 export class Handout {
   #request;
@@ -22,7 +22,7 @@ export class Handout {
   #seen = new SeenJoinKeys();
   #answers = new Map();
   #unanswered = new Map();
-  #offers = new WeakMap(); // record -> a promise, until the server has answered what this device proposed as its leader
+  #offers = new WeakMap(); // record -> a promise, until the server has answered this device's proposal as leader
 
   constructor({ request, examine, warn, demand, accept, mayGive }) {
     this.#request = request;
@@ -33,15 +33,15 @@ export class Handout {
     this.#mayGive = mayGive;
   }
 
-  /** A newer epoch was announced: nothing is answered about those before. */
+  /** A newer epoch was announced: requests about earlier ones are not answered. */
   begin(record) {
     this.#seen.keep(record.list);
-    // New maps: what is under way for the epoch before counts there.
+    // New maps: what is under way for the previous epoch counts in the old ones.
     this.#answers = new Map();
     this.#unanswered = new Map();
   }
 
-  /** The leader's duty: a fresh secret, or the one that follows from the epoch before, for the devices in `deliver`. */
+  /** The leader's duty: a fresh secret, or the one that follows from the previous epoch, for the devices in `deliver`. */
   async lead(record, deliver) {
     if (!record.hasSecret && record.mode === 'ratchet') return void this.#demand(record.epoch);
     record.propose();
@@ -51,7 +51,9 @@ export class Handout {
     return given;
   }
 
-  /** A promise while the server has not answered what this device proposed: until then it must not take another's secret, for it has signed its own. */
+  /**
+   * A promise while the server has not answered this device's proposal. Until then the device must not accept another's secret, because it has signed its own.
+   */
   offered(record) {
     return this.#offers.get(record);
   }
@@ -61,7 +63,7 @@ export class Handout {
     const name = nameOf(to);
     const [answers, unanswered] = [this.#answers, this.#unanswered];
     if ((answers.get(name) ?? 0) >= ANSWERS_PER_DEVICE) return;
-    answers.set(name, (answers.get(name) ?? 0) + 1); // at once: many may be asked for together
+    answers.set(name, (answers.get(name) ?? 0) + 1); // immediately: many may be requested together
     const envelopes = await this.#envelopes(record, [to]);
     // The person may come to trust it. Its requests until then must not use up its answers.
     if (envelopes.length === 0) {
@@ -72,14 +74,17 @@ export class Handout {
     await this.#send(record, envelopes);
   }
 
-  /** Somebody may be trusted now that was not. */
+  /** Somebody who was not trusted may be trusted now. */
   async answerAgain(record) {
     const unanswered = [...this.#unanswered.values()];
     this.#unanswered.clear();
     for (const to of unanswered) await this.answer(record, to);
   }
 
-  /** Gives the secret to those of `entries` that are trusted, and to the others when they are. Throws when one is not on the list, or the server does not take it. */
+  /**
+   * Gives the secret to those of `entries` that are trusted, and to the others once they are. Throws if one is not on the list, or the server does not accept
+   * it.
+   */
   async #give(record, entries) {
     const unanswered = this.#unanswered;
     const envelopes = await this.#envelopes(record, entries);
@@ -87,7 +92,7 @@ export class Handout {
     await this.#send(record, envelopes);
   }
 
-  /** Throws for an epoch or a stay that is over, whenever that came. */
+  /** Throws if the epoch or the stay is over, whenever that happened. */
   async #envelopes(record, entries) {
     const listed = entries.map((entry) => record.listed(entry));
     const unknown = entries.map((entry, index) => ({ ...listed[index], keys: entry.keys })).filter((entry) => !record.keysOf(entry));

@@ -1,4 +1,4 @@
-// This device's keys, and what signatures and fingerprints of any device are (protocol section 5, "Device").
+// This device's keys, and the signatures and fingerprints of any device (protocol section 5, "Device").
 
 import { concat, fromBase64, lp, sha256, toBase64, toHex, utf8 } from './bytes.js';
 import { HPKE } from './wrap.js';
@@ -8,7 +8,7 @@ const FORGET_AFTER_MS = 60 * 24 * 3_600_000; // a device that was not used for 6
 const ecdh = { name: 'ECDH', namedCurve: 'P-256' };
 const ecdsa = { name: 'ECDSA', namedCurve: 'P-256' };
 
-/** `keys` as the protocol carries them: one entry for `wrap`, one for `sign`, base64. */
+/** `keys` as in the protocol: one entry for `wrap`, one for `sign`, base64. */
 export function fingerprintOf(user, device, keys) {
   const wrap = keys.find((key) => key.use === 'wrap');
   const sign = keys.find((key) => key.use === 'sign');
@@ -25,7 +25,7 @@ const verifiers = {
   EdDSA: [{ name: 'Ed25519' }, { name: 'Ed25519' }],
 };
 
-/** Whether `signature` over `data` is by the `sign` key among `keys`; an algorithm that is not known here verifies nothing. */
+/** Whether `signature` over `data` was made by the `sign` key among `keys`; an unknown algorithm verifies nothing. */
 export async function isSignedBy(keys, sigAlg, signature, data) {
   const sign = keys.find((key) => key.use === 'sign');
   const verifier = verifiers[sigAlg];
@@ -45,7 +45,7 @@ export class Identity {
   wrap;
   keys;
   fingerprint;
-  /** The keys were made now. */
+  /** The keys were just created. */
   isNew = false;
   #sign;
 
@@ -82,7 +82,7 @@ export class Identity {
   }
 }
 
-/** A fingerprint, base64, for people: 8 groups of 8 hexadecimal digits. */
+/** A fingerprint, base64, in a form for people: 8 groups of 8 hexadecimal digits. */
 export const readable = (fingerprint) => toHex(fromBase64(fingerprint)).replace(/.{8}(?=.)/g, '$& ');
 
 export const sameDevice = (a, b) => a.user === b.user && a.device === b.device;

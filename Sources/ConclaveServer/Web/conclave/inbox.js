@@ -1,12 +1,12 @@
-// Events in their order, each once: what `seq` and `redelivered` are for (protocol section 3).
+// Events in order, each once: the purpose of `seq` and `redelivered` (protocol section 3).
 
 import { Malformed } from './border.js';
 
 const HANDLED_KEPT = 2_000; // more events than the server keeps for a device that is away
 
 /**
- * `handle(event)` answers whether the event is taken; it is asked for one event after the other. `missed()` is awaited before an event
- * whose number shows that others were lost.
+ * `handle(event)` returns whether the event is accepted; it is called for one event after the other. `missed()` is awaited before an event whose number shows
+ * that others were lost.
  */
 export class Inbox {
   #handle;
@@ -20,12 +20,12 @@ export class Inbox {
     this.#missed = missed;
   }
 
-  /** Resolves with whether the event is to be acknowledged: all are but an envelope that did not open; with `{later}` for one that may open yet. */
+  /** Resolves with whether the event must be acknowledged: all except an envelope that did not open; with `{later}` for one that may still open. */
   take(event) {
     const turn = this.#turn
       .then(() => this.#next(event))
       .catch(async (error) => {
-        // A malformed event tells nothing: it counts as lost.
+        // A malformed event counts as lost.
         if (error instanceof Malformed && event.name !== 'keys.envelope') await this.#missed();
         console.warn(`Conclave: ${event.name} failed: ${error.code ?? error.name}`);
         return event.name !== 'keys.envelope';
@@ -42,9 +42,9 @@ export class Inbox {
   async #next(event) {
     const { seq, redelivered } = event;
     if (redelivered && this.#handled.has(seq)) return true; // its acknowledgement was lost
-    if (!redelivered && seq <= this.#last) this.#handled.clear(); // the server lost its count and began anew
+    if (!redelivered && seq <= this.#last) this.#handled.clear(); // the server lost its count and started again
     const isJump = this.#last > 0 && seq > this.#last + 1;
-    // `call.state`, first on a connection, has a higher number than what is redelivered behind it.
+    // `call.state`, first on a connection, has a higher number than the redelivered events after it.
     this.#last = redelivered ? Math.max(this.#last, seq) : seq;
     if (isJump) await this.#missed();
     return this.#handle(event);

@@ -1,21 +1,21 @@
-// The wrap keys of one join: the one it came with, and those that replace it (protocol section 5, "Join"). They are deleted with the call.
+// The wrap keys of one join: the first one, and those that replace it (protocol section 5, "Join"). They are deleted with the call.
 
 import { equal, fromBase64, random, sha256, toBase64 } from './bytes.js';
 import { isSignedBy, spkiOf } from './identity.js';
 import { joinBytes } from './transcript.js';
 import { HPKE } from './wrap.js';
 
-const REFRESH_MS = 4 * 60_000; // one generation in this time at most
+const REFRESH_MS = 4 * 60_000; // at most one generation in this time
 const curve = { name: 'ECDH', namedCurve: 'P-256' };
 
-/** This join: `joinId`, and `wire` as `start`, `accept`, `join`, `rejoin` and `transfer` carry it. Private keys never leave WebCrypto. */
+/** This join: `joinId`, and `wire` as in `start`, `accept`, `join`, `rejoin` and `transfer`. Private keys never leave WebCrypto. */
 export class JoinKeys {
   #identity;
   #call;
   #first;
-  #held = []; // generations whose envelopes are opened, the newest last
-  #past = []; // hashes of those that are deleted
-  #next; // made, and not yet known to be with the server
+  #held = []; // generations whose envelopes are opened, newest last
+  #past = []; // hashes of the deleted ones
+  #next; // made, but not yet known to be stored by the server
   #made = 0;
   #madeAt = -Infinity;
   #published = 0;
@@ -34,12 +34,12 @@ export class JoinKeys {
     return join;
   }
 
-  /** The pair of generation 0, which private messages are sealed with. */
+  /** The pair of generation 0, with which private messages are sealed. */
   get pair() {
     return this.#first.pair;
   }
 
-  /** The newest generation that the server has for certain: of epochs announced from now on lower ones are refused. */
+  /** The newest generation that the server certainly has: in epochs announced from now on lower ones are refused. */
   get published() {
     return this.#published;
   }
@@ -49,12 +49,12 @@ export class JoinKeys {
     return this.#held.find((held) => equal(held.hash, hash));
   }
 
-  /** Whether a key with this hash was this device's, and was replaced. */
+  /** Whether a key with this hash belonged to this device and was replaced. */
   isPast(hash) {
     return this.#past.some((past) => equal(past, hash));
   }
 
-  /** The joinKey for the next confirmation, if one is due or was not taken yet. `isDue`: the secret of a fresh epoch came or was made. */
+  /** The joinKey for the next confirmation, if one is due or was not accepted yet. `isDue`: the secret of a fresh epoch arrived or was made. */
   async refresh(now, isDue) {
     if (!this.#next && isDue && now - this.#madeAt >= REFRESH_MS) {
       this.#madeAt = now;
@@ -72,7 +72,7 @@ export class JoinKeys {
     this.#next = undefined;
   }
 
-  /** An envelope for `generation` opened: those before it open none any more. */
+  /** An envelope for `generation` opened: earlier ones no longer open any. */
   opened(generation) {
     this.#past.push(...this.#held.filter((held) => held.generation < generation).map(({ hash }) => hash));
     this.#held = this.#held.filter((held) => held.generation >= generation);
@@ -95,11 +95,11 @@ export function isJoinKeySigned({ fingerprint, joinId }, { alg, publicKey, gener
   return isSignedBy(keys, sign?.alg, fromBase64(signature), joinBytes(facts));
 }
 
-/** The newest join key that was seen of each stay of others: what is older, or another of the same generation, is sealed nothing. */
+/** The newest join key seen of each stay of others: nothing is sealed to an older one, or to a different one of the same generation. */
 export class SeenJoinKeys {
   #newest = new Map(); // fingerprint/joinId -> {generation, publicKey}
 
-  /** Whether `joinKey` is as new as what was seen of the stay; remembers it then. */
+  /** Whether `joinKey` is as new as the one seen of the stay; remembers it then. */
   accepts({ fingerprint, joinId }, { generation, publicKey }) {
     const stay = `${fingerprint}/${joinId}`;
     const known = this.#newest.get(stay);

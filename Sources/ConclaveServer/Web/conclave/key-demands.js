@@ -1,10 +1,10 @@
-// Asking for a key that is missing (protocol section 5, "Envelope"): three times, 2 s apart, not all devices at once.
+// Requesting a missing key (protocol section 5, "Envelope"): three times, 2 s apart, not all devices at once.
 
 const TRIES = 3;
 const APART_MS = 2_000;
 const SPREAD_MS = 500;
 
-/** `ask(epoch)` requests the key, `isMissing(epoch)` says whether it is still wanted, `failed(epoch)` is called when three requests brought none. */
+/** `ask(epoch)` requests the key, `isMissing(epoch)` says whether it is still wanted, `failed(epoch)` is called after three requests in vain. */
 export class KeyDemands {
   #ask;
   #isMissing;
@@ -19,7 +19,7 @@ export class KeyDemands {
     this.#failed = failed;
   }
 
-  /** Asks for an epoch's key unless that is under way. With `isAnew` also after three requests were in vain. */
+  /** Requests an epoch's key unless that is under way. With `isAnew` also after three requests in vain. */
   begin(epoch, { isAnew = false } = {}) {
     if (this.#isClosed || this.#timers.has(epoch) || (this.#done.has(epoch) && !isAnew)) return;
     this.#done.add(epoch);

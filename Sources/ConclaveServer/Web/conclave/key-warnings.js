@@ -1,14 +1,14 @@
-// The warnings of a key agreement for people, each one once: about a device for each of its keys, about the call for each epoch.
+// The warnings of a key agreement for people, each given once: about a device for each of its keys, about the call for each epoch.
 
 import { Refusal } from './checks.js';
 
 const HARMLESS = ['waiting'];
 const KEPT = 16; // of each kind of problem, the first; of what is harmless, the latest
 
-/** The warnings and notices of a call that nobody looks at, until somebody does. Many harmless ones, or many of one kind, push out none of another kind. */
+/** The warnings and notices of a call that nobody looks at, until somebody does. Many harmless ones, or many of one kind, displace none of another kind. */
 export class Untold {
   #harmless = []; // [name, detail]
-  #serious = new Map(); // problem -> details by what they are about
+  #serious = new Map(); // problem -> details by subject
 
   /** `name` is `warning` or `notice`. */
   add(name, detail) {
@@ -19,7 +19,7 @@ export class Untold {
     }
   }
 
-  /** Brings all of them, `[name, detail]` each, once; the warnings that matter come last, in front of the person. */
+  /** Returns all of them, `[name, detail]` each, once; the important warnings come last, in front of the person. */
   take() {
     const serious = [...this.#serious.values()].flatMap((details) => [...details.values()]);
     this.#serious.clear();
@@ -55,7 +55,7 @@ export class KeyWarnings {
     this.#tell({ problem, epoch, user, device, fingerprint, participant, isSelfRevoked, isOfVerified });
   }
 
-  /** For the console: what was refused, never what was in it. */
+  /** For the console: what was refused, never its contents. */
   refuse(error) {
     console.warn(`Conclave: ${error instanceof Refusal ? `refused ${error.message}` : `${error.name} ${error.code ?? ''}`}`);
   }

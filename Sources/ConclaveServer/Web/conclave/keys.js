@@ -21,18 +21,18 @@ import { Seats } from './seats.js';
 import { Switching } from './switching.js';
 import { SECRET_BYTES } from './transcript.js';
 
-const NEWCOMER_MS = 5_000; // without a list of this join: asks for it
-const MEMBER_MS = 10; // later for each member of a large call, up to LARGE: after a restart of the server all come back before the list
+const NEWCOMER_MS = 5_000; // without a list of this join: requests it
+const MEMBER_MS = 10; // more for each member of a large call, up to LARGE: after a restart of the server all return before the list
 const LARGE = 1_000;
 
 /**
- * One join's key agreement. `request(path, body)` sends to `/app/calls/{id}/…`, `post(message)` to the worker. `participant` is what the join's reply said,
- * `members` how many its call had. `admissions` are the call's, over stays.
+ * One join's key agreement. `request(path, body)` sends to `/app/calls/{id}/…`, `post(message)` to the worker. `participant` is from the join's reply,
+ * `members` how many its call had. `admissions` are the call's, across stays.
  *
- * Events: `change` (the list in use, trust or confirmations); `broken` (the history of lists does not fit: only a new join helps); `unlisted` (a
- * list without this join came); `warning` with `{problem, epoch, user, device, fingerprint, participant}`, of which `problem` is
- * - about a device: `waiting` (it does not trust this device, and waits with the key until its person does), `new-device`, `unverified`, `changed-key`, `unknown-keys`, `bad-join-key`, `revoked`, `old-join-key`, `wrong-confirmation`,
- *   `taken-number`;
+ * Events: `change` (the list in use, trust or confirmations); `broken` (the history of lists does not fit: only a new join helps); `unlisted` (a list without
+ * this join came); `warning` with `{problem, epoch, user, device, fingerprint, participant}`, of which `problem` is
+ * - about a device: `waiting` (it does not trust this device, and waits with the key until its person does), `new-device`, `unverified`, `changed-key`,
+ *   `unknown-keys`, `bad-join-key`, `revoked`, `old-join-key`, `wrong-confirmation`, `taken-number`;
  * - about the call: `refused-list`, `broken-history`, `refused-envelope`, `withheld-join-key`, `no-key`, `unconfirmed`, `false-confirmation`, `refused-ring`.
  */
 export class KeyAgreement extends EventTarget {
@@ -49,13 +49,13 @@ export class KeyAgreement extends EventTarget {
   #handout;
   #warnings = new KeyWarnings((detail) => this.dispatchEvent(new CustomEvent('warning', { detail })));
   #seats;
-  #waiting = new Map(); // participant -> the epoch whose key it has and does not open, as it does not trust this device
-  /** The epoch of the last fresh secret that was used here; before there was one, the first epoch. Ratchets heal nothing. */
+  #waiting = new Map(); // participant -> the epoch whose key it has but does not open, because it does not trust this device
+  /** The epoch of the last fresh secret that was used here; before that, the first epoch. Ratchets heal nothing. */
   freshEpoch = 0;
   /** The work of a leader, until it is done. */
   leading;
   #received;
-  #allowed = new Set(); // devices that the person sends to although they are distrusted
+  #allowed = new Set(); // devices to which the person sends although they are distrusted
   #isClosed = false;
   #resyncing;
   #newcomer;
@@ -142,7 +142,9 @@ export class KeyAgreement extends EventTarget {
     return this.#epochs.list;
   }
 
-  /** Why nothing is sent, as far as keys decide it: `broken-history`, `no-key`, `unverified`, `revoked` or `changed-key`; undefined while it is. */
+  /**
+   * Why nothing is sent, as far as keys decide that: `broken-history`, `no-key`, `unverified`, `revoked` or `changed-key`; undefined while something is sent.
+   */
   get silence() {
     const record = this.#epochs.inUse;
     if (this.isBroken) return 'broken-history';
@@ -151,7 +153,7 @@ export class KeyAgreement extends EventTarget {
     return this.distrusted[0]?.problem;
   }
 
-  /** The devices of the list in use that this one distrusts and the person has not allowed. */
+  /** The devices of the list in use that this device distrusts and the person has not allowed. */
   get distrusted() {
     return distrustedOf(this.#epochs.inUse?.devices ?? [], this.#allowed);
   }
@@ -163,7 +165,7 @@ export class KeyAgreement extends EventTarget {
     this.#admitted();
   }
 
-  /** In epoch 1, which rung devices can hear: whether none of them has joined yet. Then nothing is sent, and nothing is amiss. */
+  /** In epoch 1, in which rung devices can hear: whether none of them has joined yet. Nothing is sent then, and nothing is wrong. */
   get #isAlone() {
     const record = this.#epochs.inUse;
     return record?.epoch === 1 && !record.others.some((entry) => entry.participant > 0 || this.#seats.has(nameOf(entry)));
@@ -179,9 +181,9 @@ export class KeyAgreement extends EventTarget {
   }
 
   /**
-   * Each device of the list in use: `{user, device, participant, fingerprint, problem?, isVerified, level, isConfirmed, isWaiting, admission?, isUninvited}`. `admission` says who let it in (see
-   * `Admissions.of`). `isWaiting`: it has been
-   * handed the key, and does not use it as long as its person does not trust the device that handed it.
+   * Each device of the list in use: `{user, device, participant, fingerprint, problem?, isVerified, level, isConfirmed, isWaiting, admission?, isUninvited}`.
+   * `admission` says who let it in (see `Admissions.of`). `isWaiting`: it was handed the key, but does not use it as long as its person does not trust the
+   * device that handed it out.
    */
   get devices() {
     const devices = this.#epochs.inUse?.devices ?? [];
@@ -192,22 +194,25 @@ export class KeyAgreement extends EventTarget {
     });
   }
 
-  /** Whether nobody let in the device of an entry of the list in use: `yes`, or `open` while that may turn out otherwise. */
+  /** Whether nobody let in the device of an entry of the list in use: `yes`, or `open` while that may still change. */
   uninvited(entry) {
     return this.#epochs.inUse?.isRing || sameDevice(entry, this.#identity) ? undefined : this.#admissions.uninvited(entry);
   }
 
-  /** `{user, device}` of a number whose frames and messages this device opens: by the lists, and under epoch 1 by what its devices joined as. The server gives it to nobody else later. */
+  /**
+   * `{user, device}` of a number whose frames and messages this device opens: according to the lists, and under epoch 1 according to the joins of its devices.
+   * The server gives it to nobody else later.
+   */
   ownerOf(participant) {
     return this.#seats.ownerOf(participant);
   }
 
-  /** Whether a device that is not verified, where only verified ones are talked to, is on the list in use or on one that comes next. */
+  /** Whether an unverified device, although only verified ones are sent to, is on the list in use or on a following one. */
   get hasUnverified() {
     return this.#epochs.hasUnverified;
   }
 
-  /** The epoch of that number while its list is remembered, for private messages. */
+  /** The epoch with that number while its list is remembered, for private messages. */
   record(epoch) {
     return this.#epochs.get(epoch);
   }
@@ -220,7 +225,7 @@ export class KeyAgreement extends EventTarget {
     return this.#epochs.code(this.call);
   }
 
-  /** The initiator makes epoch 1: for itself, or what `ringEpoch` made for the callees' devices too. */
+  /** The initiator makes epoch 1: for itself, or with the result of `ringEpoch` also for the callees' devices. */
   begin(ring) {
     return this.#inTurn(async () => {
       const list = ring?.list ?? [ownEntry(this.#identity, this.#join, this.participant)];
@@ -232,20 +237,23 @@ export class KeyAgreement extends EventTarget {
     });
   }
 
-  /** The person hears of devices that the ring's look-up has found; only then are they known. */
+  /** The person is told about devices that the ring's look-up has found; only then are they known. */
   async #tellNews(news) {
     for (const entry of news) this.#warnings.warn('new-device', { epoch: 1, ...entry });
     if (news.length > 0) await this.#directory.examine(news);
   }
 
-  /** Accepting a ring that brought a list and an envelope gives epoch 1 at once. A bad list or envelope does no harm: epoch 2 follows. `used` is the store's memory. */
+  /**
+   * Accepting a ring that brought a list and an envelope gives epoch 1 immediately. A bad list or envelope does no harm: epoch 2 follows. `used` is the store's
+   * memory.
+   */
   beginRung(ring, used) {
     return this.#inTurn(async () => {
       if (!ring.list || !ring.envelope || this.#lists.newest) return;
       try {
         const found = await this.#lists.beginRung(ring, { identity: this.#identity, directory: this.#directory, used });
         const record = this.#admit(found.accepted);
-        await this.#lookUps.look(record); // a device of a known caller that is new is told here
+        await this.#lookUps.look(record); // a new device of a known caller is reported here
         await this.#followWords(record);
         await this.#setSecret(record, found.secret).finally(() => found.secret.fill(0));
         this.#switching.switchTo(record);
@@ -256,7 +264,10 @@ export class KeyAgreement extends EventTarget {
     });
   }
 
-  /** Which participant each device has joined as, and with which joinId: `seats` maps `user/device` to it. A number or joinId that is taken already counts for nobody else. */
+  /**
+   * As which participant, and with which joinId, each device has joined: `seats` maps `user/device` to it. A number or joinId that is already taken counts for
+   * nobody else.
+   */
   seated(seats) {
     const record = this.#epochs.inUse;
     if (record && !record.roster.hasRung) return undefined;
@@ -268,7 +279,7 @@ export class KeyAgreement extends EventTarget {
 
   /** `keys.rotate`. */
   async rotate(body) {
-    await this.#turn; // a ring that is still examined brings epoch 1: what comes after it may leave a gap
+    await this.#turn; // a ring that is still being examined brings epoch 1: what comes after it may leave a gap
     if (this.isBroken || this.#isClosed) return;
     let announcement;
     try {
@@ -280,7 +291,7 @@ export class KeyAgreement extends EventTarget {
       return;
     }
     const record = await this.#inTurn(() => this.#rotate(announcement));
-    // Aside: what comes next does not wait for the server's answers.
+    // Asynchronously: later events do not wait for the server's answers.
     if (record && announcement.deliver) this.leading = this.#handout.lead(record, announcement.deliver).catch((error) => this.#warnings.refuse(error));
   }
 
@@ -299,7 +310,7 @@ export class KeyAgreement extends EventTarget {
     }
   }
 
-  /** `keys.switch`. One to an unknown epoch, or to one before, changes nothing. */
+  /** `keys.switch`. One to an unknown or an earlier epoch changes nothing. */
   async switchTo({ epoch }) {
     if (!isWhole(epoch, this.#epochs.current + 1, 0xffff_ffff)) return;
     await this.#turn;
@@ -307,7 +318,7 @@ export class KeyAgreement extends EventTarget {
     this.#switching.switchTo(this.#epochs.get(epoch));
   }
 
-  /** `keys.request`: hands the newest key to one that lacks it. */
+  /** `keys.request`: hands the newest key to a device that lacks it. */
   async requested(body) {
     try {
       const { epoch, to } = demandIn(body);
@@ -323,7 +334,7 @@ export class KeyAgreement extends EventTarget {
     this.confirmations.told(body);
   }
 
-  /** `keys.waiting`: that device does not trust the one that handed it the key. */
+  /** `keys.waiting`: that device does not trust the one that handed out the key. */
   waiting({ epoch, participant, reason }) {
     const entry = this.#epochs.get(epochIn(epoch))?.others.find((other) => other.participant === participant);
     if (!entry || reason !== 'trust') return;
@@ -332,7 +343,7 @@ export class KeyAgreement extends EventTarget {
     this.#changed();
   }
 
-  /** After a gap in the events: which epoch there is, and its key if it is not here. */
+  /** After a gap in the events: which epoch there is, and its key if it is missing. */
   resync() {
     this.#resyncing ??= this.#resync().finally(() => {
       this.#resyncing = undefined;
@@ -340,16 +351,16 @@ export class KeyAgreement extends EventTarget {
     return this.#resyncing;
   }
 
-  /** The epoch that a state of the call names: its switch may be what was lost. One from before this join is not its business. */
+  /** The epoch that a state of the call names: its switch may have been lost. One from before this join does not concern it. */
   async inUse(epoch) {
     await this.#turn;
     if (isWhole(epoch, this.#epochs.current + 1, 0xffff_ffff) && this.#epochs.has(epoch)) this.#switching.switchTo(this.#epochs.get(epoch));
   }
 
-  /** The directory judges otherwise now: the person trusts or verified a device, `verifiedOnly` was switched, or a device's keys changed. */
+  /** The directory judges differently now: the person trusts or verified a device, `verifiedOnly` was switched, or a device's keys changed. */
   async reconsider() {
-    this.#reviewed(); // what was switched on holds before anything is asked
-    // Looked up aside: a server that keeps an answer back must not keep back what follows.
+    this.#reviewed(); // what was switched on applies before anything is requested
+    // Looked up asynchronously: a server that withholds an answer must not delay what follows.
     for (const record of this.#epochs.values()) await this.#lookUps.examine(record);
     await this.#inTurn(async () => {
       await this.#admissions.reconsider();
@@ -362,7 +373,7 @@ export class KeyAgreement extends EventTarget {
     this.#switching.setStopped(isStopped);
   }
 
-  /** The call is over, or joined anew: nothing of it stays in the page. */
+  /** The call is over, or joined again: nothing of it stays in the page. */
   close() {
     this.#isClosed = true;
     this.#admissions.removeEventListener('change', this.#admitted);
@@ -396,7 +407,7 @@ export class KeyAgreement extends EventTarget {
     return record;
   }
 
-  /** A list that was accepted: its devices are looked up aside, and what comes next does not wait for it. */
+  /** A list was accepted: its devices are looked up asynchronously, and what follows does not wait for that. */
   #admit(accepted) {
     const before = this.#epochs.get(accepted.epoch - 1) ?? this.#epochs.inUse;
     const isStrict = () => this.#directory.verifiedOnly;
@@ -426,7 +437,7 @@ export class KeyAgreement extends EventTarget {
     return this.#admissions.judge();
   }
 
-  /** Somebody was let in: may be given the key, and may have brought it. */
+  /** Somebody was let in, and may be given the key, or may have brought it. */
   #admitted = () => {
     const record = this.#epochs.get(this.#lists.newest?.epoch);
     if (!this.#isClosed && record) void this.#inTurn(() => this.#serve(record));
@@ -439,20 +450,20 @@ export class KeyAgreement extends EventTarget {
     await this.#followWords(record);
     this.#switching.review();
     if (record.hasSecret) this.#install(record);
-    // Its secret is gone, and the worker still opens what was sent under it: not of a device that was revoked meanwhile.
+    // Its secret is gone, but the worker still opens frames under it: not those of a device that was revoked meanwhile.
     else if (record.epoch < this.#epochs.current) this.#post({ type: 'senders', epoch: record.epoch, senders: record.senders(this.#seats, this.participant) });
     await this.#serve(record);
     this.#changed();
   }
 
-  /** Takes the envelope that waits, and gives the key to those that wait for it, if they are trusted by now. */
+  /** Opens the waiting envelope, and gives the key to those that wait for it, if they are trusted by now. */
   async #serve(record) {
     await this.#received.retry(record);
     const isNewest = record.epoch === this.#lists.newest.epoch;
     if (record.hasSecret && isNewest) this.#handout.answerAgain(record).catch((error) => this.#warnings.refuse(error));
   }
 
-  /** Derives the key of an epoch announced as a ratchet. After a list that was not seen, asks for the newest key instead. */
+  /** Derives the key of an epoch announced as a ratchet. After a missed list, requests the newest key instead. */
   async #ratchet(record) {
     const secret = await record.ratcheted(this.#epochs.get(record.epoch - 1));
     if (!secret) return;
@@ -466,13 +477,13 @@ export class KeyAgreement extends EventTarget {
   async #envelope(envelope) {
     const record = this.#epochs.get(envelope.epoch);
     if (!record && envelope.epoch >= (this.#lists.newest?.epoch ?? 0)) throw new Refusal('an envelope of an epoch without a list');
-    if (!record?.isWanting) return true; // of no use any more
+    if (!record?.isWanting) return true; // no longer of use
     const offered = this.#handout.offered(record);
     if (offered) return { later: offered.then(() => this.#again(envelope)) };
     return this.#received.take(envelope, record);
   }
 
-  /** Takes an envelope that had to wait. */
+  /** Handles an envelope that had to wait. */
   async #again(envelope) {
     try {
       const taken = (await this.#inTurn(() => this.#envelope(envelope))) ?? true;
@@ -513,7 +524,7 @@ export class KeyAgreement extends EventTarget {
     this.#switching.keyed(record);
   }
 
-  /** The worker gets a key that only derives, and the senders that are heard. At once: a switch that came in between would be to a key that it does not have. */
+  /** The worker gets a key that only derives, and the senders that are heard. Immediately: a switch in between would be to a key that it does not have. */
   #install(record) {
     const { epoch, listHash, key } = record;
     if (!key) return;
@@ -528,7 +539,7 @@ export class KeyAgreement extends EventTarget {
     this.#changed();
   }
 
-  /** Whether something is sent may be another matter now. */
+  /** Whether something is sent may have changed. */
   #reviewed() {
     if (this.#isClosed) return;
     this.#switching.review();

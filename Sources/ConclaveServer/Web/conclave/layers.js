@@ -7,7 +7,9 @@ const RIDS = ['q', 'h', 'f']; // the lowest layer first
 const THREE_LAYERS = 720; // pixels: a lower picture has two layers
 const RATES = [[180, 150_000], [360, 500_000], [720, 1_700_000]]; // pixels, bit/s
 
-/** The picture's shorter side in pixels: a phone that is held upright has as many pixels as one that is not. Until the camera is open, what it will be asked for. */
+/**
+ * The picture's shorter side in pixels: a phone held upright has as many pixels as one that is not. Until the camera is open, the size that will be requested.
+ */
 export function heightOf(track) {
   const { width = 0, height = 0 } = track?.getSettings?.() ?? {};
   return Math.min(width, height) || height || pictureSize().height;
@@ -35,8 +37,8 @@ function encodingsOf(height, mode) {
 }
 
 /**
- * The layers of one RTCRtpSender. The browser decides how many there are: one without simulcast has one encoding, and after an answer without `a=simulcast:recv`
- * every browser keeps the first alone (WebRTC, `setRemoteDescription`). A single encoding has the whole picture.
+ * The layers of one RTCRtpSender. The browser decides how many there are: one without simulcast has one encoding, and after an answer without
+ * `a=simulcast:recv` every browser keeps only the first (WebRTC, `setRemoteDescription`). A single encoding has the whole picture.
  */
 class Layers {
   #sender;
@@ -50,7 +52,7 @@ class Layers {
     this.#height = height;
   }
 
-  /** The ids of the layers, the lowest first; none for a sender of one encoding. */
+  /** The ids of the layers, lowest first; none for a sender of one encoding. */
   get rids() {
     const encodings = this.#sender.getParameters?.().encodings ?? [];
     return encodings.length > 1 ? encodings.map(({ rid }) => rid) : [];
@@ -62,7 +64,7 @@ class Layers {
     this.settle();
   }
 
-  /** The `layers` of `media.wanted`: all that are sent, in their order. Throws `Refusal`, and changes nothing, for any others. */
+  /** The `layers` of `media.wanted`: all that are sent, in order. Throws `Refusal`, and changes nothing, for any others. */
   want(layers) {
     const { rids } = this;
     const isOwn = (layer, index) => layer?.rid === rids[index] && typeof layer.active === 'boolean';
@@ -79,8 +81,8 @@ class Layers {
   }
 
   /**
-   * Brings the encodings to what is wanted now; to be called after each answer, which may have left one encoding. One change at a time: `setParameters` takes only
-   * parameters that were read after the last change.
+   * Sets the encodings to what is wanted now. Must be called after each answer, which may have left one encoding. One change at a time: `setParameters` accepts
+   * only parameters that were read after the last change.
    */
   async settle() {
     this.#isStale = true;
@@ -88,7 +90,7 @@ class Layers {
     this.#isSetting = true;
     while (this.#isStale) {
       this.#isStale = false;
-      await this.#set().catch((error) => console.warn(`Conclave: the layers stay as they were (${error.name})`)); // as on a closed connection
+      await this.#set().catch((error) => console.warn(`Conclave: the layers stay as they were (${error.name})`)); // for example on a closed connection
     }
     this.#isSetting = false;
   }
@@ -107,7 +109,9 @@ class Layers {
   }
 }
 
-/** Adds a camera whose picture has `height` pixels by `add(sendEncodings)`; brings `{transceiver, layers}`. A browser that refuses layers sends one encoding. */
+/**
+ * Adds a camera whose picture has `height` pixels by `add(sendEncodings)`; returns `{transceiver, layers}`. A browser that refuses layers sends one encoding.
+ */
 export function addCamera(add, height) {
   const added = (transceiver) => ({ transceiver, layers: new Layers(transceiver.sender, height) });
   for (const encodings of [encodingsOf(height, { scalabilityMode: 'L1T3' }), encodingsOf(height)]) {

@@ -1,15 +1,15 @@
-// The chain of lists that were announced in a call, as one join saw it: which list may follow which (protocol section 5, "Accepting a list").
+// The chain of lists announced in a call, as one join saw it: which list may follow which (protocol section 5, "Accepting a list").
 
 import { equal } from './bytes.js';
 import { MAX_LINKS, Refusal } from './checks.js';
 import { Roster } from './roster.js';
 import { NO_LIST, listHashOf } from './transcript.js';
 
-/** A list that does not follow from the lists announced before: this join cannot go on. */
+/** A list that does not follow from the lists announced before: this join cannot continue. */
 export class BrokenHistory extends Refusal {}
 
 export class ListHistory {
-  /** The newest list that was accepted: `{epoch, mode, roster, listHash, isRing, isWhole}`; `isWhole`: the one before it was seen too. */
+  /** The newest accepted list: `{epoch, mode, roster, listHash, isRing, isWhole}`; `isWhole`: the previous one was seen, too. */
   newest;
   #call;
   #own;
@@ -21,25 +21,25 @@ export class ListHistory {
     this.#own = own;
   }
 
-  /** Epoch 1 of one's own making. */
+  /** Epoch 1 as made by this device. */
   async begin(list) {
     const roster = await Roster.of(list);
     return this.#accept({ epoch: 1, mode: 'fresh', roster, listHash: await this.#hash(1, NO_LIST, roster.hash), isWhole: true });
   }
 
-  /** Epoch 1 as a ring brought it. */
+  /** Epoch 1 as brought by a ring. */
   async beginRung(list) {
     const roster = await Roster.of(list);
     roster.checkOwn(this.#own, { isRing: true });
     return this.#accept({ epoch: 1, mode: 'fresh', roster, listHash: await this.#hash(1, NO_LIST, roster.hash), isRing: true, isWhole: true });
   }
 
-  /** Whether an announcement may be the first for this join, and not one for an earlier stay. */
+  /** Whether an announcement can be the first for this join, and is not one for an earlier stay. */
   isFirst({ list }) {
     return list?.some(({ joinId }) => joinId === this.#own.joinId) ?? false;
   }
 
-  /** Where an announcement stands: `old`, `same`, `next` or `gap`. Throws `BrokenHistory` for another list of the newest epoch. */
+  /** The position of an announcement: `old`, `same`, `next` or `gap`. Throws `BrokenHistory` for a different list of the newest epoch. */
   place({ epoch, listHash }) {
     if (!this.newest) return 'next';
     if (epoch < this.newest.epoch) return 'old';
@@ -48,7 +48,7 @@ export class ListHistory {
     return 'same';
   }
 
-  /** Accepts the announcement of the next epoch, or the first that this join is on. Throws and changes nothing if it must be refused. */
+  /** Accepts the announcement of the next epoch, or the first that contains this join. Throws and changes nothing if it must be refused. */
   async next(announcement) {
     const { epoch, mode, previous, list } = announcement;
     const before = this.newest;
@@ -58,7 +58,7 @@ export class ListHistory {
     return this.#checked(announcement, { epoch, mode, roster, isWhole: Boolean(before) });
   }
 
-  /** Accepts the reply of `keys/list`, asked with the newest epoch that is here. Undefined when it brings nothing new. */
+  /** Accepts the reply of `keys/list`, requested with the newest known epoch. Undefined if it brings nothing new. */
   async catchUp(reply) {
     if (this.newest && this.place(reply) !== 'gap') return this.place(reply) === 'next' ? this.next(reply) : undefined;
     const roster = await Roster.of(reply.list);

@@ -1,11 +1,11 @@
-// The lists of a call that this join has accepted, and what follows when one is refused. `ListHistory` has the rules.
+// The lists of a call that this join has accepted, and the consequences of a refused one. `ListHistory` has the rules.
 
 import { Refusal } from './checks.js';
 import { BrokenHistory, ListHistory } from './list-history.js';
 import { ringKeys } from './ring-keys.js';
 import { NotListed } from './roster.js';
 
-/** `own` as for `ListHistory`. `broken()`: the history does not fit, and only a new join helps. `unlisted()`: a list without this join came. */
+/** `own` as for `ListHistory`. `broken()`: the history does not fit, and only a new join helps. `unlisted()`: a list without this join arrived. */
 export class Lists {
   isBroken = false;
   #call;
@@ -24,17 +24,17 @@ export class Lists {
     this.#unlisted = unlisted;
   }
 
-  /** The newest list that was accepted; undefined before the first. */
+  /** The newest accepted list; undefined before the first. */
   get newest() {
     return this.#history.newest;
   }
 
-  /** Epoch 1 of one's own making. */
+  /** Epoch 1 as made by this device. */
   begin(list) {
     return this.#history.begin(list);
   }
 
-  /** `{accepted, secret}` of epoch 1 as a ring brought it. Throws for a ring that must not be used, and changes nothing. */
+  /** `{accepted, secret}` of epoch 1 as brought by a ring. Throws and changes nothing if the ring must not be used. */
   async beginRung(ring, options) {
     const history = new ListHistory({ call: this.#call, own: this.#own });
     const found = await ringKeys(ring, { ...options, history, call: this.#call });
@@ -52,14 +52,14 @@ export class Lists {
     return this.newest !== undefined && epoch > this.newest.epoch + 1;
   }
 
-  /** Accepts the next announcement; undefined for one that is not new. Throws for one that must be refused. */
+  /** Accepts the next announcement; undefined if it is not new. Throws if it must be refused. */
   next(announcement) {
     const place = this.#history.place(announcement);
     if (place === 'gap') throw new Refusal('an epoch that the server’s own list does not know');
     return place === 'next' ? this.#history.next(announcement) : undefined;
   }
 
-  /** Accepts the reply of `keys/list`; undefined when it brings nothing new. */
+  /** Accepts the reply of `keys/list`; undefined if it brings nothing new. */
   catchUp(reply) {
     return this.#history.catchUp(reply);
   }

@@ -1,15 +1,15 @@
-// The sources that this device sends: microphone, camera, screen; or tracks of the app's own in their place.
+// The sources that this device sends: microphone, camera, screen; or tracks of the app in their place.
 
 const screenWish = { video: { frameRate: { max: 15 } }, audio: true };
 
 export class LocalMedia {
   #sources = new Map();
-  #opening = new Map(); // by source: the request to the browser whose track is wanted; what comes of any other is closed
-  #own = new Map(); // by source: the app's track in place of the device; a copy of it is opened, so that what is done to that does not touch the app's
+  #opening = new Map(); // by source: the request to the browser whose track is wanted; the results of all others are closed
+  #own = new Map(); // by source: the app's track in place of the device; a copy is opened, so that changes to it do not affect the app's
   #capture;
   #ended;
 
-  /** `ended(source)` is called when the browser ends a microphone or camera, as when it was unplugged. */
+  /** `ended(source)` is called when the browser ends a microphone or camera, for example because it was unplugged. */
   constructor({ capture, ended }) {
     this.#capture = capture;
     this.#ended = ended;
@@ -20,7 +20,7 @@ export class LocalMedia {
     return this.#sources.get(source) ?? { isOn: false, track: undefined };
   }
 
-  /** All that was opened: `[source, {isOn, track}]`. */
+  /** Everything that was opened: `[source, {isOn, track}]`. */
   get all() {
     return [...this.#sources];
   }
@@ -30,7 +30,7 @@ export class LocalMedia {
     return this.#opening.has(source);
   }
 
-  /** From now on `source` opens this track of the app's own; with none the device. */
+  /** From now on `source` opens this track of the app; without one, the device. */
   use(source, track) {
     if (track) this.#own.set(source, track);
     else this.#own.delete(source);
@@ -41,7 +41,7 @@ export class LocalMedia {
   }
 
   /**
-   * Opens `microphone` or `camera` in place of what is open; rejects as getUserMedia does. Resolves with false, and opens nothing, where `source` was opened again or
+   * Opens `microphone` or `camera` in place of what is open; rejects like getUserMedia. Resolves with false, and opens nothing, if `source` was opened again or
    * turned off before the browser answered.
    */
   async open(source) {

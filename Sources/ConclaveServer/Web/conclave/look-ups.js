@@ -1,6 +1,6 @@
-// Looking up the devices of a list in the directory: aside, so that a server that keeps an answer back holds up nothing else.
+// Looking up the devices of a list in the directory: asynchronously, so that a server that withholds an answer delays nothing else.
 
-/** `judged(record)` follows each look-up that `begin` has started, `read()` when this device knows what it remembers of the devices, before the server has answered. */
+/** `judged(record)` follows each look-up that `begin` has started, `read()` when the local store was read, before the server has answered. */
 export class LookUps {
   #directory;
   #warnings;
@@ -19,12 +19,12 @@ export class LookUps {
     if (entries.length > 0) this.#begun.set(record, this.examine(record, entries).then(() => this.#judged(record)));
   }
 
-  /** Until the look-up of a record's devices is over. */
+  /** Resolves when the look-up of a record's devices is over. */
   async finished(record) {
     await this.#begun.get(record)?.catch(() => {});
   }
 
-  /** As `look` does; a look-up that fails changes nothing. */
+  /** As `look`; a failed look-up changes nothing. */
   async examine(record, entries = record.others) {
     if (entries.length === 0) return;
     try {
@@ -36,7 +36,7 @@ export class LookUps {
     }
   }
 
-  /** Each problem, and each new device, is told once for a key. */
+  /** Each problem, and each new device, is reported once per key. */
   async look(record, entries = record.others) {
     const tell = (results) => {
       for (const { entry, problem, isSelfRevoked, isOfVerified } of results) this.#warnings.warn(problem, { epoch: record.epoch, ...entry, isSelfRevoked, isOfVerified });

@@ -1,12 +1,12 @@
-// The loud audio of a PeerConnection, from its statistics (W3C webrtc-stats, `totalAudioEnergy`). The energy since the measurement before counts, because the
+// The loud audio of a PeerConnection, from its statistics (W3C webrtc-stats, `totalAudioEnergy`). The energy since the previous measurement counts, because the
 // level of one moment (`audioLevel`) misses a short word between two measurements.
 
-const SPEECH = 0.015; // of the full scale: a quiet room is below
+const SPEECH = 0.015; // of full scale: a quiet room is below
 
 export class Loudness {
   #before = new Map(); // the energy and duration of each report, by its id
 
-  /** The reports of one more measurement that were as loud as speech since the one before. */
+  /** The reports of one more measurement that were as loud as speech since the previous one. */
   loud(reports) {
     const before = this.#before;
     const audio = reports.filter(({ totalSamplesDuration }) => totalSamplesDuration > 0);

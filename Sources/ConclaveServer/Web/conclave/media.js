@@ -1,20 +1,20 @@
-// One participant's PeerConnection: what is sent, the slots that receive, offers, and the way back from a lost path (protocol section 6).
+// One participant's PeerConnection: sent tracks, receiving slots, offers, and recovery from a lost path (protocol section 6).
 
 import { Refusal, isWhole, listIn, slotsIn, trackIn } from './checks.js';
 import { partsOf } from './frames.js';
 import { addCamera, heightOf } from './layers.js';
 import { Loudness } from './loudness.js';
 
-const MAX_AUDIO_SLOTS = 8; // protocol section 6: the first offer, and audio for good
+const MAX_AUDIO_SLOTS = 8; // protocol section 6: the first offer, and audio permanently
 const MAX_VIDEO_SLOTS = 9;
-const MOST_VIDEO_SLOTS = 25; // whatever the server says is needed
+const MOST_VIDEO_SLOTS = 25; // whatever the server requests
 const MAX_SECTIONS = 64;
 const MAX_UNSUPPORTED = 4_096;
-const DISCONNECTED_MS = 1_000; // browsers have waited some seconds before they say so; after this ICE is restarted
+const DISCONNECTED_MS = 1_000; // browsers wait some seconds before they report it; after this ICE is restarted
 const RESTART_RETRY_MS = 8_000;
-const RESTARTS = 3; // without success: the path is lost, and the call is joined anew
+const RESTARTS = 3; // without success: the path is lost, and the call is joined again
 const SEEN_MS = 2_500; // two reports of the worker
-const LASTING = 3; // reports in a row: a key that comes late on a slow path is nothing that people should hear of
+const LASTING = 3; // reports in a row: people need not hear about a key that is late on a slow path
 const LEVEL_MS = 400;
 const SPEAKING_HOLD_MS = 900;
 const DESCRIPTOR = 'https://aomediacodec.github.io/av1-rtp-spec/#dependency-descriptor-rtp-header-extension';
@@ -22,12 +22,12 @@ const DESCRIPTOR = 'https://aomediacodec.github.io/av1-rtp-spec/#dependency-desc
 const maxBitrates = { screen: 2_500_000, microphone: 40_000, 'screen-audio': 96_000 };
 const kindOf = (source) => (source === 'camera' || source === 'screen' ? 'video' : 'audio');
 
-// Bundlers know a file that goes with a bundle by this expression, whole.
+// Bundlers recognize a file that belongs to a bundle by this whole expression.
 const OWN_WORKER = new URL('./sframe-worker.js', import.meta.url).href;
 let policy;
-let wanted; // the URL that the policy passes
+let wanted; // the URL that the policy permits
 
-/** The worker's URL. A page that requires trusted types allows the policy `conclave`, which passes nothing else. */
+/** The worker's URL. A page that requires trusted types must allow the policy `conclave`, which permits nothing else. */
 function trusted(url) {
   policy ??= globalThis.trustedTypes?.createPolicy('conclave', {
     createScriptURL(asked) {
@@ -39,7 +39,7 @@ function trusted(url) {
   return policy ? policy.createScriptURL(url) : url;
 }
 
-/** The worker that seals and opens frames, once it listens. `url` is where the app serves it, if not beside this module. */
+/** The worker that seals and opens frames, once it is ready. `url` is where the app serves it, if not beside this module. */
 export function startWorker(url = OWN_WORKER) {
   const worker = new Worker(trusted(url), { type: 'module' });
   return new Promise((resolve, reject) => {
@@ -48,7 +48,7 @@ export function startWorker(url = OWN_WORKER) {
   });
 }
 
-/** VP8 before what else the worker can open; nothing that it can't. The call's policy decides among them. */
+/** VP8 before the other codecs that the worker can open, and no codec that it cannot. The call's policy decides among them. */
 function preferCodecs(transceiver) {
   const codecs = RTCRtpReceiver.getCapabilities('video')?.codecs ?? [];
   const named = (name) => codecs.filter(({ mimeType }) => mimeType.toLowerCase() === `video/${name}`);
@@ -56,8 +56,8 @@ function preferCodecs(transceiver) {
 }
 
 /**
- * Asks for dependency descriptors in a slot, by which the browser knows which frames it can go without. Chromium sends them, and does not offer to receive them by
- * itself (WebRTC Extensions, section 5.2).
+ * Requests dependency descriptors in a slot, by which the browser knows which frames it can do without. Chromium sends them, but does not offer to receive them
+ * by itself (WebRTC Extensions, section 5.2).
  */
 function takeDescriptors(transceiver) {
   const extensions = transceiver.getHeaderExtensionsToNegotiate?.();
@@ -66,15 +66,15 @@ function takeDescriptors(transceiver) {
   transceiver.setHeaderExtensionsToNegotiate(offered);
 }
 
-/** On a slow path a screen gets fewer pictures a second and not fewer pixels: its text stays readable (mst-content-hint, section 5). */
+/** On a slow path a screen gets fewer pictures a second rather than fewer pixels, so that its text stays readable (mst-content-hint, section 5). */
 function keepSharp(sender) {
   const parameters = sender.getParameters?.();
   if (parameters) sender.setParameters({ ...parameters, degradationPreference: 'maintain-resolution' }).catch(() => {}); // not in every browser
 }
 
 /**
- * Events: `change` (a slot shows somebody else, or nobody), `speaking`, `connection` (of the path), `failures` (frames of a slot did not open
- * for some seconds) with `{count}`, `refused-track` (the server gave a track that is not this device's: nothing is sent on it), and `lost`: only a new join helps.
+ * Events: `change` (a slot shows somebody else, or nobody), `speaking`, `connection` (of the path), `failures` (frames of a slot did not open for some seconds)
+ * with `{count}`, `refused-track` (the server assigned a track that is not this device's: nothing is sent on it), and `lost`: only a new join helps.
  */
 export class Media extends EventTarget {
   #pc;
@@ -83,8 +83,8 @@ export class Media extends EventTarget {
   #request;
   #senders = new Map();
   #slots = [];
-  #shown = { rev: -1, tracks: new Map(), unsupported: new Set() }; // what the server says each slot shows, by mid, and which tracks no slot can
-  #numbers = new Map(); // n -> the source that had it first
+  #shown = { rev: -1, tracks: new Map(), unsupported: new Set() }; // what each slot shows according to the server, by mid, and which tracks no slot can show
+  #numbers = new Map(); // n -> the source that first had it
   #wanted = { audio: 0, video: 0 };
   #negotiation;
   #isStale = false;
@@ -98,10 +98,10 @@ export class Media extends EventTarget {
   #heard = new Map();
   #isClosed = false;
   #openedAt = performance.now();
-  /** How long after its opening the first frame of another came; undefined until then. */
+  /** How long after the opening the first frame of another arrived; undefined until then. */
   firstFrameMs;
 
-  /** `request(body)` sends to `/app/calls/{id}/media`; the worker is this connection's own, `participant` this device's number. */
+  /** `request(body)` sends to `/app/calls/{id}/media`; the worker belongs to this connection, `participant` is this device's number. */
   constructor({ ice, worker, participant, request }) {
     super();
     this.#participant = participant;
@@ -126,7 +126,7 @@ export class Media extends EventTarget {
     return this.#slots.filter(({ kind }) => kind === 'audio').map(({ transceiver }) => transceiver.receiver.track);
   }
 
-  /** The video that opened lately as track `n` of `participant`, if any. */
+  /** The video that recently opened as track `n` of `participant`, if any. */
   videoOf(participant, n) {
     const slot = this.#slots.find(
       (other) => other.kind === 'video' && other.participant === participant && other.n === n && isRecent(other.seenAt),
@@ -135,8 +135,8 @@ export class Media extends EventTarget {
   }
 
   /**
-   * How it stands with the picture of track `n` of `participant`: `shown`; `lower`, shown with a lower resolution or frame rate than it could be, for lack of
-   * bandwidth; `paused` for lack of bandwidth; `awaited`, frames come in its slot, and none has opened lately; `unsent`, no slot shows it or nothing comes in its
+   * The state of the picture of track `n` of `participant`: `shown`; `lower`, shown with a lower resolution or frame rate than possible, for lack of bandwidth;
+   * `paused` for lack of bandwidth; `awaited`, frames arrive in its slot, but none has opened recently; `unsent`, no slot shows it or nothing arrives in its
    * slot; `unsupported`, this browser cannot decode it.
    */
   pictureOf(participant, n) {
@@ -153,7 +153,7 @@ export class Media extends EventTarget {
     return this.#slots.some(({ kind, transceiver }) => kind === 'video' && transceiver.currentDirection === 'stopped');
   }
 
-  /** The participants whose opened audio is loud now. 0 stands for this device. */
+  /** The participants whose opened audio is loud now. 0 represents this device. */
   get speaking() {
     const now = performance.now();
     return new Set([...this.#heard].filter(([, at]) => now - at < SPEAKING_HOLD_MS).map(([participant]) => participant));
@@ -184,12 +184,12 @@ export class Media extends EventTarget {
     this.#worker.postMessage({ type: 'key-frame', name: source });
   }
 
-  /** Sends nothing as `source` for now; the track stays (a muted camera). */
+  /** Sends nothing as `source` for now; the track remains (a muted camera). */
   async pause(source) {
     await this.#senders.get(source)?.transceiver.sender.replaceTrack(null);
   }
 
-  /** The track of `source` is gone with the next offer. */
+  /** The track of `source` ends with the next offer. */
   async remove(source) {
     const sender = this.#senders.get(source);
     if (!sender) return;
@@ -203,12 +203,12 @@ export class Media extends EventTarget {
     return this.#senders.get(source)?.isActive ?? false;
   }
 
-  /** The next offer says that this screen takes the place of another's. */
+  /** Marks the screen in the next offer as a replacement of another's. */
   replaceOthers(source) {
     this.#senders.get(source).replaces = true;
   }
 
-  /** At least so many slots there are to be after the next offer. Answers whether that calls for one now. */
+  /** Makes the next offer have at least this many slots. Returns whether an offer is needed for that now. */
   want({ audio, video }) {
     if (!isWhole(audio, 0, Infinity) || !isWhole(video, 0, Infinity)) return false;
     this.#wanted.audio = Math.max(this.#wanted.audio, Math.min(audio, MAX_AUDIO_SLOTS));
@@ -216,13 +216,16 @@ export class Media extends EventTarget {
     return this.#hasOffered && (this.#missing('audio') > 0 || this.#missing('video') > 0);
   }
 
-  /** As `want`: a slot for each of `tracks`, as far as the server need not ask for them, and one for the first word of a newcomer, which comes before an offer could be answered. */
+  /**
+   * As `want`: a slot for each of `tracks`, as far as the server need not request them, and one for a newcomer's first word, which arrives before an offer
+   * could be answered.
+   */
   wantFor(tracks) {
     const count = (kind) => tracks.filter((track) => track.kind === kind).length;
     return this.want({ audio: count('audio') + 1, video: Math.min(count('video'), MAX_VIDEO_SLOTS) });
   }
 
-  /** `media.slots`, or the same of an answer: which track each slot shows. A lower `rev` came late. */
+  /** `media.slots`, or the same in an answer: which track each slot shows. A lower `rev` is late. */
   showSlots({ rev, receive, unsupported }) {
     if (!isWhole(rev, this.#shown.rev + 1, Number.MAX_SAFE_INTEGER)) return;
     this.#shown = { rev, tracks: slotsIn(receive, MAX_SECTIONS), unsupported: new Set(listIn(unsupported ?? [], MAX_UNSUPPORTED, 'unsupported tracks')) };
@@ -236,14 +239,14 @@ export class Media extends EventTarget {
     sender.layers.want(layers);
   }
 
-  /** The worker lets a frame count for the track that its slot shows alone. */
+  /** The worker accepts a frame only for the track that its slot shows. */
   #tellSlots() {
     const shown = this.#slots.map(({ name, transceiver }) => ({ name, ...this.#shown.tracks.get(transceiver.mid) }));
     const slots = shown.filter(({ participant }) => participant !== undefined && participant !== this.#participant);
     this.#worker.postMessage({ type: 'slots', slots });
   }
 
-  /** Brings the server's answer to what is wanted now; what changes meanwhile goes into one more offer. */
+  /** Negotiates what is wanted now; changes made meanwhile go into one more offer. */
   negotiate() {
     this.#isStale = true;
     this.#negotiation ??= this.#negotiateWhileStale().finally(() => {
@@ -289,7 +292,7 @@ export class Media extends EventTarget {
   }
 
   #fillSlots() {
-    // An offer needs a section: who sends nothing and finds nobody still offers to listen.
+    // An offer needs a section: a participant that sends nothing and sees nobody still offers receive-only sections.
     if (this.#senders.size === 0) this.want({ audio: 1, video: 1 });
     for (const kind of ['audio', 'video']) {
       while (this.#missing(kind) > 0) this.#addSlot(kind);
@@ -327,7 +330,7 @@ export class Media extends EventTarget {
     }));
     const answer = await this.#request({ sdp: this.#pc.localDescription?.sdp, tracks });
     if (this.#isClosed) return;
-    // Before the first packet can leave: a frame without its track's number is not sent.
+    // Before the first packet can leave, because a frame without its track's number is not sent.
     const given = listIn(answer.tracks, MAX_SECTIONS, 'tracks');
     for (const [source, sender] of this.#senders) {
       const taken = sender.isActive ? given.find((track) => track?.mid === sender.transceiver.mid) : undefined;
@@ -341,7 +344,7 @@ export class Media extends EventTarget {
     this.dispatchEvent(new Event('change'));
   }
 
-  /** The n of a track that the server gives `source`; 0, which sends nothing, for one that is not this device's, or was another source's. */
+  /** The n of a track that the server assigns to `source`; 0, which sends nothing, if it is not this device's, or belonged to another source. */
   #ownNumber(source, track) {
     try {
       const { participant, n } = trackIn(track);
@@ -389,7 +392,7 @@ export class Media extends EventTarget {
     this.negotiate().then(ended, ended);
   }
 
-  /** The network is said to be another one: ICE is restarted before the browser misses the old path. */
+  /** The network is reported to have changed: ICE is restarted before the browser misses the old path. */
   networkChanged() {
     if (this.#pc.iceConnectionState === 'new') return;
     this.#restarts = 0;
@@ -400,10 +403,10 @@ export class Media extends EventTarget {
     return ['disconnected', 'failed'].includes(this.#pc.iceConnectionState);
   }
 
-  /** After the connection to the server came back: an offer that got no answer is made again, and with `isStale` another in any case. */
+  /** After the connection to the server is back: an unanswered offer is repeated, and with `isStale` another offer is made in any case. */
   resume({ isStale = false } = {}) {
     this.#isStale ||= isStale;
-    // The event that wants a layer again may be among the lost ones, and comes on change only.
+    // The event that requests a layer again may be among the lost ones, and is sent only on change.
     if (isStale) for (const { layers } of this.#senders.values()) layers?.wantAll();
     if (this.#isDown) {
       this.#restarts = 0;
@@ -438,7 +441,7 @@ export class Media extends EventTarget {
     }
   }
 
-  /** Loudness after decryption, so that nobody but the speaker can make it up. */
+  /** Loudness after decryption, so that only the speaker can fake it. */
   async #measureLevels() {
     if (this.#isClosed || this.#pc.connectionState !== 'connected') return;
     const now = performance.now();

@@ -1,6 +1,6 @@
-// The members of a call with their participants and tracks, as the server tells of them; by user.
+// The members of a call with their participants and tracks, as reported by the server; by user.
 
-/** Whether this member is in the call, and the media of all its devices was up and is gone: it may come back. */
+/** Whether this member is in the call, and the media of all its devices was up and is gone: it may return. */
 export function isLost({ state, participants }) {
   const isGone = ({ connected, wasConnected }) => !connected && (state === 'disconnected' || wasConnected);
   return participants.length > 0 && participants.every(isGone);
@@ -11,7 +11,7 @@ export class Members extends Map {
     super(members.map((member) => [member.user, member]));
   }
 
-  /** The member and participant that a number stands for; neither when it is gone. */
+  /** The member and participant of a number; neither if it is gone. */
   find(participant) {
     for (const member of this.values()) {
       const found = member.participants.find((other) => other.participant === participant);
@@ -28,7 +28,7 @@ export class Members extends Map {
     return { member, isNew };
   }
 
-  /** Brings the track that was removed, if it was there, and its member. */
+  /** Returns the removed track, if it was there, and its member. */
   removeTrack({ track, participant }) {
     const { member, found } = this.find(participant);
     const removed = found?.tracks.find((other) => other.track === track);

@@ -4,30 +4,30 @@ import { Refusal, bytesIn, participantIn } from './checks.js';
 import { concat, toBase64, utf8 } from './bytes.js';
 import { openPrivate, sealPrivate } from './private-messages.js';
 
-const MAX_BYTES = 12_000; // base64 of it stays below the protocol's 16 KiB
-const MAX_PRIVATE_BYTES = 4_000; // beside 64 wraps
+const MAX_BYTES = 12_000; // its base64 stays below the protocol's 16 KiB
+const MAX_PRIVATE_BYTES = 4_000; // in addition to 64 wraps
 const MAX_BODY_BYTES = 16_384;
 const ANSWER_MS = 3_000;
 const PRIVATE = 1;
-const BLOCK = 64; // a length that the server sees says no more than this (protocol section 5.10)
+const BLOCK = 64; // a length that the server sees reveals no more than this (protocol section 5.10)
 const MARK = 0x80; // where the text ends; zeros follow
 
 const pad = (text) => concat(text, Uint8Array.of(MARK), new Uint8Array(BLOCK - 1 - (text.length % BLOCK)));
 
-/** Throws for any other padding than the shortest: the same text has one form only. */
+/** Throws for any padding but the shortest: the same text has only one form. */
 function unpad(bytes) {
   const end = bytes.findLastIndex((byte) => byte !== 0);
   if (bytes.length % BLOCK !== 0 || bytes[end] !== MARK || bytes.length - end > BLOCK) throw new Refusal('a message without its padding');
   return bytes.subarray(0, end);
 }
 
-/** `{text}`, `{reaction}` or `{hand}` as padded bytes; undefined for what is too long. */
+/** `{text}`, `{reaction}` or `{hand}` as padded bytes; undefined if it is too long. */
 export function encodeMessage(message, most = MAX_BYTES) {
   const bytes = utf8(JSON.stringify(message));
   return bytes.length <= most ? pad(bytes) : undefined;
 }
 
-/** Undefined for bytes that are no message: another client may send what it likes. */
+/** Undefined unless the bytes are a message: another client may send anything. */
 export function decodeMessage(bytes) {
   try {
     const { text, reaction, hand } = JSON.parse(new TextDecoder().decode(unpad(bytes)));
@@ -40,9 +40,9 @@ export function decodeMessage(bytes) {
   return undefined;
 }
 
-/** The worker's part of sealing and opening, as promises; what is for some alone is wrapped and unwrapped here. `keys` is the `KeyAgreement`. */
+/** The worker's part of sealing and opening, as promises; private messages are wrapped and unwrapped here. `keys` is the `KeyAgreement`. */
 export class MessageSealer {
-  /** Messages that were not what they should be: not by their sender, not for this device, or changed. */
+  /** Invalid messages: not from their sender, not for this device, or changed. */
   dropped = 0;
   #worker;
   #keys;
@@ -57,7 +57,7 @@ export class MessageSealer {
     });
   }
 
-  /** Base64 of the sealed message; undefined when there is no key to seal with. With `to`, participants, for them alone: throws where one can't get it. */
+  /** Base64 of the sealed message; undefined if there is no key with which to seal. With `to`, participants, only for them: throws if one cannot get it. */
   async seal(message, to) {
     const sealed = to ? await this.#sealPrivate(message, to) : await this.#sealForAll(message);
     return sealed && toBase64(sealed);
@@ -78,7 +78,10 @@ export class MessageSealer {
     return this.#ask({ type: 'seal-message', data, kind: PRIVATE, epoch: record.epoch });
   }
 
-  /** `{participant, isPrivate}` with `text`, `reaction` or `hand`, of the event's body; undefined for what is not by `from`, not for this device, or did not open. */
+  /**
+   * `{participant, isPrivate}` with `text`, `reaction` or `hand`, from the event's body; undefined if it is not by `from`, not for this device, or did not
+   * open.
+   */
   async open({ from, body }) {
     try {
       const data = bytesIn(body, 1, MAX_BODY_BYTES, 'a message');

@@ -1,10 +1,10 @@
-// Why a WebSocket does not open. A page is not told, so it asks the same address by HTTP, where it can read the answer.
+// Why a WebSocket does not open. A page is not told, so it sends an HTTP request to the same address, whose answer it can read.
 
 const PATIENCE_MS = 5_000;
 
 /**
- * `origin`: the server does not let this page's origin connect. `websocket`: the server, or something before it, answers, and no WebSocket comes through. Undefined where nothing answers, or the server is away
- * behind a proxy. The request is a POST, with which browsers send `Origin` to the page's own server, too.
+ * `origin`: the server does not let this page's origin connect. `websocket`: the server, or something before it, answers, but no WebSocket gets through.
+ * Undefined if nothing answers, or the server behind a proxy is down. The request is a POST, with which browsers send `Origin` to the page's own server, too.
  */
 export async function obstacleTo(url, ask = fetch) {
   const address = new URL(url);

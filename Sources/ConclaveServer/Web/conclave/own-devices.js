@@ -1,4 +1,4 @@
-// The devices of this user: which of them this one trusts, pairing with another one, and removing one for good.
+// The devices of this user: which of them this device trusts, pairing with another one, and removing one permanently.
 
 import { equal, fromBase64, random, toBase64 } from './bytes.js';
 import { fingerprintOf } from './identity.js';
@@ -10,7 +10,7 @@ const ASKED_MS = 2 * 60_000; // as long as the other device's session lasts
 /**
  * `request(path, body)` sends to `/app/devices/…`, `now` is the clock in ms.
  *
- * Events: `change`, when `pairing` is in another state; `asked` with the id of a device that wants to be paired, which the person then may open.
+ * Events: `change`, when the state of `pairing` changes; `asked` with the id of a device that wants to be paired, which the person may then open.
  */
 export class OwnDevices extends EventTarget {
   pairing;
@@ -29,7 +29,10 @@ export class OwnDevices extends EventTarget {
     this.pairing = new Pairing({ user: identity.user, fingerprint: identity.fingerprint, random });
   }
 
-  /** This device first: `{device, name, fingerprint, keys, registeredAt, seenDay, level, isThis}`; `keys` are the server's word; `level` is as in `Directory.examine`. */
+  /**
+   * This device first: `{device, name, fingerprint, keys, registeredAt, seenDay, level, isThis}`; `keys` are as reported by the server; `level` is as in
+   * `Directory.examine`.
+   */
   async list() {
     const examined = await this.#directory.devicesOf([this.#identity.user]);
     const devices = examined.map(({ entry, about, level, problem }) => ({ ...entry, ...about, level, problem, isThis: entry.device === this.#identity.device }));
@@ -37,9 +40,9 @@ export class OwnDevices extends EventTarget {
   }
 
   /**
-   * Removes a device, `self` or one of `list()`: it loses its place in calls, and nobody who trusts this one ever gives its keys anything again. The statement names a
-   * fingerprint, in which user and device are hashed: what the server lists for the device is signed only if it is the hash of keys of that very device. Else the
-   * person would revoke another one than was shown, or this one.
+   * Removes a device, `self` or one of `list()`: it loses its place in calls, and nobody who trusts this device ever gives its keys anything again. The
+   * statement names a fingerprint, in which user and device are hashed: a device listed by the server is signed only if the fingerprint is the hash of that
+   * device's keys. Otherwise the person would revoke a device other than the displayed one, or this device.
    */
   async remove({ device, fingerprint, keys }) {
     const isOf = await this.#isOf(device, { fingerprint, keys });
@@ -57,11 +60,11 @@ export class OwnDevices extends EventTarget {
     try {
       return toBase64(await fingerprintOf(user, device, own)) === fingerprint;
     } catch {
-      return false; // no keys of a device
+      return false; // not the keys of a device
     }
   }
 
-  /** Removes all devices that are listed now but this one. A device that is gone meanwhile is no error. */
+  /** Removes all listed devices except this one. A device that disappears meanwhile is not an error. */
   async removeOthers() {
     for (const other of (await this.list()).filter(({ isThis }) => !isThis)) {
       await this.remove(other).catch((error) => {
@@ -76,21 +79,21 @@ export class OwnDevices extends EventTarget {
     return { user, device, fingerprint: toBase64(fingerprint) };
   }
 
-  /** The text that this device shows, to be scanned or copied. */
+  /** The text that this device shows for scanning or copying. */
   get text() {
     return deviceText(this.#identity.fingerprint);
   }
 
   // Pairing
 
-  /** This device shows the digits, and `device` is to type them. */
+  /** This device shows the digits, and they are typed on `device`. */
   async show(device) {
     const message = await this.pairing.begin(device, this.#now());
     this.#changed();
     await this.#send(message);
   }
 
-  /** The digits of another device are to be typed here: one that has asked already, or the next that does. */
+  /** The digits of another device are typed here: of one that has already asked, or of the next one that does. */
   async type() {
     if (!this.pairing.open(this.#now())) return this.#changed();
     this.#changed();
@@ -111,7 +114,7 @@ export class OwnDevices extends EventTarget {
     await this.#send(answer);
   }
 
-  /** The person typed the digits of the other device. Answers whether it is confirmed now. */
+  /** The person typed the digits of the other device. Returns whether it is confirmed now. */
   async enter(digits) {
     const isRight = this.pairing.enter(digits, this.#now());
     const isConfirmed = isRight && (await this.#confirmPeer());
@@ -127,7 +130,7 @@ export class OwnDevices extends EventTarget {
     return isConfirmed;
   }
 
-  /** The person scanned or copied the other device's text. Answers the device that is confirmed now, if any. */
+  /** The person scanned or copied the other device's text. Returns the device that is confirmed now, if any. */
   async confirmText(text) {
     const fingerprint = fingerprintIn(text);
     const found = fingerprint && (await this.list()).find((device) => device.fingerprint === fingerprint && !device.isThis);
@@ -142,7 +145,7 @@ export class OwnDevices extends EventTarget {
     await this.#send(message).catch(() => {}); // it ends by itself
   }
 
-  /** Makes room for another session, where the one before is over. */
+  /** Makes room for another session if the previous one is over. */
   renew() {
     this.pairing.renew();
     this.#changed();
@@ -155,7 +158,7 @@ export class OwnDevices extends EventTarget {
     if (this.pairing.state !== state) this.#changed();
   }
 
-  /** The key that was proven must be the one that the server lists for that device: what others will see. */
+  /** The proven key must be the one that the server lists for that device, because others will see that one. */
   async #confirmPeer() {
     const { peer, peerFingerprint } = this.pairing;
     try {
@@ -174,7 +177,7 @@ export class OwnDevices extends EventTarget {
     this.#changed();
   }
 
-  /** Verified for this device, and vouched for to everybody who has verified this one. */
+  /** Verified for this device, and vouched for to everybody who has verified this device. */
   async #trust({ device, fingerprint, problem }) {
     const { user } = this.#identity;
     if (problem === 'changed-key') await this.#directory.trust(user, device, fingerprint);

@@ -1,5 +1,5 @@
-// Pairing of two devices of one user by six digits (protocol section 5): the new device shows them, the person types them into the existing
-// one. The new device commits itself to its key and nonce before it sees the other's, so a server in between has one guess in a million.
+// Pairing of two devices of one user by six digits (protocol section 5): the new device shows them, the person types them into the existing one. The new device
+// commits to its key and nonce before it sees the other's, so a server in between has one guess in a million.
 
 import { concat, equal, fromBase64, lp, sha256, toBase64, utf8 } from './bytes.js';
 
@@ -9,7 +9,7 @@ const MAXIMUM_BODY = 4_096;
 const SESSION_MS = 2 * 60_000;
 const HOUR_MS = 3_600_000;
 const SESSIONS_PER_HOUR = 5;
-const TRIES = 3; // all of them are of the digits on the other screen: a further one is no further guess for an attacker
+const TRIES = 3; // all of them are for the digits on the other screen: another try is not another guess for an attacker
 const QR_PREFIX = 'conclave-device:';
 
 export const commitmentOf = (session, fingerprint, nonce) =>
@@ -26,7 +26,7 @@ export async function pairingCode({ user, session, theNew, existing }) {
 export const deviceText = (fingerprint) =>
   QR_PREFIX + toBase64(fingerprint).replaceAll('+', '-').replaceAll('/', '_').replaceAll('=', '');
 
-/** The fingerprint, base64, in such a text; undefined where there is none. */
+/** The fingerprint, base64, in such a text; undefined if it contains none. */
 export function fingerprintIn(text) {
   const [, digits] = /^conclave-device:([\w-]{43})$/.exec(text.trim()) ?? [];
   if (!digits) return undefined;
@@ -66,13 +66,12 @@ const write = ({ session, step, ...fields }) => {
 };
 
 /**
- * One device's part in pairing, one session at a time. Times are ms, `random(count)` brings bytes. Methods that bring a message bring
- * `{to, body}` for `devices/pair`.
+ * One device's part in pairing, one session at a time. Times are in ms, `random(count)` returns bytes. Methods that return a message return `{to, body}` for
+ * `devices/pair`.
  *
- * `state`, on the new device: `idle`, `committed` (waits for the other), `showing` (its `code`), `asking` (whether the other device says that
- * it is confirmed), `confirmed`. On the existing one: `idle`, `waiting` (for a new device), `opened`, `typing` (the code), `confirmed`.
- * On both: `failed`, with a `reason`: `cancelled`, `expired`, `broken` (a message against the order, or another key than was committed to),
- * `wrong-code`, `refused`.
+ * `state`, on the new device: `idle`, `committed` (waits for the other), `showing` (its `code`), `asking` (whether the other device says that it is confirmed),
+ * `confirmed`. On the existing one: `idle`, `waiting` (for a new device), `opened`, `typing` (the code), `confirmed`. On both: `failed`, with a `reason`:
+ * `cancelled`, `expired`, `broken` (a message out of order, or a key other than the committed one), `wrong-code`, `refused`.
  */
 export class Pairing {
   state = 'idle';
@@ -80,7 +79,7 @@ export class Pairing {
   /** The other device's id, and its fingerprint in bytes, once they are known. */
   peer;
   peerFingerprint;
-  /** The six digits: for the new device alone to show. */
+  /** The six digits: only the new device shows them. */
   code;
   #user;
   #fingerprint;
@@ -104,19 +103,19 @@ export class Pairing {
     return !['idle', 'confirmed', 'failed'].includes(this.state);
   }
 
-  /** Until when the session that runs may go on. */
+  /** The end of the running session. */
   get endsAt() {
     return this.isRunning ? this.#endsAt : undefined;
   }
 
-  /** The existing device: the person wants to confirm a new one. Answers whether that can be now. */
+  /** The existing device: the person wants to confirm a new one. Returns whether that is possible now. */
   open(now) {
     if (!this.#mayBegin(now)) return false;
     this.#reset('waiting', now);
     return true;
   }
 
-  /** The new device: the commitment for the existing device `to`; undefined where none can be sent now. */
+  /** The new device: the commitment for the existing device `to`; undefined if none can be sent now. */
   async begin(to, now) {
     if (!this.#mayBegin(now)) return undefined;
     this.#reset('committed', now);
@@ -145,8 +144,8 @@ export class Pairing {
   }
 
   /**
-   * The existing device: the digits that the person typed. Answers whether they are right; then `peer` has `peerFingerprint`, if the server's
-   * list of devices says so too. After three wrong ones the session is over.
+   * The existing device: the digits that the person typed. Returns whether they are right; `peer` then has `peerFingerprint`, if the server's list of devices
+   * agrees. After three wrong attempts the session is over.
    */
   enter(digits, now) {
     this.tick(now);
@@ -160,12 +159,12 @@ export class Pairing {
     return false;
   }
 
-  /** The existing device has confirmed the new one and tells it. */
+  /** The existing device has confirmed the new one and notifies it. */
   done() {
     return this.state === 'confirmed' ? this.#message('done') : undefined;
   }
 
-  /** The new device: the person says that the other one says “confirmed”. Answers whether that counts. */
+  /** The new device: the person says that the other one says “confirmed”. Returns whether that counts. */
   confirm(now) {
     this.tick(now);
     if (this.state !== 'asking') return false;
@@ -173,7 +172,7 @@ export class Pairing {
     return true;
   }
 
-  /** Ends the session here. Brings the message for the other device, if one is known; it is `refused` where its key is not its own. */
+  /** Ends the session here. Returns the message for the other device, if one is known; it is `refused` if the other's key is not its own. */
   cancel(reason = 'cancelled') {
     const message = this.peer && this.#session ? this.#message('cancel') : undefined;
     const wasConfirmed = this.state === 'confirmed' && reason === 'refused';
@@ -205,7 +204,7 @@ export class Pairing {
     this.#endsAt = now + SESSION_MS;
   }
 
-  /** E: a commitment; the own key and nonce go out only now. */
+  /** E: a commitment; the own key and nonce are sent only now. */
   #opens(from, { step, session, commit }, now) {
     if (step !== 'commit') return undefined;
     this.#begun.push(now);
@@ -217,7 +216,7 @@ export class Pairing {
     return this.#message('open', { fingerprint: this.#fingerprint, nonce: this.#nonce });
   }
 
-  /** N: the other's key and nonce are here, so the own ones may be seen. */
+  /** N: the other's key and nonce are here, so the own ones may be revealed. */
   async #reveal({ session, fingerprint, nonce }, now) {
     if (equal(fingerprint, this.#fingerprint)) return this.#break();
     this.#begun.push(now);
@@ -230,7 +229,7 @@ export class Pairing {
     return this.#message('reveal', theNew);
   }
 
-  /** E: what was revealed must be what was committed to. */
+  /** E: the revealed values must match the commitment. */
   async #check({ session, fingerprint, nonce }) {
     const commitment = await commitmentOf(session, fingerprint, nonce);
     const existing = { fingerprint: this.#fingerprint, nonce: this.#nonce };

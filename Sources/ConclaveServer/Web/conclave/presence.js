@@ -1,6 +1,6 @@
-// Presence: the users that were asked about, and their states (protocol section 7).
+// Presence: the watched users, and their states (protocol section 7).
 
-const WATCHED = 100; // the people called last; more nobody looks at
+const WATCHED = 100; // the people called last; nobody looks at more
 
 /** Events: `change`. */
 export class Presence extends EventTarget {
@@ -16,7 +16,7 @@ export class Presence extends EventTarget {
     this.#request = request;
   }
 
-  /** `available`, `ringing`, `in-call`, `unavailable` or `offline`; undefined where the server does not say. */
+  /** `available`, `ringing`, `in-call`, `unavailable` or `offline`; undefined if the server does not say. */
   of(user) {
     return this.#states.get(user);
   }
@@ -61,7 +61,7 @@ export class Presence extends EventTarget {
     this.#changed();
   }
 
-  /** `ringing` and `in-call` hide what was set. */
+  /** `ringing` and `in-call` hide the setting. */
   #learnOwn() {
     const state = this.of(this.#user);
     if (state === 'available' || state === 'unavailable') this.#own = state;

@@ -1,4 +1,4 @@
-// Messages for some: sealed to the join keys of their recipients, and the sender proven to them alone (protocol section 6, "Messages").
+// Private messages: sealed to the join keys of their recipients, with the sender proven only to them (protocol section 6, "Messages").
 
 import { concat, equal, fromBase64, lp, random, sha256, toHex, u32, utf8 } from './bytes.js';
 import { MAX_NUMBER, Refusal } from './checks.js';
@@ -7,8 +7,8 @@ import { HPKE, hpkeOpen, hpkeSeal } from './wrap.js';
 export const MAX_RECIPIENTS = 64;
 const WRAP_BYTES = 113; // enc, 32 bytes, tag
 const ENC_BYTES = 65;
-const REMEMBERED = 10_000; // private messages of one epoch; of more none is opened
-const EPOCHS_REMEMBERED = 4; // older ones have no keys any more
+const REMEMBERED = 10_000; // private messages of one epoch; above it none are opened
+const EPOCHS_REMEMBERED = 4; // older ones no longer have keys
 const NONCE = new Uint8Array(12); // each key seals once
 
 const infoOf = ({ call, listHash }, from, to) => concat(utf8('conclave-message-v2'), lp(call), listHash, u32(from), u32(to));
@@ -16,7 +16,7 @@ const infoOf = ({ call, listHash }, from, to) => concat(utf8('conclave-message-v
 /** Binds each wrap to all recipients and to the text. */
 const aadOf = async (numbers, ct) => concat(await sha256(concat(...numbers.map(u32))), await sha256(ct));
 
-/** Which wraps a stay has opened: HPKE says who sealed one, and not when. The first bytes of a wrap, `enc`, stand for it. A stay has one list an epoch. */
+/** The wraps that a stay has opened: HPKE proves who sealed one, but not when. The first bytes of a wrap, `enc`, identify it. A stay has one list per epoch. */
 export class OpenedWraps {
   #epochs = new Map(); // epoch -> Set of `enc`
   static #stays = new WeakMap(); // key pair -> OpenedWraps
@@ -33,7 +33,7 @@ export class OpenedWraps {
     if (opened?.size >= REMEMBERED) throw new Refusal('more private messages than are remembered');
   }
 
-  /** The lowest epochs are forgotten, in whatever order their messages came. */
+  /** The lowest epochs are forgotten, in whatever order their messages arrived. */
   add(epoch, wrap) {
     if (!this.#epochs.has(epoch)) this.#epochs.set(epoch, new Set());
     this.#epochs.get(epoch).add(toHex(wrap.subarray(0, ENC_BYTES)));
@@ -44,7 +44,7 @@ export class OpenedWraps {
 const gcm = (raw, usage) => crypto.subtle.importKey('raw', raw, 'AES-GCM', false, [usage]);
 
 /**
- * The content of the SFrame of a private message. `scope`: `{call, listHash}` of the epoch that it is sealed under; `from`: `{participant, pair}`, this
+ * The content of the SFrame of a private message. `scope`: `{call, listHash}` of the epoch under which it is sealed; `from`: `{participant, pair}`, this
  * device's number and first join key; `recipients`: entries of the list whose join signatures were checked.
  */
 export async function sealPrivate(plaintext, { scope, from, recipients }) {
@@ -64,8 +64,8 @@ export async function sealPrivate(plaintext, { scope, from, recipients }) {
 }
 
 /**
- * The plaintext of what `sealPrivate` made for `own`, `{participant, pair}`, in the epoch of `scope`, `{call, epoch, listHash}`; throws where it was not made for it, came before, or is not by the owner of `sender`, the
- * entry of the participant that the SFrame names.
+ * The plaintext of what `sealPrivate` made for `own`, `{participant, pair}`, in the epoch of `scope`, `{call, epoch, listHash}`; throws if it was not made for
+ * it, was opened before, or is not from the owner of `sender`, the entry of the participant that the SFrame names.
  */
 export async function openPrivate(content, { scope, own, sender }) {
   const count = content[0];
@@ -83,7 +83,7 @@ export async function openPrivate(content, { scope, own, sender }) {
   const opened = OpenedWraps.of(own.pair);
   opened.check(scope.epoch, wrap);
   const key = await hpkeOpen(own.pair, wrap, { info, aad, sender: fromBase64(sender.joinKey.publicKey) });
-  opened.check(scope.epoch, wrap); // the same one twice at once: the second finds the first one's mark
+  opened.check(scope.epoch, wrap); // the same one twice at once: the second finds the mark of the first
   opened.add(scope.epoch, wrap);
   return new Uint8Array(await crypto.subtle.decrypt({ name: 'AES-GCM', iv: NONCE }, await gcm(key, 'decrypt'), ct));
 }

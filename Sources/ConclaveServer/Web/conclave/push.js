@@ -4,7 +4,7 @@ import { fromBase64, toBase64 } from './bytes.js';
 
 export class Push {
   #request;
-  /** The server's key, for `PushManager.subscribe`; none where the server sends none. */
+  /** The server's key, for `PushManager.subscribe`; undefined if the server sends none. */
   key;
 
   constructor(request) {
@@ -16,7 +16,7 @@ export class Push {
     this.key = pushKey === undefined ? undefined : fromBase64(pushKey);
   }
 
-  /** Takes the browser's `PushSubscription` for this device; `null` ends it. */
+  /** Registers the browser's `PushSubscription` for this device; `null` ends it. */
   subscribe(subscription) {
     const key = (name) => toBase64(new Uint8Array(subscription.getKey(name)));
     return this.#request('devices/push', {

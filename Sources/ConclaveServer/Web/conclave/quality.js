@@ -1,8 +1,8 @@
-// How well the media comes, from the PeerConnection's statistics: what `stats` tells the server (protocol section 6).
+// The quality of the received media, from the PeerConnection's statistics: the contents of `stats` (protocol section 6).
 
 const KNOWN = ['rtt', 'loss', 'jitter', 'freezes', 'firstFrameMs'];
 
-/** The running sums that two measurements are compared by. */
+/** The running sums by which two measurements are compared. */
 function sumsOf(reports) {
   const sums = { received: 0, lost: 0, freezes: 0, jitter: 0, rtt: /** @type {number | undefined} */ (undefined) };
   for (const report of reports) {
@@ -18,7 +18,7 @@ function sumsOf(reports) {
   return sums;
 }
 
-/** Turns reports into the numbers since the last ones; what could not be measured is left out. */
+/** Turns reports into the numbers since the last ones; numbers that could not be measured are omitted. */
 export class QualityMeter {
   #before = { received: 0, lost: 0, freezes: 0 };
 

@@ -1,11 +1,11 @@
-// Envelopes that come: which of them bring an epoch's secret, and the one that waits until its signer is trusted (protocol section 5, "Envelope").
+// Received envelopes: which of them bring an epoch's secret, and the one that waits until its signer is trusted (protocol section 5, "Envelope").
 
 import { Refusal } from './checks.js';
 import { openEnvelope } from './envelopes.js';
 import { sameDevice } from './identity.js';
 
 /**
- * `accept(record, secret)` is called for the secret of one that is good; `warnings` is the call's `KeyWarnings`, `newest()` the number of the newest epoch;
+ * `accept(record, secret)` is called with the secret of a valid one; `warnings` is the call's `KeyWarnings`, `newest()` the number of the newest epoch;
  * `request(path, body)` sends to `/app/calls/{id}/…`.
  */
 export class ReceivedEnvelopes {
@@ -30,7 +30,7 @@ export class ReceivedEnvelopes {
   }
 
   /**
-   * Takes an envelope (see `envelopeIn`) of the epoch of `record`. Brings true when it was opened, `{later}`, a promise of that, while its signer is not
+   * Handles an envelope (see `envelopeIn`) of the epoch of `record`. Returns true if it was opened, `{later}`, a promise of that, while its signer is not
    * trusted. Throws `Refusal` for one that proves nothing.
    */
   async take(envelope, record) {
@@ -55,14 +55,14 @@ export class ReceivedEnvelopes {
     return true;
   }
 
-  /** An envelope did not open. Brings false, which tells the server so. */
+  /** An envelope did not open. Returns false, which reports that to the server. */
   refuse(error) {
     this.#warnings.refuse(error);
     if (error instanceof Refusal) this.#warnings.warn('refused-envelope', { epoch: this.#newest() });
     return false;
   }
 
-  /** More is known of the devices on the list of `record`: the kept envelope may open now. */
+  /** More is known about the devices on the list of `record`: the kept envelope may open now. */
   async retry(record) {
     const { envelope, record: its, settle } = this.#kept ?? {};
     if (its !== record || !record.isWanting || !record.keysOfGiver(record.roster.find(envelope.from))) return;
@@ -70,12 +70,12 @@ export class ReceivedEnvelopes {
     settle(await this.take(envelope, record).catch((error) => this.refuse(error)));
   }
 
-  /** A newer epoch was announced: the kept envelope is of no use any more. */
+  /** A newer epoch was announced: the kept envelope is of no use any longer. */
   forgetBefore(epoch) {
     if (this.#kept?.envelope.epoch < epoch) this.#keep(undefined);
   }
 
-  /** The signer is not trusted: the person may come to trust it, and the server and the signer are told so. */
+  /** The signer is not trusted: the person may come to trust it, and the server and the signer are notified. */
   #wait(envelope, record) {
     const later = new Promise((settle) => this.#keep({ envelope, record, settle }));
     if (!this.#waited.has(record.epoch)) {

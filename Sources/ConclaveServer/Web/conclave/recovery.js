@@ -1,15 +1,15 @@
-// When a call on this device joins anew, as another participant, and how often it tries (protocol section 4, rule 16).
+// When a call on this device joins again, as another participant, and how often it tries (protocol section 4, rule 16).
 
 const RETRY_MS = 1_000;
-const REFUSALS = 5; // in a row, before the call is given up; a server that is away does not count
+const REFUSALS = 5; // in a row, before the call is abandoned; a server that is down does not count
 
 const OVER = ['call.not-found', 'call.ended', 'auth.forbidden'];
 const CLOSED = ['refused', 'replaced', 'removed', 'closed'];
 const AWAY = ['connection-lost', 'timeout', 'server.busy', 'rate.limited', 'internal'];
 
 /**
- * `leave()` gives up the join that was, `join()` joins anew and sends what was sent before; `over(detail)` ends the call here; `changed()` follows each
- * change of `isJoining`.
+ * `leave()` abandons the previous join, `join()` joins again and sends what was sent before; `over(detail)` ends the call here; `changed()` follows each change
+ * of `isJoining`.
  */
 export class Recovery {
   #call;
@@ -40,7 +40,7 @@ export class Recovery {
     this.#joinedOn = this.#connection.connectionNumber;
   }
 
-  /** Comes back as a new participant, with what this device sent before. */
+  /** Returns as a new participant, with what this device sent before. */
   rejoin() {
     this.#joining ??= this.#rejoin().finally(() => {
       this.#joining = undefined;
@@ -50,14 +50,14 @@ export class Recovery {
     return this.#joining;
   }
 
-  /** Once a call by itself: a server that breaks the history again and again has to convince the person. */
+  /** Only once per call automatically: if a server breaks the history again and again, the person has to decide. */
   rejoinForKeys() {
     if (this.#hasRejoinedForKeys) return this.#changed();
     this.#hasRejoinedForKeys = true;
     return void this.rejoin();
   }
 
-  /** The call's state was told. Absent or not connected after the connection was lost means joining anew. */
+  /** The call's state was received. Absent or not connected after the connection was lost means joining again. */
   stateTold() {
     const { participant, facts } = this.#call;
     if (!participant || this.#joining || this.#joinedOn === this.#connection.connectionNumber) return;
@@ -67,7 +67,7 @@ export class Recovery {
     else this.#insist();
   }
 
-  /** This user's other device has taken the call, or this one was removed; a loss is another matter, and means coming back. */
+  /** This user's other device has taken the call, or this one was removed. A loss is different, and means returning. */
   ownMemberTold({ cause }) {
     const { participant, facts } = this.#call;
     if (!participant || this.#joining) return undefined;
@@ -93,7 +93,7 @@ export class Recovery {
     return this.#over({ reason: 'lost' });
   }
 
-  /** A call that comes back on hold makes the server hold the one that is talked in; the user did not ask for that. */
+  /** When a call comes back on hold, the server puts the active call on hold. The user did not ask for that. */
   #insist() {
     const { participant, facts, isHeld, hasEnded } = this.#call;
     if (facts.participant(participant)?.held && !isHeld && !hasEnded) this.#call.request('hold', { held: false }).catch(() => {});

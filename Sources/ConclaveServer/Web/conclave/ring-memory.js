@@ -1,4 +1,4 @@
-// Which calls' ring envelopes this device has used: one that comes again would bring old seconds of a caller back.
+// The calls whose ring envelopes this device has used: a replayed one would bring back old seconds of a caller.
 
 const KEPT = 1_000;
 const KEPT_MS = 30 * 24 * 3_600_000;
@@ -12,7 +12,7 @@ export class RingMemory {
     this.#owner = `${user}/${device}>`;
   }
 
-  /** Notes that the envelope of `call` is used; false when it was before. */
+  /** Notes that the envelope of `call` is used; false if it already was. */
   async add(call) {
     const name = `${this.#owner}${call}`;
     if (await this.#store.get('rings', name)) return false;

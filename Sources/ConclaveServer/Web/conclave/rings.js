@@ -1,4 +1,4 @@
-// The rings of this device: each one until it is answered, over, or its time is up.
+// The rings of this device, each until it is answered or over, or its time is up.
 
 import { isCallID, isID } from './checks.js';
 
@@ -9,13 +9,13 @@ const over = {
   'call.missed': 'missed',
   'call.ended': 'ended',
 };
-const GRACE_MS = 2_000; // the server says first that a ring is over
+const GRACE_MS = 2_000; // the server normally says first that a ring is over
 const CALLERS = 1_000;
 
-/** `rang(ring)` and `ended({ring, reason, by})` tell of each. */
+/** `rang(ring)` and `ended({ring, reason, by})` are called for each. */
 export class Rings {
   #rings = new Map();
-  #callers = new Map(); // call -> who rang here last
+  #callers = new Map(); // call -> who last rang here
   #rang;
   #ended;
 
@@ -42,7 +42,7 @@ export class Rings {
     return [...this.#rings.values()].map(({ ring }) => ring).filter(fits).at(-1);
   }
 
-  /** The user who rang this device for `call` last; undefined where nobody has. */
+  /** The user who last rang this device for `call`; undefined if nobody has. */
   callerOf(call) {
     return this.#callers.get(call);
   }
@@ -55,7 +55,7 @@ export class Rings {
     this.#ended({ ring: entry.ring, reason, by });
   }
 
-  /** A ring that comes again (the connection was gone) replaces itself. One of another caller is another ring: the person answers whom they were shown. */
+  /** A ring that comes again (the connection was gone) replaces itself. A ring of another caller is another ring: the person answers the caller that was shown. */
   #add(body) {
     if (this.find(body.call) && this.find(body.call).from !== body.from) this.end(body.call, 'cancelled');
     const known = this.#rings.get(body.call);

@@ -1,12 +1,13 @@
-// The list of those who can decrypt, compared with those who are said to be in the call (protocol section 5.12). No sockets, no clock: time is an argument, in ms.
+// Compares the list of those who can decrypt with those who are said to be in the call (protocol section 5.12). No sockets, no clock: time is an argument, in
+// ms.
 
 import { nameOf } from './roster.js';
 
-const ASK_AFTER_MS = 5_000; // a listed device without a participant, or that nobody let in: then `state` and `keys/list` are asked for
+const ASK_AFTER_MS = 5_000; // a listed device without a participant, or that nobody let in: after this `state` and `keys/list` are requested
 const ANSWER_MS = 5_000; // a question that is open longer counts as answered
 const GONE_WARNS_MS = 3_000;
 const GONE_STOPS_MS = 15_000; // each dead leader costs the server 3 s
-const REMEMBERED_MS = 60_000; // a suspicion about a device that is on no list any longer
+const REMEMBERED_MS = 60_000; // a suspicion about a device that is no longer on a list
 const SECOND_STOP_MS = 60_000;
 const FIRST_EPOCH_CONNECTED_MS = 10_000;
 const FIRST_EPOCH_MS = 60_000;
@@ -20,23 +21,24 @@ const within = (ms) => Math.min(Math.max(ms, 0), GONE_STOPS_MS);
 const seatName = ({ user, device, participant }) => `${user}/${device}/${participant}`;
 const keyName = ({ user, device, fingerprint }) => `${user}/${device}/${fingerprint}`;
 
-/** A device as a person was shown it: with the same name, another key or another join is another. */
+/** A device as shown to a person: with another key or another join it is a different one, even under the same name. */
 export const exactName = ({ user, device, fingerprint, joinId }) => [user, device, fingerprint, joinId].join('/');
 
 /**
  * The rules of protocol section 5.12 about the list and the call.
  *
  * For the page, by way of `Call`:
- * - `people`: everybody of the list or of the call, `{user, device, participant, fingerprint, joinId, listed, member, hasLeft, isStranger}`.
- *   `listed`: can decrypt what this device sends now. `member`: the server says that it is this participant. Both should hold of everybody.
- *   Listed only is `isStranger` (it was never seen as a participant while it was listed) or `hasLeft`. A member that is not listed cannot hear yet.
- *   No time passes before any of this is told: each listed device is shown. `Call.roster` is made of it.
- * - `stopped`: why nothing is sent, or undefined: `{cause, people, needsPerson}`; cause `stranger`, `uninvited`, `gone` or `epoch-1` ("securing the
- *   call"). With `needsPerson` it lasts until `sendAnyway`.
+ * - `people`: everybody on the list or in the call, `{user, device, participant, fingerprint, joinId, listed, member, hasLeft, isStranger}`. `listed`: can
+ *   decrypt what this device sends now. `member`: the server says that it is this participant. Both should be true of everybody. A device that is only listed
+ *   is `isStranger` (it was never seen as a participant while it was listed) or `hasLeft`. A member that is not listed cannot hear yet. All of this is reported
+ *   without delay: each listed device is shown. `Call.roster` is made from it.
+ * - `stopped`: why nothing is sent, or undefined: `{cause, people, needsPerson}`; cause `stranger`, `uninvited`, `gone` or `epoch-1` ("securing the call").
+ *   With `needsPerson` it lasts until `sendAnyway`.
  * - `isOld`: the key in use should have been replaced long ago.
  *
- * A suspicion is about a device of a user, whatever its number. Its time runs while signaling is connected and adds up over reconnects. It runs back while the device is
- * listed and in the call, or else a device that comes back often would be suspected for the moments in which its numbers differ. It is forgotten a minute after the device was listed last.
+ * A suspicion is about a device of a user, whatever its number. Its time runs while signaling is connected and accumulates across reconnects. It runs back
+ * while the device is listed and in the call: otherwise a device that returns often would be suspected because of the moments in which its numbers differ. It
+ * is forgotten a minute after the device was last listed.
  */
 export class RosterWatch {
   people = [];
@@ -45,22 +47,22 @@ export class RosterWatch {
   /** @type {{isConnected: boolean, isAsking: boolean, participant: number, epoch: number, freshEpoch?: number, list: any[], members: any[], rotateMinutes: number, uninvited?: (entry: any) => string | undefined}} */
   #facts = { isConnected: false, isAsking: false, participant: 0, epoch: 0, list: [], members: [], rotateMinutes: 10 };
   #at; // the last look
-  #openMs = 0; // for how long a question has had no answer
-  #seen = new Set(); // devices that were participants while the list in use had them as such
+  #openMs = 0; // how long a question has been without an answer
+  #seen = new Set(); // devices that were participants while the list in use showed them as such
   /** @type {Map<string, {entry: any, kind?: string, isOpen?: boolean, ms: number, isListed: boolean, listedAt: number, isAsked: boolean, isStopping: boolean, isTold: boolean}>} */
   #suspects = new Map(); // by `user/device`; without `kind` where the suspicion has ended
   #left = new Map(); // devices that nobody let in, by name, which left the list before the person was told
   #news = [];
   #stopEndedAt = -Infinity;
-  #allowed = new Set(); // what the person sends in spite of, by `exactName`
+  #allowed = new Set(); // devices in spite of which the person sends, by `exactName`
   #connectedAt = 0;
   #epochSince = 0;
   #second; // {since, connectedMs}: when the second participant came, in epoch 1
 
   /**
-   * Takes the current state: `{isConnected, isAsking, participant, epoch, list, members, rotateMinutes, uninvited}`. `uninvited(entry)` says whether nobody let in that device: `yes`, or `open`
-   * while that may turn out otherwise. `members` are the members of the state,
-   * `list` is that of the epoch in use, `freshEpoch` the one of the last fresh secret, `participant` is this device's own, `isAsking` says that `state` or `keys/list` is under way.
+   * Takes the current state: `{isConnected, isAsking, participant, epoch, list, members, rotateMinutes, uninvited}`. `uninvited(entry)` says whether nobody let
+   * in that device: `yes`, or `open` while that may still change. `members` are the members of the state, `list` is that of the epoch in use, `freshEpoch` the
+   * one of the last fresh secret, `participant` is this device's own, `isAsking` says whether `state` or `keys/list` is under way.
    */
   update(now, facts) {
     this.#elapse(now);
@@ -75,7 +77,7 @@ export class RosterWatch {
     this.#judge(now);
   }
 
-  /** Lets time pass. Answers `ask` when `state` and `keys/list` are to be asked for; `asked` is to follow. */
+  /** Lets time pass. Returns `ask` if `state` and `keys/list` must be requested; call `asked` afterwards. */
   tick(now) {
     this.#elapse(now);
     this.#judge(now);
@@ -85,7 +87,7 @@ export class RosterWatch {
     return due.length > 0 ? 'ask' : undefined;
   }
 
-  /** The answers are in, and `update` has had them: a device that is still listed without being in the call stops the sending. */
+  /** The answers have arrived and were passed to `update`: a device that is still listed without being in the call stops the sending. */
   asked(now) {
     this.#answered();
     this.#judge(now);
@@ -104,7 +106,7 @@ export class RosterWatch {
     this.#judge(now);
   }
 
-  /** The rules rest while a question may still explain what they see. */
+  /** The rules pause while a question may still explain what they see. */
   get #isRunning() {
     const { isConnected, isAsking } = this.#facts;
     return isConnected && (!isAsking || this.#openMs >= ANSWER_MS);
@@ -155,7 +157,7 @@ export class RosterWatch {
     this.people = [...listed, ...unlisted];
   }
 
-  /** The device is on the list no longer. */
+  /** The device is no longer on the list. */
   #endSuspicion(name, suspect) {
     if (suspect.kind === 'uninvited' && !suspect.isTold) this.#left.set(name, suspect.entry);
     if (this.#left.size > LEFT_KEPT) this.#left.delete(this.#left.keys().next().value);
@@ -168,7 +170,7 @@ export class RosterWatch {
     for (const name of this.#allowed) if (!current.has(name)) this.#allowed.delete(name);
   }
 
-  /** Notes the suspicion about a listed device; its time goes on under another kind, key or number. */
+  /** Notes the suspicion about a listed device; its time continues under another kind, key or number. */
   #suspect(now, entry, kind, isOpen) {
     const name = nameOf(entry);
     const known = this.#suspects.get(name) ?? { ...NOTHING_DONE, ms: 0, kind };
@@ -176,7 +178,10 @@ export class RosterWatch {
     this.#suspects.set(name, Object.assign(known, { ...done, entry, kind, isOpen, isListed: true, listedAt: now }));
   }
 
-  /** `stranger`, `gone`, or undefined for a device that is in the call. A ring's entry has no participant: its user is a member. `seated` are the names of participants. */
+  /**
+   * `stranger`, `gone`, or undefined for a device that is in the call. A ring's entry has no participant: its user is a member. `seated` are the names of
+   * participants.
+   */
   #kindOf(entry, users, seated) {
     if (entry.participant === 0) return users.has(entry.user) || seated.size === 0 ? undefined : 'stranger';
     if (!seated.has(seatName(entry))) return this.#seen.has(keyName(entry)) ? 'gone' : 'stranger';
@@ -184,7 +189,7 @@ export class RosterWatch {
     return undefined;
   }
 
-  /** Epoch 1 goes under long-lived keys, to devices that perhaps never answered: only the first moments may. */
+  /** Epoch 1 is sealed to long-lived keys, of devices that possibly never answered: it may be used only for the first moments. */
   #firstEpoch(now) {
     const { epoch, members } = this.#facts;
     const count = members.reduce((sum, { participants }) => sum + participants.length, 0);
@@ -228,7 +233,7 @@ export class RosterWatch {
     if (kind === 'gone' && ms >= GONE_STOPS_MS) suspect.isStopping = true;
   }
 
-  /** Stops, or starts again, by what was found. */
+  /** Stops or resumes sending according to the findings. */
   #settle(now) {
     const stopping = this.#active.filter(({ isStopping, entry }) => isStopping && !this.#allowed.has(exactName(entry)));
     if (stopping.length > 0) {

@@ -1,11 +1,11 @@
-// A list of devices, checked as a whole: what an epoch's key is for, and what the next list may not change (protocol section 5, "List").
+// A list of devices, checked as a whole: those that get an epoch's key, and what the next list must not change (protocol section 5, "List").
 
 import { MAX_ENTRIES, Refusal } from './checks.js';
 import { byUserThenDevice, rosterHashOf } from './transcript.js';
 
 export const nameOf = ({ user, device }) => `${user}/${device}`;
 
-/** A list that this join is not on as it must be. */
+/** A list that does not contain this join as required. */
 export class NotListed extends Refusal {}
 
 const isRung = ({ participant }) => participant === 0;
@@ -15,7 +15,7 @@ export class Roster {
   byName;
   hash;
 
-  /** `entries` are in order and were looked at one by one (`entryIn`). Throws `Refusal` for a list that names anything twice. */
+  /** `entries` are in order and were checked one by one (`entryIn`). Throws `Refusal` for a list that names anything twice. */
   static async of(entries) {
     const roster = new Roster();
     roster.entries = entries;
@@ -24,7 +24,7 @@ export class Roster {
     return roster;
   }
 
-  /** This list without what `removed` numbers, and with `added`. A ring's entries go with the first list after theirs. */
+  /** This list without the numbers in `removed`, and with `added`. A ring's entries disappear with the first list after theirs. */
   async changed({ added, removed }) {
     const gone = new Set(removed);
     const stay = this.entries.filter((entry) => !isRung(entry) && !gone.delete(entry.participant));
@@ -41,7 +41,7 @@ export class Roster {
     return this.byName.get(nameOf(device));
   }
 
-  /** Throws unless this join is on the list, once and as itself. `isRing`: it came with a ring, before this device joined. */
+  /** Throws unless this join is on the list, once and unchanged. `isRing`: it came with a ring, before this device joined. */
   checkOwn(own, { isRing = false } = {}) {
     const entry = this.find(own);
     if (!entry || entry.fingerprint !== own.fingerprint) throw new NotListed('a list that this device is not on');
@@ -54,7 +54,7 @@ export class Roster {
     if (!isRing && this.entries.some(isDouble)) throw new Refusal('a list on which another has something of this join');
   }
 
-  /** Throws when somebody who stays is another than before, or who went returns. `gone` has the numbers and joinIds that went. */
+  /** Throws if somebody who stays has changed, or somebody who left returns. `gone` contains the numbers and joinIds that left. */
   checkAgainst(before, gone) {
     const joins = new Map(before.entries.filter(({ joinId }) => joinId).map((entry) => [entry.joinId, entry]));
     const numbers = new Map(before.entries.map((entry) => [entry.participant, entry]));
@@ -73,13 +73,13 @@ export class Roster {
     return this.entries.filter((entry) => !isRung(entry) && !staying.has(entry.joinId)).flatMap(({ joinId, participant }) => [joinId, participant]);
   }
 
-  /** Whether every key on this list is on `next`: only then is nobody ratcheted out who stays able to ratchet. */
+  /** Whether every key on this list is on `next`: only then is nobody excluded who could still ratchet. */
   isKeptBy(next) {
     const fingerprints = new Set(next.entries.map(({ fingerprint }) => fingerprint));
     return this.entries.every(({ fingerprint }) => fingerprints.has(fingerprint));
   }
 
-  /** Whether somebody who can decrypt by this list could not by `next`. */
+  /** Whether somebody who can decrypt with this list could not with `next`. */
   losesSomebody(next) {
     const staying = new Set(next.entries.map(({ joinId }) => joinId));
     return this.entries.some(({ joinId }) => !staying.has(joinId));

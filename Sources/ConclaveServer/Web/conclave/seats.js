@@ -1,4 +1,5 @@
-// The participants and joinIds with which the devices of a ring's list have joined: under epoch 1 the server's word alone (protocol section 5, "Sender keys").
+// The participants and joinIds with which the devices of a ring's list have joined: under epoch 1 known only from the server (protocol section 5, "Sender
+// keys").
 
 /** `user/device` of each participant of `members`, with `{participant, joinId}`. */
 export function seatsOf(members) {
@@ -20,7 +21,7 @@ export class Seats extends Map {
     this.#own = own;
   }
 
-  /** Notes `seats`, a map of the same kind; brings the participants that were refused. */
+  /** Notes `seats`, a map of the same kind; returns the refused participants. */
   add(seats) {
     const refused = [];
     for (const [name, { participant, joinId }] of seats) {

@@ -3,13 +3,13 @@
 import { LocalMedia } from './local.js';
 
 /**
- * `capture` opens microphone and camera. `transport` (a `Media`) is set when there is one. `tellMuted(track, muted)` tells the server; `negotiate()` brings a change of tracks
- * about; `changed()` and `notice(detail)` are for people.
+ * `capture` opens microphone and camera. `transport` (a `Media`) is set when there is one. `tellMuted(track, muted)` notifies the server; `negotiate()` applies
+ * a change of tracks; `changed()` and `notice(detail)` are for people.
  */
 export class Sending {
   transport;
   #local;
-  #held; // the sources to open again after a hold
+  #held; // the sources to reopen after a hold
   #isClosed = false;
   #tellMuted;
   #negotiate;
@@ -29,14 +29,14 @@ export class Sending {
     return this.#local.state(source);
   }
 
-  /** Opens the sources that are wished, or takes the app's own track for one; what can't be opened is a notice, not an end. */
+  /** Opens the wanted sources, or uses the app's own track for one. A source that cannot be opened causes a notice, not an end. */
   async capture({ camera = true, microphone = true }) {
     const wished = Object.entries({ microphone, camera }).filter(([, wish]) => wish);
     for (const [source, wish] of wished) if (wish !== true) this.#local.use(source, wish);
     await Promise.all(wished.map(([source]) => this.#open(source)));
   }
 
-  /** Sends a copy of the app's own `track` as `source` from now on; with none the device again, if the source is on. */
+  /** Sends a copy of the app's own `track` as `source` from now on; without one the device again, if the source is on. */
   async publish(source, track) {
     const isWanted = track || this.state(source).isOn || this.#local.isOpening(source);
     this.#local.use(source, track);
@@ -44,7 +44,7 @@ export class Sending {
     else if (isWanted) await this.#add(source);
   }
 
-  /** All that is open goes to the transport, which is new. */
+  /** Passes everything that is open to the new transport. */
   async sendAll() {
     for (const [source, { track }] of this.#local.all) await this.transport.send(source, track ?? null);
     await this.#negotiate();
@@ -64,7 +64,7 @@ export class Sending {
     return this.#mute('microphone', !isOn);
   }
 
-  /** Off means that the camera's light goes out too. */
+  /** Off also turns off the camera's light. */
   async setCamera(isOn) {
     if (this.#held) return this.#keepForLater('camera', isOn);
     if (isOn) return this.#add('camera');
@@ -74,7 +74,7 @@ export class Sending {
     return this.#mute('camera', true);
   }
 
-  /** Another device was chosen for `source`: takes the place of the one that is open or being opened. A muted microphone is opened when it is switched on. */
+  /** Another device was chosen for `source`: it replaces the one that is open or being opened. A muted microphone is opened when it is switched on. */
   async reopen(source) {
     const { isOn, track } = this.state(source);
     const isOpening = this.#local.isOpening(source);
@@ -84,7 +84,7 @@ export class Sending {
     if (isOn || isOpening) await this.#add(source);
   }
 
-  /** Shares a screen, or `stream` in its place; with `replace` another's makes room. Throws `screen.busy` when there is one already. */
+  /** Shares a screen, or `stream` in its place; with `replace` another's screen makes room. Throws `screen.busy` if there already is one. */
   async shareScreen({ replace = false, stream = undefined } = {}) {
     await this.#local.openScreen(() => this.stopScreen(), stream);
     if (this.#isClosed) {
@@ -114,12 +114,12 @@ export class Sending {
     await this.#negotiate();
   }
 
-  /** Whether a camera or a screen is sent, or is to be with the next offer. */
+  /** Whether a camera or a screen is sent, or will be with the next offer. */
   get hasPictures() {
     return ['camera', 'screen'].some((source) => this.transport?.isSending(source));
   }
 
-  /** This browser has no codec in which the call takes pictures, and the server refuses an offer of them as a whole: sound goes on alone. */
+  /** This browser has no video codec that the call accepts, and the server refuses such an offer as a whole: only sound continues. */
   async withoutPictures() {
     for (const source of ['camera', 'screen', 'screen-audio']) {
       this.#local.close(source);
@@ -130,7 +130,7 @@ export class Sending {
     await this.#negotiate();
   }
 
-  /** The new transport knows nothing of a screen that the old one sent. */
+  /** The new transport does not know the screen that the old one sent. */
   forgetScreen() {
     this.#local.closeScreen();
   }
@@ -159,7 +159,7 @@ export class Sending {
     this.#local.closeAll();
   }
 
-  /** A device was unplugged, or the system took it: another is opened, if there is one. After a track of the app's own nothing is opened that nobody asked for. */
+  /** A device was unplugged, or the system took it: another is opened, if there is one. After a track of the app nothing is opened that nobody requested. */
   async #lost(source) {
     const { isOn } = this.state(source);
     const wasOwn = this.#local.hasOwn(source);

@@ -1,4 +1,4 @@
-// The worker between the encoders and the network: every frame that leaves is sealed here, every one that comes is opened.
+// The worker between the encoders and the network: every sent frame is sealed here, every received one is opened.
 
 import { FrameWorker } from './frame-worker.js';
 

@@ -9,7 +9,7 @@ const suites = {
 export const SUITE = 5;
 export const TAG_BYTES = 16;
 
-/** A frame that is not SFrame, or does not open. `reason` is one of: header, own, attribution, unknown-key, replay, authentication. */
+/** Not an SFrame, or one that does not open. `reason` is one of: header, own, attribution, unknown-key, replay, authentication. */
 export class SFrameError extends Error {
   constructor(reason) {
     super(`SFrame: ${reason}`);
@@ -33,7 +33,7 @@ export function encodeHeader(kid, counter) {
   return Uint8Array.from([config, ...kidBytes, ...counterBytes]);
 }
 
-/** Reads a header; numbers in a longer form than they need are refused, so that each has one form only. */
+/** Reads a header; numbers in a longer form than necessary are refused, so that each has only one form. */
 export function parseHeader(bytes) {
   if (bytes.length === 0) throw new SFrameError('header');
   const config = bytes[0];
@@ -54,7 +54,7 @@ export function parseHeader(bytes) {
 }
 
 /**
- * The key and salt of one KID (RFC 9605 section 4.4.2). `usages`: a key that seals opens nothing.
+ * The key and salt of one KID (RFC 9605 section 4.4.2). `usages`: a key that seals does not open.
  * @param {BufferSource} baseKey
  * @param {number | bigint} kid
  * @param {{ suite?: number, usages?: KeyUsage[] }} options
@@ -88,7 +88,7 @@ export async function seal({ kid, key, salt }, counter, metadata, plaintext) {
   return concat(header, new Uint8Array(ciphertext));
 }
 
-/** The plaintext of `sframe`, whose header was read to `header`. */
+/** The plaintext of `sframe`, whose header was parsed to `header`. */
 export async function open({ key, salt }, header, metadata, sframe) {
   if (sframe.length < header.length + TAG_BYTES) throw new SFrameError('header');
   const parameters = gcm(salt, header.counter, sframe.subarray(0, header.length), metadata);

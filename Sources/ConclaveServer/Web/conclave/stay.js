@@ -1,4 +1,4 @@
-// This device’s stay in a call: the participant that one join made, with its worker, keys, path and messages. Coming back begins another.
+// This device’s stay in a call: the participant created by one join, with its worker, keys, path and messages. Rejoining begins another.
 
 import { ringEpoch } from './envelopes.js';
 import { Refusal, isCallID, replyIn } from './checks.js';
@@ -20,7 +20,10 @@ const FIRST_FRAME_MS = 60_000;
 const LOST_ANSWERS = 3;
 const RING_TRIES = 3;
 
-/** Events: those of `Media` and `KeyAgreement`, of the latter `change` as `keys`; `uplink` with `{isPoor}`, when the path has become too poor for a camera, or good again. */
+/**
+ * Events: those of `Media` and `KeyAgreement`, of the latter `change` as `keys`; `uplink` with `{isPoor}`, when the path has become too poor for a camera, or
+ * good again.
+ */
 export class Stay extends EventTarget {
   id;
   kind;
@@ -39,11 +42,11 @@ export class Stay extends EventTarget {
 
   /**
    * Asks the server to join by `kind`; `stay.reply` is what it said. `body` goes with the request. The id of a call that starts is this device's choice. `admissions` are the call's, `ring` is the
-   * ring that is accepted, `secret` that of a link. `inviters` are the users of whom one must have let this one in, where the ring does not say so.
+   * ring that is accepted, `secret` that of a link. One of the users `inviters` must have let this one in, if the ring does not name its caller.
    */
   static async join({ kind, id, body, ring = /** @type {Record<string, any>} */ ({}), secret = '', inviters = /** @type {string[] | undefined} */ (undefined), admissions, connection }) {
     const stay = new Stay();
-    // Before anything is waited for: a ring that comes later invites nobody.
+    // Before the first await: a ring that comes later invites nobody.
     const caller = ring.from ?? (inviters ? undefined : connection.callerOf(id));
     stay.#connection = connection;
     stay.#admissions = admissions;
@@ -78,13 +81,13 @@ export class Stay extends EventTarget {
     }
     await this.#admissions.joins(this.id, { inviters, secret: secret ? LinkSecret.from(secret) : undefined });
     await this.#admissions.take(ring);
-    // A guest's device may have other keys than when it came.
+    // A guest's device may have other keys than when it first joined.
     const comes = this.kind === 'join' || (this.kind === 'rejoin' && isGuest(identity.user));
     const admission = comes ? await this.#admissions.comingWord() : undefined;
     return admission ? { admission } : {};
   }
 
-  /** Makes keys and path, unless the stay is over before. `facts` is the call's state with the reply in it, `ring` the ring that was accepted. */
+  /** Creates keys and path, unless the stay is over before. `facts` is the call's state including the reply, `ring` the accepted ring. */
   async begin(facts, ring = {}) {
     this.keys = this.#agreement(facts.members.size);
     this.keys.seated(seatsOf(facts.members.values()));
@@ -113,8 +116,8 @@ export class Stay extends EventTarget {
   }
 
   /**
-   * A callee's device may go between being listed and being rung: the ring's list is then made anew, without it. Where that does not help either, the callees
-   * are rung without a key.
+   * A callee's device may disappear between being listed and being rung: the ring's list is then made again without it. If that does not help either, the
+   * callees are rung without a key.
    */
   async #start(body) {
     const { identity, directory } = this.#connection;
@@ -131,7 +134,7 @@ export class Stay extends EventTarget {
     return this.#ask('calls/start', body);
   }
 
-  /** The same join asked again does nothing twice (protocol 4, rule 14), so a lost answer is asked for again. */
+  /** The same join requested again has no further effect (protocol 4, rule 14), so a lost answer is requested again. */
   async #ask(path, body) {
     for (let attempt = 0; ; attempt += 1) {
       try {
@@ -167,7 +170,7 @@ export class Stay extends EventTarget {
     this.messages = new MessageSealer(worker, this.keys);
     for (const name of ['change', 'connection', 'speaking', 'failures', 'refused-track', 'lost']) this.#passOn(this.transport, name);
     this.transport.addEventListener('connection', () => {
-      // Where the path was lost, the connection may be too, and say nothing of it for a long time.
+      // If the path was lost, the connection may be lost, too, and not report it for a long time.
       if (this.transport.connection === 'disconnected') this.#connection.hurry();
     });
     const meter = new QualityMeter();
@@ -186,7 +189,7 @@ export class Stay extends EventTarget {
 
   async #tellQuality(meter) {
     if (this.transport.connection !== 'connected' || this.#connection.status !== 'ready') return;
-    // The first frame of somebody who came much later says nothing about the path.
+    // The first frame of somebody who joined much later says nothing about the path.
     const firstFrameMs = this.transport.firstFrameMs <= FIRST_FRAME_MS ? this.transport.firstFrameMs : undefined;
     const numbers = meter.numbers(await this.transport.statistics(), firstFrameMs);
     await this.#request('stats', numbers).catch(() => {}); // nobody waits for it
@@ -197,7 +200,7 @@ export class Stay extends EventTarget {
   }
 }
 
-/** A ring envelope is a wish: without it a callee that accepts waits for epoch 2. */
+/** A ring envelope is optional: without it a callee that accepts waits for epoch 2. */
 async function firstEpoch(options) {
   try {
     return await ringEpoch(options);

@@ -1,4 +1,4 @@
-// STOMP 1.2 over WebSocket: requests become promises, events are acknowledged one by one, a lost connection comes back.
+// STOMP 1.2 over WebSocket: requests become promises, events are acknowledged one by one, a lost connection is restored.
 
 import { failureFrom } from './border.js';
 import { obstacleTo } from './obstacles.js';
@@ -11,7 +11,7 @@ const URGENT_CHECK_MS = 400; // in a call, or three times as long as the last an
 const CONNECT_MS = 10_000;
 const REQUEST_MS = 15_000;
 const URGENT_MS = 1_500;
-const UNOPENED = 2; // tries, before it is asked why
+const UNOPENED = 2; // attempts, before the reason is investigated
 const BACK_OFF_MS = [300, 1_000, 2_000, 4_000, 8_000, 15_000];
 
 const escapes = { '\\': '\\\\', '\n': '\\n', '\r': '\\r', ':': '\\c' };
@@ -33,7 +33,7 @@ export function encodeFrame(command, headers, body = '') {
   return `${command}\n${lines.join('\n')}\n\n${body}\0`;
 }
 
-/** Reads the one frame of a message; undefined for a heart-beat. The first of repeated headers counts. */
+/** Reads the only frame of a message; undefined for a heart-beat. The first of repeated headers counts. */
 export function decodeFrame(text) {
   const start = text.search(/[^\r\n]/);
   if (start < 0) return undefined;
@@ -52,7 +52,7 @@ export function decodeFrame(text) {
   return { command, headers, body: text.slice(start + head.index + head[0].length, end) };
 }
 
-/** The value of a body; undefined for one that is no JSON. */
+/** The value of a body; undefined if it is not JSON. */
 function jsonIn(text) {
   try {
     return JSON.parse(text || '{}');
@@ -74,10 +74,10 @@ export class RequestError extends Error {
 /**
  * One device's connection to the server.
  *
- * `credentials(refused)` brings `{token, device}`; `refused` says that the last token was not taken.
- * Events: `obstacle`, when `obstacle` is another; `open` with the CONNECTED headers; `closed` with `{reason}`: `lost` (it comes back by itself), `refused`, `replaced` or `removed` (it does not).
- * While `isUrgent()`, as in a call, it tries again within `URGENT_MS`.
- * `onEvent({name, seq, redelivered, body})` answers whether the event is acknowledged, or `{later}`, a promise of that. `prepare()`, if set, runs first on each connection.
+ * `credentials(refused)` returns `{token, device}`; `refused` says that the last token was not accepted. Events: `obstacle`, when `obstacle` changes; `open`
+ * with the CONNECTED headers; `closed` with `{reason}`: `lost` (it reconnects automatically), `refused`, `replaced` or `removed` (it does not). While
+ * `isUrgent()`, as in a call, it retries within `URGENT_MS`. `onEvent({name, seq, redelivered, body})` returns whether the event is acknowledged, or `{later}`,
+ * a promise of that. `prepare()`, if set, runs first on each connection.
  */
 export class StompConnection extends EventTarget {
   #url;
@@ -127,19 +127,19 @@ export class StompConnection extends EventTarget {
     this.#open();
   }
 
-  /** Ends the connection for good. */
+  /** Ends the connection permanently. */
   close() {
     this.#isWanted = false;
     if (this.#isOpen) this.#send('DISCONNECT', {});
     this.#drop('closed');
   }
 
-  /** Ends the connection for good: it is not what was asked for. */
+  /** Ends the connection permanently: it is not the requested one. */
   refuse(message) {
     this.#finish('refused', message);
   }
 
-  /** Called when the network is said to be back, or may be another: waits neither for the next try nor long for a connection that is silent. */
+  /** Called when the network is reported to be back, or may have changed: waits neither for the next attempt nor long for a silent connection. */
   hurry() {
     if (!this.#isWanted) return;
     if (!this.#socket) this.#open();
@@ -155,7 +155,7 @@ export class StompConnection extends EventTarget {
     this.#timers.after(patience, () => this.#heardAt < asked && this.#lost(socket, { isSilent: true }));
   }
 
-  /** Sends a request and brings the reply's body. While there is no connection it waits for one, at most `REQUEST_MS`. */
+  /** Sends a request and returns the reply's body. Without a connection it waits for one, at most `REQUEST_MS`. */
   request(destination, body = {}) {
     return this.#ask(destination, body, (entry) => (this.#isReady ? this.#submit(entry) : this.#waiting.push(entry)));
   }
@@ -176,7 +176,7 @@ export class StompConnection extends EventTarget {
     });
   }
 
-  /** Requests made before the connection was ready go out now, behind those that `prepare` makes. */
+  /** Sends the requests that were made before the connection was ready, after those of `prepare`. */
   async #becomeReady(socket) {
     await this.prepare?.();
     if (socket !== this.#socket) return;
@@ -186,7 +186,7 @@ export class StompConnection extends EventTarget {
     this.dispatchEvent(new CustomEvent('ready'));
   }
 
-  /** Like `request`, on the connection that is open now, before others may speak. For `prepare` alone. */
+  /** Like `request`, on the connection that is open now, before others may send. Only for `prepare`. */
   requestFirst(destination, body) {
     return this.#ask(destination, body, (entry) => this.#submit(entry));
   }
@@ -262,7 +262,7 @@ export class StompConnection extends EventTarget {
     if (this.#beatMs) this.#timers.every(this.#beatMs * 0.45, () => this.#beatWhenDue());
     if (theirs) this.#timers.every(5_000, () => this.#now() - this.#heardAt > SILENCE_MS && this.#lost(socket));
     this.dispatchEvent(new CustomEvent('open', { detail: headers }));
-    if (socket !== this.#socket) return; // it was not what was asked for
+    if (socket !== this.#socket) return; // it was not the requested one
     this.#send('SUBSCRIBE', { id: 'replies', destination: '/user/queue/replies', ack: 'auto' });
     this.#send('SUBSCRIBE', { id: 'events', destination: '/user/queue/events', ack: 'client-individual' });
     this.#becomeReady(socket).catch(() => this.#lost(socket));
@@ -305,7 +305,7 @@ export class StompConnection extends EventTarget {
     this.#drop(reason, message);
   }
 
-  /** `isSilent`: the network changed and not the server, so the first try need not wait. */
+  /** `isSilent`: the network changed and not the server, so the first attempt need not wait. */
   #lost(socket, { isSilent = false } = {}) {
     if (socket !== this.#socket) return;
     this.#drop('lost');
@@ -328,7 +328,7 @@ export class StompConnection extends EventTarget {
     this.dispatchEvent(new Event('obstacle'));
   }
 
-  /** Asked aside, while the next try waits. */
+  /** Asks asynchronously, while the next attempt waits. */
   async #lookForObstacle() {
     const tries = this.#unopened;
     const obstacle = await this.#findObstacle(this.#url);

@@ -1,8 +1,9 @@
-// Where keys and pins live: IndexedDB, which keeps private keys without ever showing them. Without it, or where a newer page has made another version of it, memory for this visit: the page says so.
+// Storage for keys and pins: IndexedDB, which keeps private keys without ever revealing them. Without it, or if a newer page has upgraded it, memory for this
+// visit, and the page says so.
 
 const NAME = 'conclave';
-// `pins` has the devices of others by `owner>user/device`, `statements` what their vouches and revocations said by `owner>user`.
-// `rings` the calls whose ring envelope was used, by `user/device>call`.
+// `pins` contains the devices of others by `owner>user/device`, `statements` the contents of their vouches and revocations by `owner>user`, `rings` the calls
+// whose ring envelope was used, by `user/device>call`.
 const STORES = ['identities', 'pins', 'statements', 'rings'];
 const VERSION = 3;
 

@@ -1,13 +1,13 @@
-// Which key this device sends under, and when it sends nothing (protocol section 5, "Epochs"). The worker, which seals, is told here.
+// Which key this device sends under, and when it sends nothing (protocol section 5, "Epochs"). The worker, which seals, is notified here.
 
 import { Timers } from './timers.js';
 
 const OWN_SWITCH_MS = 10_000; // how long to wait for the server's `keys.switch`
-const OWN_SWITCH_AFTER_LOSS_MS = 3_000; // how long when a member that has gone has the key in use
+const OWN_SWITCH_AFTER_LOSS_MS = 3_000; // how long if a member that has left has the key in use
 
 /**
- * `post(message)` tells the worker. `isSilent()` says whether the keys let nothing be sent. `began(record)` follows when this device sends under the
- * key of `record`, `switched(record)` when its epoch is in use.
+ * `post(message)` notifies the worker. `isSilent()` says whether the keys forbid sending. `began(record)` follows when this device sends under the key of
+ * `record`, `switched(record)` when its epoch is in use.
  */
 export class Switching {
   #epochs;
@@ -48,11 +48,11 @@ export class Switching {
     this.#switched(record);
   }
 
-  /** The secret of `record` is here. */
+  /** The secret of `record` has arrived. */
   keyed(record) {
     if (this.#isClosed) return;
     if (record.epoch === this.#epochs.current) this.#send(record);
-    // A newcomer has no key in use: what it said until everybody has this one would be lost. The others have it at about the same time, and wait for it.
+    // A newcomer has no key in use: what it sent until everybody has this one would be lost. The others have it at about the same time, and wait for it.
     else if (this.#epochs.current === 0 && record.epoch > 1) this.switchTo(record);
     else if (record.epoch > this.#epochs.current) this.#switchLater(record);
   }
@@ -63,7 +63,7 @@ export class Switching {
     this.review();
   }
 
-  /** Asks `isSilent()` again: its answer may have changed. */
+  /** Evaluates `isSilent()` again, because its result may have changed. */
   review() {
     if (this.#isClosed || this.#mustBeSilent === this.#isSilent) return;
     this.#isSilent = !this.#isSilent;
@@ -77,8 +77,8 @@ export class Switching {
   }
 
   /**
-   * Without the key in use nothing is sent: under the one before somebody may listen who has gone. With `verifiedOnly` nothing is sent while somebody is on
-   * the list who is not verified, or not looked up: another may give them the key.
+   * Without the key in use nothing is sent: under the previous one somebody who has left may listen. With `verifiedOnly` nothing is sent while somebody on the
+   * list is not verified, or not looked up: another may give them the key.
    */
   get #mustBeSilent() {
     return this.#isStopped || this.#silentByKeys();
@@ -88,12 +88,12 @@ export class Switching {
     if (this.#sending >= record.epoch) return;
     this.#sending = record.epoch;
     this.#isSilent = this.#mustBeSilent;
-    // In one message: no frame may leave between the two.
+    // In one message, because no frame may leave between the two.
     this.#post({ type: 'switch', epoch: record.epoch, isSilent: this.#isSilent });
     this.#began(record);
   }
 
-  /** The server's word is waited for, but not for ever: somebody may have gone who still has the key in use. */
+  /** Waits for the server to switch, but not forever: somebody who has left may still have the key in use. */
   #switchLater(record) {
     const inUse = this.#epochs.inUse;
     const isLoss = record.mode === 'fresh' && inUse?.roster.losesSomebody(record.roster);

@@ -1,5 +1,6 @@
-// The tiles of a call (protocol section 5.12): the list of the key in use is what is drawn, each device of it from the moment the list is used until a list without it is used. The server's
-// state adds what it knows of them (tracks, whether they are connected), people who are rung, and participants that cannot hear yet.
+// The tiles of a call (protocol section 5.12): the list of the key in use is what is drawn, each device of it from the moment the list is used until a list
+// without it is used. The server's state adds what it knows about them (tracks, whether they are connected), people who are rung, and participants that cannot
+// hear yet.
 
 import { isLost } from './members.js';
 import { nameOf } from './roster.js';
@@ -7,15 +8,18 @@ import { nameOf } from './roster.js';
 const numberOf = (track) => Number(track.split('.')[1]);
 
 /**
- * `find(participant, n)` brings the video that opened as that track, if any, and `pictureOf(participant, n)` how it stands with it: see `Media`.
+ * `find(participant, n)` returns the video that opened as that track, if any, and `pictureOf(participant, n)` its state: see `Media`.
  *
- * A tile: `{key, source, member, device, participant, isOwn, isConnected, isLost, isHeld, isMuted, video, picture, track, doubt, rung, admission}`. `admission` says who let its user in (see `Admissions.of`). `source` is `camera`, `screen`, `ringing` or
- * `listener`, a device that is listed and not in the call. `isLost` tells that the person was connected before. The key of a device's tile stays when it leaves, or comes back under another number. `picture` is undefined where no picture is sent, as
- * with a camera that is off. `rung` are the user's other devices on a ring's list. `doubt`, the first that holds:
+ * A tile: `{key, source, member, device, participant, isOwn, isConnected, isLost, isHeld, isMuted, video, picture, track, doubt, rung, admission}`. `admission`
+ * says who let its user in (see `Admissions.of`). `source` is `camera`, `screen`, `ringing` or `listener`, a device that is listed but not in the call.
+ * `isLost` says that the person was connected before. The key of a device's tile stays the same when it leaves, or returns under another number. `picture` is
+ * undefined if no picture is sent, for example by a camera that is off. `rung` are the user's other devices on a ring's list. `doubt` is the first that
+ * applies:
  * - `no-key`: this device has no key, so nothing of the other can be heard or seen;
  * - `unlisted`: it is on no list that this device has sent under, so no member could give it the key;
- * - `stranger`, `gone`: it can decrypt what is sent here, and is not in the call; `returning`: likewise, and the server says that it is joining anew; `rung`: it was rung, and has a key for now;
- * - `uninvited`: it can decrypt what is sent here, and nobody let its user in;
+ * - `stranger`, `gone`: it can decrypt what is sent here, but is not in the call; `returning`: likewise, and the server says that it is joining again; `rung`:
+ *   it was rung, and has a key for now;
+ * - `uninvited`: it can decrypt what is sent here, but nobody let its user in;
  * - `untrusted`: this device gives it no key, but others may; `untrusted-hears`: it has confirmed that it has the key;
  * - `distrusting`: it does not trust this device, and does not use the key from it;
  * - `not-confirmed`: it did not confirm that it has the same key and list.
@@ -31,7 +35,7 @@ export function tilesOf(call, { find, pictureOf }) {
   return [...tiles, ...ofListeners(call, known)];
 }
 
-/** Facts of each participant that the tiles need, gathered once: a list per tile would make 90,000 objects each time a call of 300 is drawn. */
+/** Facts about each participant that the tiles need, gathered once: one list per tile would create 90,000 objects each time a call of 300 is drawn. */
 function knownOf({ roster, members, hasKey, confirmation: { state, missing } }) {
   const listed = roster.filter((person) => person.state !== 'unlisted');
   const rung = new Map();
@@ -44,12 +48,12 @@ function knownOf({ roster, members, hasKey, confirmation: { state, missing } }) 
     hasKey,
     isHeard: present > 1,
     drawn: new Set(), // devices of the list
-    shown: new Set(), // users with a tile that also stands for their devices that are rung
+    shown: new Set(), // users with a tile that also represents their rung devices
     unconfirmed: new Set(state === 'not-confirmed' ? missing.map(({ participant }) => participant) : []),
   };
 }
 
-/** Stands for all devices of a user who is rung. */
+/** Represents all devices of a user who is rung. */
 function ofRinging(known, member) {
   const rung = known.rung.get(member.user) ?? [];
   known.shown.add(member.user);
@@ -67,7 +71,7 @@ function ofParticipant(call, known, member, { participant, device, tracks, conne
     return { video: find(participant, n), picture: pictureOf(participant, n) };
   };
   const microphone = trackOf('microphone');
-  // A list says whose a number is, also one before; the state only where no list does.
+  // A list says to whom a number belongs, also a previous one; the state decides only if no list does.
   const owner = known.byNumber.get(participant) ?? call.numberOwner(participant) ?? { user: member.user, device };
   const person = known.listed.get(nameOf(owner));
   const { user, device: id } = owner;
@@ -119,12 +123,12 @@ function doubtOf({ listed, unconfirmed, hasKey }, person, participant) {
   return unconfirmed.has(participant) ? 'not-confirmed' : undefined;
 }
 
-/** The lists of keys say whose a participant is, also after it has left; the server's state only until then. */
+/** The lists of keys say to whom a participant belongs, even after it has left; the server's state decides only until then. */
 export function ownerOf(call, participant) {
   const owner = call.numberOwner(participant);
   const { member } = call.members.find(participant);
   return owner ? memberOf(owner.user, call, member) : member;
 }
 
-/** The member that is `user`: `member`, who the state says it is, or another. */
+/** The member that is `user`: `member`, as the state claims, or another. */
 const memberOf = (user, call, member) => (user === member?.user ? member : (call.members.get(user) ?? { user }));

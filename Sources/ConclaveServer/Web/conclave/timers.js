@@ -1,9 +1,9 @@
-// Time-outs and intervals that end together with what they belong to.
+// Time-outs and intervals that end together with their owner.
 
 export class Timers {
   #running = new Set();
 
-  /** Runs `action` once, `ms` from now, unless `clear` comes before. */
+  /** Runs `action` once, `ms` from now, unless `clear` is called before. */
   after(ms, action) {
     const timer = setTimeout(() => {
       this.#running.delete(timer);

@@ -1,4 +1,4 @@
-// The byte layouts of protocol section 5: lists and their chain, signatures, the call code, and all that is derived from an epoch's secret.
+// The byte layouts of protocol section 5: lists and their chain, signatures, the call code, and everything derived from an epoch's secret.
 
 import { concat, fromBase64, lp, sha256, u32, u64, utf8 } from './bytes.js';
 
@@ -12,7 +12,7 @@ export const NO_LIST = new Uint8Array(32); // `previous` of epoch 1
 export const byUserThenDevice = (a, b) =>
   a.user < b.user ? -1 : a.user > b.user ? 1 : a.device < b.device ? -1 : a.device > b.device ? 1 : 0;
 
-const hashes = new WeakMap(); // of join keys: an entry stays through many lists
+const hashes = new WeakMap(); // of join keys: an entry stays on many lists
 
 function hashOfKey(joinKey) {
   if (!hashes.has(joinKey)) hashes.set(joinKey, sha256(fromBase64(joinKey.publicKey)));
@@ -37,7 +37,7 @@ export async function rosterHashOf(list) {
   return sha256(concat(utf8('conclave-roster-v2'), u32(list.length), ...rows));
 }
 
-/** The hash of an epoch's list, chained to that of the epoch announced before. */
+/** The hash of an epoch's list, chained to that of the previously announced epoch. */
 export const listHashOf = ({ call, epoch, previous, roster }) =>
   sha256(concat(utf8('conclave-list-v2'), lp(call), u32(epoch), previous, roster));
 
@@ -52,7 +52,7 @@ export async function callCodeOf(call, roster) {
 export const joinBytes = ({ call, fingerprint, joinId, generation, at, alg, spki }) =>
   concat(utf8('conclave-join-v2'), lp(call), fingerprint, joinId, u32(generation), u64(at), lp(alg), lp(spki));
 
-/** The bytes that an envelope's signature covers. `key` is the hash of the public key that it is sealed to. */
+/** The bytes that an envelope's signature covers. `key` is the hash of the public key to which it is sealed. */
 export async function envelopeBytes({ call, epoch, from, to, alg, key, ciphertext, listHash }) {
   const names = [from.user, from.device, to.user, to.device, alg].map(lp);
   return concat(utf8('conclave-envelope-v2'), lp(call), u32(epoch), ...names, key, await sha256(ciphertext), listHash);
@@ -67,7 +67,7 @@ async function derive(secret, call, info, length) {
 /** A secret as a key that only derives. */
 export const importSecret = (secret) => crypto.subtle.importKey('raw', secret, 'HKDF', false, ['deriveBits']);
 
-/** The secret of the next epoch, for everybody who has this one's. It is bound to the next list: of another list comes another secret. */
+/** The secret of the next epoch, for everybody who has this one's. It is bound to the next list: another list yields another secret. */
 export const ratchet = async (secret, { call, epoch, listHash }) =>
   derive(await importSecret(secret), call, concat(utf8('conclave-ratchet-v2'), u32(epoch), listHash), SECRET_BYTES);
 
@@ -75,7 +75,7 @@ export const ratchet = async (secret, { call, epoch, listHash }) =>
 export const baseKeyOf = (secret, { call, epoch, listHash }, { participant, fingerprint, joinId }) =>
   derive(secret, call, concat(utf8('conclave-sender-v2'), u32(epoch), listHash, u32(participant), fingerprint, joinId), 64);
 
-/** The key of an epoch's confirmations: it makes tags and nothing else. */
+/** The key of an epoch's confirmations: it only makes tags. */
 export async function confirmationKeyOf(secret, { call, epoch, listHash }) {
   const info = concat(utf8('conclave-confirm-v2'), u32(epoch), listHash);
   const raw = await derive(await importSecret(secret), call, info, 32);
@@ -84,7 +84,7 @@ export async function confirmationKeyOf(secret, { call, epoch, listHash }) {
   return key;
 }
 
-/** An entry's confirmation of the secret and the list that `key` was made of. */
+/** An entry's confirmation of the secret and the list from which `key` was made. */
 export async function tagOf(key, { participant, fingerprint, joinId }) {
   const data = concat(u32(participant), fromBase64(fingerprint), fromBase64(joinId));
   return new Uint8Array(await crypto.subtle.sign('HMAC', key, data)).slice(0, TAG_BYTES);

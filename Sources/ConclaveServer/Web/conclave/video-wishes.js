@@ -1,19 +1,19 @@
-// Which videos and whose sound the server need not send here, and how large the other videos are shown, as far as it has been told (protocol section 6, "Wishes").
+// Which videos and whose sound the server need not send here, and how large the other videos are shown, as far as it was told (protocol section 6, "Wishes").
 
 const MAX_NAMED = 64; // in one request, of videos and of participants
-const STEPS = [90, 180, 270, 360, 540, 720, 1_080, 1_440, 2_160, 4_320]; // pixels: a window that is resized changes the wish a few times, and not with every pixel
+const STEPS = [90, 180, 270, 360, 540, 720, 1_080, 1_440, 2_160, 4_320]; // pixels: a resized window changes the wish a few times, and not with every pixel
 
-const UNNAMED = { paused: false, maxHeight: undefined }; // what holds for a track that was never named
+const UNNAMED = { paused: false, maxHeight: undefined }; // the values for a track that was never named
 
 export class VideoWishes {
   #participant;
   #told = new Map(); // track -> {paused, maxHeight}
-  #toldMuted = ''; // the numbers; no list when the server may not know them
+  #toldMuted = ''; // the numbers; undefined if the server may not know them
 
   /**
-   * The changes to tell the server, so that only the tracks in `wanted` have slots, each at the height at which it is shown: `[{track, paused, maxHeight}]`, at
-   * most 64; the next call brings the rest. `tracks` are all tracks. `wanted` is a map of tracks to heights in pixels of the screen. `participant` is this device's number: a
-   * join as another begins without wishes.
+   * The changes to send to the server, so that only the tracks in `wanted` have slots, each at the height at which it is shown: `[{track, paused, maxHeight}]`,
+   * at most 64; the next call returns the rest. `tracks` are all tracks. `wanted` is a map of tracks to heights in pixels of the screen. `participant` is this
+   * device's number: a join as another begins without wishes.
    */
   toTell(participant, tracks, wanted) {
     if (participant !== this.#participant) {
@@ -26,7 +26,7 @@ export class VideoWishes {
     return tracks.flatMap((track) => this.#changeOf(track, wanted)).slice(0, MAX_NAMED).map((change) => this.#tell(change));
   }
 
-  /** The numbers of the participants whose sound is not wanted, the first 64 of them, to be told after `toTell`; undefined where the server knows them. */
+  /** The numbers of the participants whose sound is not wanted, at most the first 64, to be sent after `toTell`; undefined if the server knows them. */
   mutedToTell(participants) {
     const muted = [...participants].slice(0, MAX_NAMED).sort((a, b) => a - b);
     if (muted.join() === this.#toldMuted) return undefined;
@@ -48,7 +48,7 @@ export class VideoWishes {
     return { track, ...change };
   }
 
-  /** The server was not reached, or its answer was lost: `videos` and `muted` are told with the next call. */
+  /** The server was not reached, or its answer was lost: `videos` and `muted` are sent with the next call. */
   untold(videos, muted) {
     for (const { track } of videos) this.#told.set(track, { paused: undefined, maxHeight: undefined });
     if (muted) this.#toldMuted = '?';

@@ -16,7 +16,7 @@ export function statementBytes(kind, { user, by, about, at }) {
   return concat(utf8(labels[kind]), lp(user), by, about, u64(at));
 }
 
-/** The statement of this device about another one of its user, as `devices/vouch`, `devices/revoke` and `devices/remove` carry it. */
+/** The statement of this device about another one of its user, as in `devices/vouch`, `devices/revoke` and `devices/remove`. */
 export async function makeStatement(kind, identity, { device, fingerprint }, at) {
   const data = statementBytes(kind, { user: identity.user, by: identity.fingerprint, about: fromBase64(fingerprint), at });
   const { sigAlg, signature } = await identity.sign(data);
@@ -41,13 +41,12 @@ const isListed = (devices, { device, fingerprint }) =>
 const sameRevoke = (a, b) => a.fingerprint === b.fingerprint && a.byFingerprint === b.byFingerprint;
 
 /**
- * How far a viewer trusts the devices of `user` now. `pins` are the devices that the viewer knows, `{device, fingerprint, keys, isVerified}`,
- * its own one among them, verified, if it is this user's. `listed`, `vouches` and `revokes` are the server's words; `remembered` is what this
- * function brought before.
+ * How far a viewer trusts the devices of `user` now. `pins` are the devices that the viewer knows, `{device, fingerprint, keys, isVerified}`, including its
+ * own, verified, if it is this user's. `listed`, `vouches` and `revokes` come from the server; `remembered` is what this function returned before.
  *
- * Brings `levels`, by fingerprint: `verified` (in person), `vouched` (by a device that is verified, listed and not revoked), `known` or
- * `revoked`; `disagreements`, the pins, with `by`, that a device revokes which is only vouched while they are verified; `fallen`, the pins that were vouched before
- * and are not any more; and what to remember: a revocation counts for good, even when the server hides it later.
+ * Returns `levels`, by fingerprint: `verified` (in person), `vouched` (by a device that is verified, listed and not revoked), `known` or `revoked`;
+ * `disagreements`, the pins, with `by`, that are verified but revoked by a device that is only vouched for; `fallen`, the pins that were vouched for before and
+ * no longer are; and what to remember: a revocation counts permanently, even if the server hides it later.
  * @param {Record<string, any>} facts
  */
 export async function judge({ user, pins, listed = [], vouches = [], revokes = [], remembered = {}, now }) {
@@ -71,7 +70,7 @@ export async function judge({ user, pins, listed = [], vouches = [], revokes = [
     revoke.byFingerprint === revoke.fingerprint || (signerOf(revoke).isVerified && !before.has(revoke.byFingerprint));
   const counted = validRevokes.filter(counts);
   const revoked = new Set([...before, ...counted.map(({ fingerprint }) => fingerprint)]);
-  // A device that gave up its own key may still have it: people are told that nobody else has said so.
+  // A device that gave up its own key may still have it: people are told that nobody else has revoked it.
   const bySelf = counted.filter(({ byFingerprint, fingerprint }) => byFingerprint === fingerprint).map(({ fingerprint }) => fingerprint);
   const byOthers = new Set(counted.filter(({ byFingerprint, fingerprint }) => byFingerprint !== fingerprint).map(({ fingerprint }) => fingerprint));
   const selfRevoked = [...new Set([...(remembered.selfRevoked ?? []), ...bySelf.filter((fingerprint) => !before.has(fingerprint))])].filter((fingerprint) => !byOthers.has(fingerprint));

@@ -1,11 +1,11 @@
-// Words: who lets whom into a call, as a device or a link's secret signs it (protocol section 5.13).
+// Words: who lets whom into a call, signed by a device or by a link's secret (protocol section 5.13).
 
 import { concat, fromBase64, lp, random, toBase64, utf8 } from './bytes.js';
 import { Refusal, bytesIn, hashIn, idIn, objectIn } from './checks.js';
 import { isGuest } from './guests.js';
 import { isSignedBy } from './identity.js';
 
-const MOST_WORDS = 8_256; // that are read of one body: a user each of the longest list, and 64 links
+const MOST_WORDS = 8_256; // that are read from one body: one per user of the longest list, and 64 links
 const SECRET_BYTES = 16;
 const LINK_BYTES = 32;
 const FINGERPRINT_BYTES = 32;
@@ -26,7 +26,7 @@ async function signed(identity, data) {
 /** This device lets `user` in. */
 export const makeWord = async (identity, call, user) => ({ user, ...(await signed(identity, admissionBytes({ call, fingerprint: identity.fingerprint, user }))) });
 
-/** This device lets in whoever holds the secret of `link`, a public key. */
+/** This device lets in the holder of the secret of `link`, a public key. */
 export const makeLinkWord = async (identity, call, link) => ({
   link: toBase64(link),
   ...(await signed(identity, callLinkBytes({ call, fingerprint: identity.fingerprint, link }))),
@@ -51,7 +51,7 @@ export class LinkSecret {
     return new LinkSecret(random(SECRET_BYTES), toBase64(identity.fingerprint));
   }
 
-  /** The secret in `text`, as people get it. Throws `Refusal`. */
+  /** The secret in `text`, as given to people. Throws `Refusal`. */
   static from(text) {
     if (!/^[\w-]{64}$/.test(text)) throw new Refusal('a link’s secret of another form');
     const bytes = fromURL(text);
@@ -62,12 +62,12 @@ export class LinkSecret {
     return toURL(concat(this.#secret, fromBase64(this.maker)));
   }
 
-  /** The public key that stands for the link in `call`, 32 bytes. */
+  /** The public key that represents the link in `call`, 32 bytes. */
   async link(call) {
     return (await this.#pair(call)).link;
   }
 
-  /** The word with which this device comes by the link. */
+  /** The word with which this device joins by the link. */
   async join(identity, call) {
     const { link, key } = await this.#pair(call);
     const { user, fingerprint } = identity;
@@ -88,15 +88,15 @@ export class LinkSecret {
 
 const nameOfUser = (user) => `user/${user}`;
 export const nameOfLink = (link) => `link/${link}`;
-/** The name that a word by a link lets in: of a guest one device alone. */
+/** The name that a word by a link lets in: for a guest only one device. */
 export const nameOfComer = (user, fingerprint) => (isGuest(user) ? `guest/${user}/${fingerprint}` : nameOfUser(user));
 
 /** The names under which the device of an entry may be let in. */
 export const namesOf = ({ user, fingerprint }) => (isGuest(user) ? [nameOfUser(user), nameOfComer(user, fingerprint)] : [nameOfUser(user)]);
 
 /**
- * One word: `name` is who or what it lets in, `user` whom, if it is a user; `by` the link that it is under, if any; `fingerprint` the device that signed it, or that comes by the link; `id` stands
- * for all of it.
+ * One word: `name` is who or what it lets in, `user` whom, if it is a user; `by` the link that it is under, if any; `fingerprint` the device that signed it, or
+ * that joins by the link; `id` identifies all of it.
  */
 function wordIn(value) {
   const { user, link, fingerprint, sigAlg, signature } = objectIn(value, 'a word');
@@ -116,7 +116,7 @@ function signerIn(value) {
   return { user: idIn(user), device: idIn(device), fingerprint, keys: keys.slice(0, 8) };
 }
 
-/** The well-formed ones of the first 8,256 of a list; everything else is passed over. */
+/** The well-formed ones among the first 8,256 of a list; everything else is skipped. */
 function readable(list, check) {
   const read = [];
   for (const value of Array.isArray(list) ? list.slice(0, MOST_WORDS) : []) {

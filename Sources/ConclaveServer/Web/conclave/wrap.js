@@ -1,4 +1,4 @@
-// The wrap algorithms of protocol section 5, on WebCrypto: how 32 bytes reach one key pair's owner and nobody else.
+// The wrap algorithms of protocol section 5, on WebCrypto: how 32 bytes reach only the owner of one key pair.
 
 import { concat, utf8 } from './bytes.js';
 
@@ -10,7 +10,7 @@ const POINT_BYTES = 65;
 const LEAST_RSA_BITS = 2_048;
 
 async function hmac(key, data) {
-  // An empty key and one of zero bytes are the same to HMAC; WebCrypto takes only the latter.
+  // An empty key and one of zero bytes are equivalent for HMAC; WebCrypto accepts only the latter.
   const raw = key.length > 0 ? key : new Uint8Array(32);
   const imported = await crypto.subtle.importKey('raw', raw, { name: 'HMAC', hash: 'SHA-256' }, false, ['sign']);
   return new Uint8Array(await crypto.subtle.sign('HMAC', imported, data));
@@ -18,13 +18,13 @@ async function hmac(key, data) {
 
 // RFC 9180 section 4: labels bind each derived value to the suite and the purpose.
 const kemSuite = concat(utf8('KEM'), Uint8Array.of(0, 16));
-// AES-256-GCM in the contract; AES-128-GCM for the vectors of the RFC alone.
+// AES-256-GCM in the contract; AES-128-GCM only for the vectors of the RFC.
 export const AES_256_GCM = { id: 2, keyBytes: 32 };
 const hpkeSuiteOf = ({ id }) => concat(utf8('HPKE'), Uint8Array.of(0, 16, 0, 1, 0, id));
 const extract = (suite, salt, label, ikm) => hmac(salt, concat(utf8('HPKE-v1'), suite, utf8(label), ikm));
 async function expand(suite, key, label, info, length) {
   const block = await hmac(key, concat(Uint8Array.of(0, length), utf8('HPKE-v1'), suite, utf8(label), info, Uint8Array.of(1)));
-  return block.slice(0, length); // 32 bytes at most are asked for: one block of HKDF
+  return block.slice(0, length); // at most 32 bytes are requested: one block of HKDF
 }
 
 const BASE = 0;
@@ -55,8 +55,8 @@ const importSPKI = (spki) => crypto.subtle.importKey('spki', spki, curve, true, 
 const importPoint = (point) => crypto.subtle.importKey('raw', point, curve, true, []);
 
 /**
- * enc ‖ ct for the owner of `spki`. With `sender`, a key pair, in auth mode: the recipient knows that its owner has sealed it, and can prove that to nobody.
- * `ephemeral` and `aead` are given by tests alone.
+ * enc ‖ ct for the owner of `spki`. With `sender`, a key pair, in auth mode: the recipient knows that its owner has sealed it, but can prove that to nobody.
+ * `ephemeral` and `aead` are passed only by tests.
  *
  * @param {Uint8Array} spki
  * @param {Uint8Array} plaintext
@@ -113,5 +113,5 @@ const algorithms = { [HPKE]: (spki, secret) => hpkeSeal(spki, secret), 'RSA-OAEP
 
 export const canWrap = (alg) => Object.hasOwn(algorithms, alg);
 
-/** Wraps `secret` to a public key; throws for an algorithm that `canWrap` denies. */
+/** Wraps `secret` to a public key; throws for an algorithm that `canWrap` rejects. */
 export const wrap = (alg, spki, secret) => algorithms[alg](spki, secret);

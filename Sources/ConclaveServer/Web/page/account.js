@@ -1,4 +1,4 @@
-// The page of somebody who signs in: the connection, the lobby and the call, and which of them is shown.
+// The page of a signed-in user: the connection, the lobby and the call, and which of them is shown.
 
 import { hideCall, showCall, useSpeaker } from './call-view.js';
 import { Conclave } from '../conclave/index.js';
@@ -33,7 +33,8 @@ document.addEventListener('view', () => {
 beginShortcuts();
 beginToolbar();
 
-// A browser may keep the page, with its connection, for going back to it. Calls would ring there and nowhere else, so the device goes, and comes back with the page.
+// A browser may keep the page, with its connection, so that the user can go back to it. Calls would ring only there, so the device disconnects, and reconnects
+// with the page.
 addEventListener('pagehide', ({ persisted }) => persisted && conclave?.close());
 addEventListener('pageshow', ({ persisted }) => persisted && location.reload());
 
@@ -53,8 +54,8 @@ export async function connect(entered, { isDemo, link = undefined, refuse: refus
   joins = link;
   refuse = refuseSignIn;
   const device = session.deviceOf(signIn) ?? (await session.claimDevice(session.userOf(signIn)));
-  if (conclave) return conclave.connect(); // a token that was not accepted, and now another
-  let demo; // a token of demo mode, kept: in another network, asking for the next one may take many seconds
+  if (conclave) return conclave.connect(); // a token that was not accepted was replaced by another
+  let demo; // a token of demo mode, kept because requesting the next one in another network may take many seconds
   const credentials = async (wasRefused) => {
     const user = session.userOf(signIn);
     if (signIn.guest) return { token: await lobby.freshToken(wasRefused), user };
@@ -65,7 +66,7 @@ export async function connect(entered, { isDemo, link = undefined, refuse: refus
     if (wasRefused) throw new session.SignInError('token-refused');
     return { token: signIn.token, user };
   };
-  // Beside the page, which may be served under a path.
+  // Relative to the page, which may be served under a path.
   const url = new URL('stomp', location.href);
   url.protocol = location.protocol === 'https:' ? 'wss:' : 'ws:';
   conclave = new Conclave({ url: url.href, device, name: session.savedDeviceName(device) || browserName(), credentials });
@@ -110,13 +111,13 @@ function showConnection(status) {
   } else if (status === 'removed') removed();
 }
 
-/** The server, or something before it, lets this page not connect: that does not pass by itself, and the person hears what to do. */
+/** The server, or something before it, does not let this page connect. That does not pass by itself, and the person is told what to do. */
 function showObstacle(obstacle) {
   if (!hasText(`obstacle.${obstacle}`)) clearWarnings((key) => key === 'obstacle');
   else warn('obstacle', t(`obstacle.${obstacle}`, { origin: location.origin }));
 }
 
-/** The keys of this device are revoked for good: it begins anew, as another one. */
+/** The keys of this device are revoked permanently: it starts over as another one. */
 async function removed() {
   session.forgetSignIn();
   endAll();
@@ -131,7 +132,7 @@ function endAll() {
   for (const call of [conclave.call, ...conclave.held]) call?.giveUp();
 }
 
-/** The server does not need the token for a call that runs: it goes on while a fresh one is asked for. */
+/** The server does not need the token for a running call, which goes on while a fresh one is requested. */
 function signedOut() {
   if (signIn.guest) return lobby.end({ words: t(hasText(conclave.reason) ? conclave.reason : 'sign-in.failed') });
   const words = t(hasText(`sign-in.${conclave.reason}`) ? `sign-in.${conclave.reason}` : 'sign-in.failed');
@@ -162,7 +163,7 @@ byID('fresh-token-leave').addEventListener('click', () => {
   conclave.call?.leave();
 });
 byID('fresh-token-dialog').addEventListener('close', () => {
-  if (conclave.status === 'refused' && conclave.call) byID('fresh-token-dialog').showModal(); // Escape is no answer
+  if (conclave.status === 'refused' && conclave.call) byID('fresh-token-dialog').showModal(); // Escape is not an answer
 });
 
 async function signedIn() {
@@ -177,7 +178,7 @@ async function signedIn() {
   setText(byID('account-name'), nameFor(conclave.user));
   const isNew = signedInAs !== conclave.user;
   if (isNew) {
-    if (signedInAs) endAll(); // a fresh token that is somebody else's
+    if (signedInAs) endAll(); // a fresh token that belongs to somebody else
     signedInAs = conclave.user;
     show('lobby');
     lobby.focus();
@@ -202,7 +203,7 @@ byID('sign-out-keep').addEventListener('click', busy(byID('sign-out-keep'), asyn
 byID('sign-out-forget').addEventListener('click', busy(byID('sign-out-forget'), async () => {
   const { user } = conclave;
   isLeaving = true;
-  // Without their keys the devices can do nothing any more; that the server is away must not keep them here.
+  // Without their keys the devices can do nothing any longer. A server that is down must not keep them here.
   await removeDevices(session.devicesOf(user)).catch(() => {});
   await lobby.notifications?.unsubscribe();
   conclave.close();
@@ -214,13 +215,13 @@ byID('sign-out-forget').addEventListener('click', busy(byID('sign-out-forget'), 
 /** Removes this device, and the others that this browser has for the user. */
 async function removeDevices(here) {
   const own = await conclave.ownDevices.list();
-  // This one last: its signature counts no more once it is removed.
+  // This device last: its signature no longer counts once it is removed.
   for (const each of own.filter(({ device, isThis }) => !isThis && here.includes(device))) await conclave.ownDevices.remove(each);
   await conclave.ownDevices.remove(conclave.ownDevices.self);
 }
 
 byID('use-here').addEventListener('click', () => location.reload());
-// A phone that goes from Wi-Fi to its own network is not offline in between. Where the type is unknown, `change` tells of mere estimates.
+// A phone that switches from Wi-Fi to mobile data is not offline in between. If the type is unknown, `change` reports mere estimates.
 const network = navigator.connection;
 let networkType = network?.type;
 network?.addEventListener('change', () => {
@@ -257,7 +258,7 @@ byID('availability').addEventListener('click', busy(byID('availability'), async 
 const shown = new WeakSet();
 const STILL_ON = ['left', 'lost', 'removed']; // the call may go on for others
 
-/** Shows the call that is talked in. */
+/** Shows the active call. */
 function showCurrent() {
   const { call } = conclave;
   if (!call || call.hasEnded) return;
@@ -271,7 +272,7 @@ function showCurrent() {
 }
 
 function left(call, detail) {
-  // A call that rang nobody: what became of each callee has been said.
+  // A call that rang nobody: the result for each callee was already reported.
   const words = ringsNobody(call.results) ? undefined : wordsForEnd(detail, conclave.user, call.facts.others);
   if (signIn.guest) return lobby.end({ words, mayReturn: STILL_ON.includes(detail.reason) });
   const isOther = conclave.call && conclave.call !== call; // one on hold ended
@@ -280,7 +281,7 @@ function left(call, detail) {
     hideCall();
     show('lobby');
   }
-  // A ring that crossed the call that is talked in is no news.
+  // A ring beside the active call that was cancelled because it crossed another is no news.
   if (words && !(isOther && detail.reason === 'cancelled')) notice(words);
   if (isOther) return undefined;
   if (conclave.status === 'ready') lobby.refresh();

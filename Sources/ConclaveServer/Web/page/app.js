@@ -47,7 +47,7 @@ async function begin() {
   return undefined;
 }
 
-/** The server has named all modules of the rest in the page, so that they come side by side: each imports others, in long chains. */
+/** The server has listed all modules of the rest in the page, so that they are loaded in parallel: each imports others, in long chains. */
 function loadRest() {
   document.head.append(byID('rest').content);
   return import('./account.js');
@@ -90,7 +90,7 @@ function refuseSignIn(words) {
 let knownElsewhere; // the sign-in of another tab
 
 /**
- * `known` is the sign-in of another tab of this browser: its person needs no guest's name.
+ * `known` is the sign-in of another tab of this browser: its user does not need a guest's name.
  * @param {{ mayBeGuest?: boolean, known?: any, farewell?: any }} options
  */
 function showGuest({ mayBeGuest = true, known = undefined, farewell = undefined } = {}) {

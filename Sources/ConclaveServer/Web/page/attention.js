@@ -1,6 +1,6 @@
-// Whether somebody may be looking at the page. A page that has been hidden for a while shows nobody's video: it need not be sent.
+// Whether somebody may be looking at the page. A page that has been hidden for a while shows nobody's video, so video need not be sent.
 
-const AWAY_MS = 5_000; // a look at another tab costs no key frames
+const AWAY_MS = 5_000; // a glance at another tab costs no key frames
 
 /** Events: `change`. */
 export class Attention extends EventTarget {

@@ -17,7 +17,7 @@ import { keepAwake } from './wake-lock.js';
 
 const SAVED_EVERY_S = 5;
 const FAILURES_TOLD_EVERY_MS = 10_000;
-const KEY_PATIENCE_MS = 3_000; // the key of a call comes with a join, or moments later
+const KEY_PATIENCE_MS = 3_000; // the key of a call arrives with a join, or moments later
 const NAMED = 3; // in the heading
 const UPLINK = ['weak-uplink', 'uplink-recovered'];
 
@@ -27,16 +27,16 @@ const tone = new Tone(outgoing);
 const known = new WeakSet();
 const met = new WeakMap(); // the people who were seen in a call, by call
 const alone = new WeakMap(); // by call
-const told = new Set(); // of people with the name of another, by call
+const told = new Set(); // people whose name equals another's, by call
 let conclave;
 let call;
 let fieldOptions;
 let timer;
-let shownStop; // what the line above the stage says
+let shownStop; // the contents of the line above the stage
 let failuresToldAt = -Infinity;
 let keylessSince;
 
-/** Shows `entered` until another is shown or it is over. `options` is what `chosenIDs` wants. */
+/** Shows `entered` until another call is shown or it is over. `options` is the argument of `chosenIDs`. */
 export function showCall(entered, { connection, options }) {
   if (entered.hasEnded || entered === call) return;
   if (call) closeDialogs();
@@ -59,12 +59,12 @@ export function showCall(entered, { connection, options }) {
   for (const [name, detail] of entered.attend()) (name === 'warning' ? warned : noticed)(detail);
 }
 
-/** Voices are played through this output device from now on; '' is the system's own choice. */
+/** Plays voices through this output device from now on; '' is the system's choice. */
 export function useSpeaker(id) {
   stage.chooseSpeaker(id).catch((error) => notice(wordsForError(error)));
 }
 
-/** No call is shown any more. */
+/** No call is shown any longer. */
 export function hideCall() {
   call = undefined;
   keepAwake(false);
@@ -86,7 +86,7 @@ function tellFailures() {
   notice(t('call.undecrypted'));
 }
 
-/** A call that is held and shown again has its listeners already. */
+/** A call that is held and shown again already has its listeners. */
 function listen(entered) {
   known.add(entered);
   hands.set(entered, new Hands());
@@ -106,7 +106,10 @@ function listen(entered) {
   on('notice', (detail) => noticed(detail));
 }
 
-/** A camera or microphone that is not there stays said until it is, for the person has to do something. So does a camera that is off because the path is poor. */
+/**
+ * The notice about a missing camera or microphone stays until it is available, because the person has to act. So does the notice about a camera that is off
+ * because the path is poor.
+ */
 function noticed(detail) {
   const words = wordsFor(detail);
   if (!words) return;
@@ -126,7 +129,10 @@ function messageCame(to, message) {
   render(to);
 }
 
-/** The parts of the page, each drawn apart: one that fails does not keep another from being drawn. The tiles and the stop's line come first, behind the names that stand in them. */
+/**
+ * The parts of the page, each drawn separately: a failing one does not prevent the others from being drawn. The tiles and the stop's line come first, after the
+ * names that they contain.
+ */
 const PARTS = [
   () => learnNames(call.members.values()),
   () => stage.show(call, hands.get(call)),
@@ -143,7 +149,7 @@ const PARTS = [
 ];
 let isDrawing = false;
 
-/** A part that cannot be drawn stops the sending: people might not see who hears. */
+/** If a part cannot be drawn, sending stops: people might not see who hears. */
 function render(rendered) {
   if (rendered !== call || isDrawing) return;
   isDrawing = true;
@@ -176,7 +182,10 @@ async function trust({ user, device }, fingerprint) {
   if (!(await conclave.trust(user, device, fingerprint))) notice(t('call.key-changed-again'));
 }
 
-/** Tells of the key of a warning whether what it is about has passed. That a stranger could hear stays until it is dismissed, and that somebody could whom nobody let in, until that turns out otherwise. */
+/**
+ * Returns a function that says, for the key of a warning, whether its cause has passed. The warning that a stranger could hear stays until it is dismissed. The
+ * warning about somebody whom nobody let in stays until it turns out that somebody did.
+ */
 function overIn(roster) {
   const letIn = new Set(roster.filter(({ admission }) => admission).map(({ user, device }) => `uninvited/${user}/${device}`));
   const trusted = new Set(roster.filter(({ level }) => level === 'verified' || level === 'vouched').map(({ user, device }) => `new-device/${user}/${device}`));
@@ -189,7 +198,7 @@ function overIn(roster) {
     'old-epoch': () => !call.isKeyOld,
     uninvited: (key) => letIn.has(key),
     'by-service': () => !call.isByService,
-    'new-device': (key) => trusted.has(key), // the word of a verified device may come later
+    'new-device': (key) => trusted.has(key), // the word of a verified device may arrive later
     'no-device': (key) => call.local(key.split('/')[1]).isOn,
     uplink: () => call.local('camera').isOn,
     alone: () => !alone.get(call).isAsking,
@@ -197,7 +206,9 @@ function overIn(roster) {
   return (key) => over[key.split('/', 1)[0]]?.(key);
 }
 
-/** The people of the list of keys who are in the call: they are remembered when it is over. The keys are gone then, and the server's word alone makes nobody known. */
+/**
+ * The people on the list of keys who are in the call: they are remembered after it is over. The keys are gone then, and the server alone makes nobody known.
+ */
 function meet(roster) {
   for (const { user, state } of roster) if (state === 'member') met.get(call).add(user);
 }
@@ -205,7 +216,7 @@ function meet(roster) {
 /** A page that closes in a call remembers its people, too. */
 addEventListener('pagehide', () => call && rememberNames(met.get(call)));
 
-/** The person has not answered, and stayed alone. */
+/** The person has not answered, and is still alone. */
 function leaveDeserted(entered) {
   entered.leave();
   notice(t('over.all-left'));
@@ -220,7 +231,7 @@ function showAlone() {
   warn('alone', t('call.alone'), { isOfCall: true, dismissal, action: { label: t('tool.leave'), run: () => call?.leave() } });
 }
 
-/** Somebody who is met for the first time with the name of another person. */
+/** Somebody met for the first time who has the name of another person. */
 function checkNames(roster) {
   for (const { user } of roster) {
     const other = user !== call.user && isFirstContact(user) && namesakeOf(user);
@@ -230,7 +241,7 @@ function checkNames(roster) {
   }
 }
 
-/** A known person whom the server gives another name: the remembered one stays until the person takes the new one. */
+/** A known person to whom the server gives another name: the remembered one stays until the person accepts the new one. */
 function checkNewNames(roster) {
   for (const { user } of roster) {
     const other = newNameOf(user);
@@ -244,7 +255,7 @@ function checkNewNames(roster) {
   }
 }
 
-/** Why nothing is sent, in a line above the stage. The button is about the devices that the line names: after a change it rests. */
+/** Why nothing is sent, in a line above the stage. The button applies to the devices that the line names: after a change it is disabled for a moment. */
 function showStop() {
   keylessSince = call.hasKey ? undefined : (keylessSince ?? performance.now());
   const isKeyless = performance.now() - keylessSince >= KEY_PATIENCE_MS;
@@ -277,7 +288,7 @@ function showHeading() {
   if (isCalling && !call.isHeld) tone.start();
   else tone.stop();
   const path = conclave.status === 'ready' ? call.path : 'reconnecting';
-  // "Connected" is said while somebody is there. People whose connection is lost may come back, and the call waits.
+  // "Connected" is shown while somebody is there. People whose connection is lost may return, and the call waits.
   const isReady = path === 'connected' && call.hasKey && !isCalling;
   const isAlone = isReady && !present.some(({ participants }) => participants.some(({ connected }) => connected));
   const lost = isAlone ? present.filter(isLost) : [];
@@ -315,7 +326,7 @@ function showTools() {
   byID('toggle-screen').hidden = !navigator.mediaDevices?.getDisplayMedia;
   showToggle('hand', hands.get(call).isRaised(call.participant));
   showToggle('hold', call.isHeld);
-  byID('toggle-hold').hidden = isGuest(call.user); // it has this call alone
+  byID('toggle-hold').hidden = isGuest(call.user); // a guest has only this call
   // Phones have a camera on each side; elsewhere one is chosen by its name.
   byID('flip-camera').hidden = !matchMedia('(pointer: coarse)').matches || !call.local('camera').isOn;
   for (const source of ['microphone', 'camera', 'screen']) byID(`toggle-${source}`).disabled = call.isHeld;
@@ -323,7 +334,7 @@ function showTools() {
   byID('end').hidden = !call.isInitiator || call.facts.others.every(({ participants }) => participants.length === 0);
 }
 
-/** The buttons are named by what they do and pressed while it is done (WAI-ARIA, "button"): *Mute* is pressed while the microphone is off. */
+/** The buttons are named by what they do and pressed while it is in effect (WAI-ARIA, "button"): *Mute* is pressed while the microphone is off. */
 function showSource(source) {
   const { isOn } = call.local(source);
   const button = byID(`toggle-${source}`);
@@ -354,7 +365,7 @@ function tick(shown) {
   if (secondsSince(shown.startedAt) % SAVED_EVERY_S === 0) save();
 }
 
-/** For a reload, or a browser that is started again. */
+/** For a reload, or a browser that is restarted. */
 function save() {
   session.saveCall(call.device, { id: call.id, camera: call.wantsCamera });
 }

@@ -1,4 +1,4 @@
-// The chat beside the call: messages and reactions, encrypted as the call is, and gone with it.
+// The chat beside the call: messages and reactions, encrypted like the call, and deleted with it.
 
 import { byID, element, setText } from './dom.js';
 import { labelFor } from './names.js';
@@ -7,10 +7,10 @@ import { t } from './texts.js';
 
 const REACTIONS = { '👍': 'reaction.thumbs-up', '👏': 'reaction.applause', '❤️': 'reaction.heart', '😂': 'reaction.laughing', '🎉': 'reaction.party' };
 const KEPT = 200;
-const TOLD = 80; // characters of a message that is told while the chat is closed
+const TOLD = 80; // characters of a message that is announced while the chat is closed
 
 const chats = new WeakMap(); // the lines of each call's chat
-const unread = []; // what takes each message's notice away
+const unread = []; // functions that remove each message's notice
 let call;
 
 byID('chat-reactions').append(
@@ -21,7 +21,7 @@ byID('chat-reactions').append(
   }),
 );
 
-/** The chat of `shown`, as far as it has gone: a call on hold keeps its own. */
+/** The chat of `shown` so far: a call on hold keeps its own. */
 export function beginChat(shown) {
   call = shown;
   if (!chats.has(shown)) {
@@ -54,7 +54,7 @@ function add(to, { participant, text, reaction, isPrivate }) {
   const words = text ?? reaction;
   keep(to, lineOf({ name, words, isOwn, isReaction: Boolean(reaction) }));
   if (isOwn || (to === call && !byID('chat').hidden)) return;
-  // A reaction is seen on its sender's tile.
+  // A reaction is shown on its sender's tile.
   const dismiss = reaction && to === call ? () => {} : notice(`${name}: ${words.length > TOLD ? `${words.slice(0, TOLD)}…` : words}`);
   if (to !== call) return;
   unread.push(dismiss);

@@ -1,5 +1,5 @@
-// The call code, and every device that is on the list of the keys in use: none can listen without being shown here. The devices of one person at a
-// time are verified, as they were shown when the dialog opened.
+// The call code, and every device on the list of the keys in use: none can listen without being shown here. The devices of one person at a time are verified,
+// as they were shown when the dialog opened.
 
 import { wordsForAdmission } from './admission-words.js';
 import { REST_MS, avatar, byID, element, rest, setText } from './dom.js';
@@ -13,7 +13,7 @@ const PROBLEMS = ['changed-key', 'unverified', 'revoked']; // others: the device
 let conclave;
 let call;
 let shown; // what the person is looking at: {code, key, devices}
-let seen; // the key of the call when it was last looked at
+let seen; // the key of the call when it was last examined
 let changedAt = 0;
 
 export function openCode(opened, connection) {
@@ -23,13 +23,13 @@ export function openCode(opened, connection) {
   byID('code-dialog').showModal();
 }
 
-/** The call has changed. The code that is being compared stays until the person asks for the new one. */
+/** The call has changed. The code that is being compared stays until the person requests the new one. */
 export function showCode(changed) {
   if (changed !== call) return;
   const key = keyOf(call);
   if (!shown.code || key === shown.key) return renew();
   byID('code-changed').hidden = false;
-  // A call changes several times a second in other ways: only another key makes the buttons rest anew.
+  // A call changes several times a second in other ways: only another key disables the buttons for a moment again.
   if (key !== seen) {
     changedAt = performance.now();
     for (const button of byID('person-list').querySelectorAll('button')) rest(button);

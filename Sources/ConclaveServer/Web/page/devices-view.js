@@ -1,4 +1,4 @@
-// This user's own devices, and whether only verified ones of others are talked to.
+// This user's own devices, and whether to send only to verified devices of others.
 
 import { byID, element, setText } from './dom.js';
 import { deviceRow, replaceRows, rowButton } from './dialogs.js';
@@ -10,7 +10,7 @@ import { daysAgo, locale, t } from './texts.js';
 const texts = { verified: 'own.paired', vouched: 'own.vouched', revoked: 'own.revoked' };
 
 let conclave;
-let removed; // undefined: all but this device
+let removed; // undefined: all except this device
 
 export function beginDevices(connection) {
   conclave = connection;
@@ -22,7 +22,7 @@ export function beginDevices(connection) {
 async function show() {
   const devices = await conclave.ownDevices.list();
   replaceRows(byID('own-device-list'), devices.map(rowOf), byID('own-devices-title'));
-  byID('remove-others').hidden = devices.length < 3; // the one other has a button of its own
+  byID('remove-others').hidden = devices.length < 3; // a single other device has its own button
 }
 
 const showAgain = () => show().catch((error) => notice(wordsForError(error)));
@@ -77,7 +77,7 @@ byID('rename-form').addEventListener('submit', async (event) => {
   return undefined;
 });
 
-/** Without `own`: of all devices but this one. */
+/** Without `own`: of all devices except this one. */
 function askRemoval(own) {
   removed = own;
   setText(byID('remove-title'), own ? t('own.remove-title', { name: own.name || own.device }) : t('own.remove-others-title'));

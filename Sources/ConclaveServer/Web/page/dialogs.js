@@ -8,7 +8,7 @@ for (const button of document.querySelectorAll('[data-close]')) {
   button.addEventListener('click', () => button.closest('dialog')?.close());
 }
 
-/** A row with the avatar of `name`, if there is one, a line and one below it. */
+/** A row with the avatar of `name`, if given, a line and one below it. */
 export function row(name, line, below) {
   const text = element('div', { className: 'row-text' });
   text.append(element('span', { textContent: line }));
@@ -16,7 +16,7 @@ export function row(name, line, below) {
   return element('li', {}, name ? avatar(name) : '', text);
 }
 
-/** A row of a device: with its key's fingerprint, base64, for people to compare. */
+/** A row for a device, with its key's fingerprint, base64, for people to compare. */
 export function deviceRow(name, line, below, fingerprint) {
   const made = row(name, line, below);
   const digits = element('span', { className: 'row-sub fingerprint', textContent: readable(fingerprint), translate: false });
@@ -24,7 +24,7 @@ export function deviceRow(name, line, below, fingerprint) {
   return made;
 }
 
-/** A button of a row; `about` tells a screen reader which row's. Errors become notices. */
+/** A button in a row; `about` tells a screen reader which row. Errors become notices. */
 export function rowButton(label, about, action, className = 'secondary') {
   const button = element('button', { type: 'button', className, textContent: label, ariaLabel: `${label}: ${about}` });
   button.addEventListener('click', busy(button, () => action().catch((error) => notice(wordsForError(error)))));
@@ -34,8 +34,8 @@ export function rowButton(label, about, action, className = 'secondary') {
 const shown = new WeakMap();
 
 /**
- * As `replaceChildren`, where something differs: a button must not go while it is pressed. The keyboard keeps its place, or goes to
- * `fallback` when its row is gone.
+ * Like `replaceChildren`, but only if something differs, because a button must not disappear while it is pressed. The keyboard focus keeps its place, or moves
+ * to `fallback` if its row is gone.
  */
 export function replaceRows(list, rows, fallback) {
   const look = rows.map(({ outerHTML }) => outerHTML).join('');

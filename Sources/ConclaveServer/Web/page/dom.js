@@ -2,7 +2,7 @@
 
 export const SVG = 'http://www.w3.org/2000/svg';
 
-/** @type {(id: string) => any} Elements of the page's own markup, of which each has its kind. */
+/** @type {(id: string) => any} Elements of the page's own markup, each of a different type. */
 export const byID = (id) => document.getElementById(id);
 
 /**
@@ -33,7 +33,7 @@ export function setIcon(button, name) {
   if (use.getAttribute('href') !== `#icon-${name}`) use.setAttribute('href', `#icon-${name}`);
 }
 
-/** Sets text only where it differs, so that screen readers are not told twice. */
+/** Sets text only if it differs, so that screen readers do not announce it twice. */
 export function setText(node, text) {
   if (node.textContent !== text) node.textContent = text;
 }
@@ -52,7 +52,7 @@ export function avatar(name, className = 'avatar') {
   return made;
 }
 
-/** Without the characters that turn text around: a name must not rewrite the sentence that it stands in. */
+/** Without the characters that change the direction of text: a name must not rewrite the sentence that contains it. */
 const plain = (name) => name.replace(/[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g, '');
 
 export const nameOf = (member) => (typeof member?.name === 'string' && plain(member.name)) || member?.user || '';
@@ -62,7 +62,7 @@ export const openDialog = () => [...document.querySelectorAll('dialog[open]')].a
 
 export const REST_MS = 2_000;
 
-/** `button` does nothing for 2 s: a press that was meant for what was there before must not count for what is there now. */
+/** `button` is disabled for 2 s: a press meant for the previous content must not apply to the current one. */
 export function rest(button) {
   button.disabled = true;
   clearTimeout(resting.get(button));
@@ -70,7 +70,7 @@ export function rest(button) {
 }
 const resting = new WeakMap();
 
-/** A handler that runs once at a time, its button disabled meanwhile. */
+/** A handler that runs once at a time, with its button disabled meanwhile. */
 export function busy(button, action) {
   return async (...parameters) => {
     if (button.disabled) return;

@@ -12,7 +12,7 @@ export class Favourites {
   #users = [];
   #chosen;
 
-  /** `chosen(user)` follows a press. */
+  /** `chosen(user)` is called after a press. */
   constructor(chosen) {
     this.#chosen = chosen;
   }

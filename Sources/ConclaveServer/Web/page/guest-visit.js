@@ -1,11 +1,11 @@
-// A guest's visit: one call, entered as soon as the connection is there. When it is over nothing of the guest is kept.
+// A guest's visit: one call, entered as soon as there is a connection. When it is over, nothing of the guest is kept.
 
 import { linkIn } from './link.js';
 import * as session from './session.js';
 import { wordsForError } from './notices.js';
 import { t } from './texts.js';
 
-const RENEWED_EVERY_MS = 1_200_000; // a token is good for an hour
+const RENEWED_EVERY_MS = 1_200_000; // a token is valid for an hour
 
 export class GuestVisit {
   hasEnded = false;
@@ -19,7 +19,9 @@ export class GuestVisit {
   #hasBegun = false;
   #renewedAt = Date.now();
 
-  /** `signIn` has the guest's `token`, and in `guest` the call, its link and whether the camera is wanted. `entered()` is called when the call is joined. */
+  /**
+   * `signIn` contains the guest's `token`, and in `guest` the call, its link and whether the camera is wanted. `entered()` is called when the call is joined.
+   */
   constructor({ conclave, signIn, entered }) {
     this.#conclave = conclave;
     this.#signIn = signIn;
@@ -27,13 +29,13 @@ export class GuestVisit {
     setInterval(() => this.#renew().catch(() => {}), RENEWED_EVERY_MS);
   }
 
-  /** The connection is ready: the first time the call is joined. */
+  /** The connection is ready: the call is joined the first time. */
   async begin() {
     if (this.#hasBegun) return;
     this.#hasBegun = true;
     const { id, link, camera } = this.#signIn.guest;
     try {
-      // The address alone has the secret: it is stored nowhere.
+      // Only the address contains the secret: it is stored nowhere.
       const secret = linkIn(location.hash)?.secret ?? '';
       const call = await this.#conclave.joinByLink(id, { link, secret }, { camera });
       if (!call.hasEnded) this.#entered();
@@ -55,7 +57,7 @@ export class GuestVisit {
     session.saveSignIn(this.#signIn);
   }
 
-  /** The page begins anew, with `words`; with `mayReturn` the call may go on, with `isError` the guest was not in it. */
+  /** The page starts over with `words`; with `mayReturn` the call may go on, with `isError` the guest was not in it. */
   async end({ words, mayReturn = false, isError = false }) {
     if (this.hasEnded) return;
     this.hasEnded = true;

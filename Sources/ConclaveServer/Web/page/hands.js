@@ -3,7 +3,7 @@
 export class Hands {
   #raised = new Set();
 
-  /** Takes a message of the call; answers whether it is about a hand. */
+  /** Handles a message of the call; returns whether it is about a hand. */
   take({ participant, hand }) {
     if (hand === undefined) return false;
     if (hand) this.#raised.add(participant);
@@ -15,7 +15,7 @@ export class Hands {
     return this.#raised.has(participant);
   }
 
-  /** The hands of those who have gone are down. `participants` is the set of those who are there. */
+  /** The hands of participants who have left are down. `participants` is the set of those who are there. */
   keep(participants) {
     for (const participant of this.#raised) if (!participants.has(participant)) this.#raised.delete(participant);
   }

@@ -1,4 +1,4 @@
-// Recent calls: calling back, how the people are now, what was spent with them, and deleting.
+// Recent calls: calling back, the presence of the people, the time spent with them, and deleting.
 
 import { avatar, busy, byID, element, icon } from './dom.js';
 import { replaceRows, rowButton } from './dialogs.js';
@@ -10,10 +10,10 @@ import { hasText, listNames, t } from './texts.js';
 const PAGE = 20;
 const NAMED = 3; // in a row
 
-/** How a person is, in words; undefined for a state that this page does not know. */
+/** A person's presence, in words; undefined for a state that this page does not know. */
 const wordsForPresence = (state) => (hasText(`presence.${state}`) ? t(`presence.${state}`) : undefined);
 
-/** `callBack(users, withCamera)` rings them; `enter(id)` rejoins a call that runs. */
+/** `callBack(users, withCamera)` rings them; `enter(id)` rejoins a running call. */
 export class HistoryView {
   #conclave;
   #callBack;
@@ -135,7 +135,7 @@ export class HistoryView {
   }
 }
 
-/** One person's avatar has a dot that says how they are. */
+/** The avatar of a single person has a dot that shows the presence. */
 function avatarOf(others, who, presence) {
   const made = avatar(others.length > 0 ? nameFor(others[0].user) : who);
   const state = others.length === 1 ? presence.of(others[0].user) : undefined;

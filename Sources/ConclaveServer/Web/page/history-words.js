@@ -1,4 +1,4 @@
-// The words for a past call: the other people, its outcome, its time and its length.
+// The texts for a past call: the other people, its outcome, its time and its length.
 
 import { locale, t, withUnit } from './texts.js';
 
@@ -11,7 +11,7 @@ export function duration(seconds) {
   return rest > 0 ? `${withUnit(hours, 'hour')} ${withUnit(rest, 'minute')}` : withUnit(hours, 'hour');
 }
 
-/** "today 14:05", "yesterday 09:10", or the date: in one piece, however narrow the row. */
+/** "today 14:05", "yesterday 09:10", or the date: unbroken, however narrow the row. */
 export const when = (time, now = Date.now()) => dayAndClock(time, now).replaceAll(' ', '\u00a0');
 
 export const clock = (time) => new Date(time).toLocaleTimeString(locale, { hour: '2-digit', minute: '2-digit' });

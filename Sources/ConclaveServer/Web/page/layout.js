@@ -1,8 +1,8 @@
-// How many tiles of 16:9 a box shows at once, and how large they are. Numbers alone, in CSS pixels.
+// How many tiles of 16:9 a box shows at once, and how large they are. Only numbers, in CSS pixels.
 
 export const GAP = 12; // as in style.css
 const SHAPE = 16 / 9;
-const LEAST_WIDTH = 150; // below it a face is not seen any more
+const LEAST_WIDTH = 150; // below it a face can no longer be seen
 const MOST = 25; // slots for video (protocol section 6)
 
 /** The size of `count` tiles in a box: the number of columns that makes them largest. */
@@ -18,14 +18,14 @@ export function layout(count, width, height) {
   return best;
 }
 
-/** How many tiles a page has, of a width that shows a face; at least one. */
+/** How many tiles fit on a page, with a width that shows a face; at least one. */
 export function pageSize(width, height) {
   const columns = Math.floor((width + GAP) / (LEAST_WIDTH + GAP));
   const rows = Math.floor((height + GAP) / (LEAST_WIDTH / SHAPE + GAP));
   return Math.min(MOST, Math.max(1, columns) * Math.max(1, rows));
 }
 
-/** The items of page `number` (from 0) of pages of `size`, with the number that there is, and how many pages there are. */
+/** The items of page `number` (from 0) of pages of `size`, with the actual page number, and how many pages there are. */
 export function pageOf(items, size, number) {
   const pages = Math.max(1, Math.ceil(items.length / size));
   const at = Math.min(Math.max(0, number), pages - 1);

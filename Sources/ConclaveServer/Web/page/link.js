@@ -1,7 +1,7 @@
 // The address of a call's link.
 
 /**
- * `{id, link, secret}` in `#join=<call>/<link>/<secret>`. Browsers send the part behind `#` to no server, and this page sends the secret to none.
+ * `{id, link, secret}` in `#join=<call>/<link>/<secret>`. Browsers do not send the part after `#` to a server, and this page does not send the secret to one.
  *
  * @returns {{id: string, link: string, secret: string} | undefined}
  */
@@ -10,5 +10,5 @@ export function linkIn(hash) {
   return id ? { id, link, secret } : undefined;
 }
 
-/** The address that opens this page with the link in it. */
+/** The address that opens this page with the link. */
 export const addressOf = ({ id, link, secret }) => `${location.origin}${location.pathname}#join=${id}/${link}/${secret}`;

@@ -1,4 +1,4 @@
-// The lobby: the field for people to call, the running calls, a link that was opened, the recent calls; and the rings that come.
+// The lobby: the field for people to call, the running calls, an opened link, the recent calls; and incoming rings.
 
 import { busy, byID, setText } from './dom.js';
 import { Favourites } from './favourites.js';
@@ -14,7 +14,7 @@ import { showBeside, showRunning } from './running-view.js';
 import * as session from './session.js';
 import { t } from './texts.js';
 
-const RING_ENDS = ['answered-elsewhere', 'declined-elsewhere', 'cancelled', 'missed', 'ended']; // those that are said
+const RING_ENDS = ['answered-elsewhere', 'declined-elsewhere', 'cancelled', 'missed', 'ended']; // those that are announced
 
 /** `entered(camera)` is called when a call is joined, `rings` when the ringing changes. */
 export class Lobby {
@@ -89,7 +89,7 @@ export class Lobby {
     else byID('invited-title').focus();
   }
 
-  /** Asks the server what there is to join and to remember. */
+  /** Asks the server which calls can be joined, and for the history. */
   async refresh() {
     this.showLink();
     this.#favourites.begin(this.#conclave.user);
@@ -100,12 +100,12 @@ export class Lobby {
     suggestPeople();
   }
 
-  /** A call came, went or is over: where that can be seen now. */
+  /** A call was added, removed or is over: updates what is visible. */
   #refreshShown() {
     if (!byID('lobby').hidden && this.#conclave.status === 'ready') this.refresh();
   }
 
-  /** A caller has stopped ringing who rings anew, or is in the call here: that is no news. */
+  /** A caller has stopped ringing who is ringing again, or is in the call here: that is not news. */
   #goesOn({ ring: { from }, reason }) {
     if (!['cancelled', 'ended'].includes(reason)) return false;
     return this.rings.isFrom(from) || Boolean(this.#conclave.call?.members.get(from)?.participants.length);
@@ -139,7 +139,7 @@ export class Lobby {
     this.#refreshShown();
   }
 
-  /** The call before goes on, held, until the other one has been joined: one that is over already costs nothing. */
+  /** The previous call continues, held, until the other one has been joined: a ring that is already over costs nothing. */
   async #endAndAccept(ring) {
     const before = this.#conclave.call;
     await this.#enter(() => this.#conclave.accept(ring, { camera: ring.media === 'video' }));
@@ -212,9 +212,9 @@ export class Lobby {
   }
 }
 
-const RUNG = ['ringing', 'offline']; // somebody who is offline rings when they come back in time
+const RUNG = ['ringing', 'offline']; // somebody who is offline rings if they return in time
 
-/** Whether people were called and none of them rings, by the results of `start`. */
+/** Whether people were called and none of them rings, according to the results of `start`. */
 export function ringsNobody(results) {
   const all = Object.values(results ?? {});
   return all.length > 0 && !all.some((result) => RUNG.includes(result));

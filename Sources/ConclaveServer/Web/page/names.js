@@ -1,23 +1,23 @@
-// The names of people, as far as this page has heard. They are the server's words: where one could mislead, the user id stands beside it.
+// The names of people, as far as this page knows them. They come from the server: if one could mislead, the user id is shown beside it.
 
 import { isGuest } from '../conclave/guests.js';
 import { nameOf } from './dom.js';
 import { isDoubtful, skeletonOf } from './looks.js';
 import { t } from './texts.js';
 
-const KNOWN = 1_000; // people from calls before this one
+const KNOWN = 1_000; // people from earlier calls
 const VALID = /^[A-Za-z0-9._~@+-]{1,128}$/;
 
-const names = new Map(); // by the server's newest word
-let known = new Map(); // as people remember them: the server's word does not change these
-let byLook; // what a name looks like -> the users with such a name; made when it is needed, after names have changed
+const names = new Map(); // as last reported by the server
+let known = new Map(); // as people remember them: the server does not change these
+let byLook; // the look of a name -> the users with such a name; computed on demand, after names have changed
 const looks = new Map(); // a name -> {skeleton, isDoubtful}
 const LOOKS_KEPT = 10_000;
 let own;
 /** @type {(names: [string, string][]) => void} */
 let keep = () => {};
 
-/** `user` is signed in; `saved` are the names of the people in earlier calls, as `save` was given them. */
+/** `user` is signed in; `saved` are the names of the people in earlier calls, as passed to `save`. */
 export function beginNames(user, saved, save) {
   own = user;
   known = new Map(Array.isArray(saved) ? saved : []);
@@ -25,18 +25,18 @@ export function beginNames(user, saved, save) {
   keep = save;
 }
 
-/** The name by which `user` is remembered. An id that was remembered for lack of a name is none. */
+/** The name by which `user` is remembered. An id that was remembered for lack of a name does not count. */
 const rememberedName = (user) => (known.get(user) === user ? undefined : known.get(user));
 
 const plainName = (user) => rememberedName(user) ?? (names.get(user) || user);
 
-/** The name that the server gives a known person now, where it is another than the remembered one: the person decides. */
+/** The name that the server gives a known person now, if it differs from the remembered one: the person decides. */
 export function newNameOf(user) {
   const [before, now] = [rememberedName(user), names.get(user)];
   return user !== own && before !== undefined && now && now !== before ? now : undefined;
 }
 
-/** The person takes the new name of `user`, as it was shown. */
+/** The person accepts the new name of `user`, as it was shown. */
 export function acceptName(user, name) {
   if (newNameOf(user) !== name) return;
   known.set(user, name);
@@ -44,15 +44,15 @@ export function acceptName(user, name) {
   keep([...known]);
 }
 
-/** A guest's name is its own word, and nobody has looked at it: it is always marked. */
+/** A guest's name was chosen by the guest and not checked by anybody: it is always marked. */
 export const nameFor = (user) => (isGuest(user) ? t('guest.name', { name: plainName(user) }) : plainName(user));
 
-/** A name that the server tells; it goes before one that was typed, and not before one that is remembered. */
+/** A name reported by the server. It takes precedence over a typed one, but not over a remembered one. */
 export function learnNames(members) {
   for (const member of members) if (member.name) setName(member.user, nameOf(member));
 }
 
-/** A name that was typed for `user`, until the server tells another. */
+/** A name typed for `user`, until the server reports another. */
 export function suggestName(user, name) {
   if (!names.has(user) && !rememberedName(user)) setName(user, name);
 }
@@ -63,7 +63,7 @@ function setName(user, name) {
   byLook = undefined;
 }
 
-/** The look of a name, worked out once. */
+/** The look of a name, computed once. */
 function looksOf(name) {
   let found = looks.get(name);
   if (!found) {
@@ -93,24 +93,27 @@ function usersByLook() {
 /** Whether nobody here has been in a call with `user` before. */
 export const isFirstContact = (user) => user !== own && !known.has(user);
 
-/** The name of `user`, with the id at the first contact and where the name may mislead: somebody else has one that looks like it, it may be made to deceive, or the server gives another now. */
+/**
+ * The name of `user`, with the id at the first contact and if the name may mislead: somebody else's looks like it, it may be made to deceive, or the server
+ * reports another now.
+ */
 export function labelFor(user) {
   const name = nameFor(user);
   if (user === own || name === user) return name;
-  // A guest's id is made for one call and says nothing.
+  // A guest's id is made for one call and is meaningless.
   const saysTheSame = isGuest(user) || looksOf(name).skeleton === looksOf(user).skeleton;
   const mayMislead = known.get(user) === user || namesakeOf(user) || newNameOf(user) || (looksOf(plainName(user)).isDoubtful && !isGuest(user));
   return mayMislead || (isFirstContact(user) && !saysTheSame) ? `${name} (${user})` : name;
 }
 
-/** The ids of people from earlier calls and of this visit, the latest first. */
+/** The ids of people from earlier calls and of this visit, latest first. */
 export function knownPeople(most) {
   const all = new Set([...known.keys(), ...names.keys()]);
   all.delete(own);
   return [...all].filter((user) => !isGuest(user)).reverse().slice(0, most);
 }
 
-/** The call with `users` is over: by these names they are known from now on. */
+/** The call with `users` is over: they are known by these names from now on. */
 export function rememberNames(users) {
   for (const user of users) {
     if (user === own || isGuest(user)) continue;
@@ -123,7 +126,7 @@ export function rememberNames(users) {
   keep([...known]);
 }
 
-/** The user id that stands for a typed name: as it is where ids are known, made from the name in demo mode. */
+/** The user id for a typed name: unchanged if ids are known, made from the name in demo mode. */
 export function userIDOf(name, isDemo) {
   const typed = name.trim();
   if (!isDemo) return VALID.test(typed) ? typed : '';

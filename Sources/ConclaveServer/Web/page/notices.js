@@ -1,4 +1,4 @@
-// Notices that pass, and warnings about keys that people must decide on.
+// Transient notices, and warnings about keys that people must decide on.
 
 import { RequestError, readable } from '../conclave/index.js';
 import { byID, element, icon, nameOf, openDialog, rest } from './dom.js';
@@ -9,7 +9,7 @@ const NOTICE_MS = 6_000;
 const NOTICES = 3;
 const NOTICES_OF_KEYS = 8;
 
-/** Where notices are seen and said: in the dialog that is open, for the page behind it is neither; else in a call's bar, where they cover no face. */
+/** Where notices are shown and announced: in the open dialog, because the page behind it is inaccessible; else in a call's bar, where they cover no face. */
 export function placeNotices() {
   const bar = byID('call').hidden ? document.body : byID('call-bar');
   const host = openDialog() ?? bar;
@@ -19,7 +19,10 @@ export function placeNotices() {
 }
 addEventListener('close', placeNotices, true);
 
-/** A line at the top that goes by itself; a screen reader says it. Brings what takes it away at once. One that `isOfKeys` is pushed out by its like alone, and stays last, which is what a small window shows: the server says when others come. */
+/**
+ * A line at the top that disappears by itself; a screen reader says it. Returns a function that removes it at once. A notice that `isOfKeys` is pushed out only
+ * by others of its kind, and stays last, where a small window shows it: the server decides when other notices come.
+ */
 export function notice(text, { isOfKeys = false } = {}) {
   const list = placeNotices();
   const same = [...list.children].find(({ textContent }) => textContent === text);
@@ -40,11 +43,13 @@ export function clearNotices() {
 }
 
 /**
- * A warning that stays until it is dismissed; one of the same `key` takes its place. `action` is `{label, run}`: where the warning before had another text its button rests, for
- * a press that was meant for that. With `action.isRepeatable` the warning stays when it is pressed. `dismissal` is another `{label, run}` than to dismiss it. `detail` is shown as it is, for people to compare. `isOfCall`: it goes with the call that is shown.
+ * A warning that stays until it is dismissed; one with the same `key` replaces it. `action` is `{label, run}`: if the previous warning had another text its
+ * button is disabled for a moment, because a press may have been meant for that. With `action.isRepeatable` the warning stays when it is pressed. `dismissal`
+ * is a `{label, run}` in place of dismissing it. `detail` is shown unchanged, for people to compare. `isOfCall`: it is removed with the call that is shown.
  * @param {string} key
  * @param {string} text
- * @param {{ action?: { label: string, run: () => void, isRepeatable?: boolean }, dismissal?: { label: string, run: () => void }, detail?: string, isOfCall?: boolean }} options
+ * @param {{ action?: { label: string, run: () => void, isRepeatable?: boolean }, dismissal?: { label: string, run: () => void }, detail?: string, isOfCall?:
+ *   boolean }} options
  */
 export function warn(key, text, { action, dismissal = { label: t('dismiss'), run: () => {} }, detail, isOfCall = false } = {}) {
   const before = [...byID('warnings').children].find(({ dataset }) => dataset.key === key);
@@ -73,7 +78,7 @@ export function warn(key, text, { action, dismissal = { label: t('dismiss'), run
   byID('warnings').append(node);
 }
 
-/** Takes the warnings away of which `matches(key)` is true; without it those of the call that is shown. */
+/** Removes the warnings for which `matches(key)` is true; without it those of the call that is shown. */
 export function clearWarnings(matches) {
   for (const node of [...byID('warnings').children]) if (matches ? matches(node.dataset.key) : node.dataset.ofCall) node.remove();
 }
@@ -87,8 +92,8 @@ const COMPARED = ['unverified', 'unconfirmed', 'wrong-confirmation']; // compari
 const shownInTheCall = ['stopped', 'broken-history']; // above the stage, as long as it lasts
 
 /**
- * Warns the person about keys. `trust(fingerprint)` accepts a changed key, `compare()`, in a call, opens its code; `label` is what the person calls the user,
- * `isOwn` says that it is their own device, `deviceName` is the name that the server tells for it.
+ * Warns the person about keys. `trust(fingerprint)` accepts a changed key, `compare()`, in a call, opens its code; `label` is the person's name for the user,
+ * `isOwn` says that it is their own device, `deviceName` is the name that the server reports for it.
  *
  * @param {any} detail
  * @param {{label: string, deviceName?: string, isOwn: boolean, trust: (fingerprint: string) => unknown, isOfCall?: boolean, compare?: () => void}} options
@@ -112,8 +117,8 @@ export function warnOfKey(detail, { label, deviceName = '', isOwn, trust, isOfCa
 }
 
 /**
- * The notice passes. Where the person has verified another device of the user it is a warning, which stays until it is dismissed, over the end of the call too: anyone with the user's sign-in could speak by
- * this device.
+ * The notice is transient. If the person has verified another device of the user it is a warning, which stays until it is dismissed, even after the end of the
+ * call: anyone with the user's sign-in could speak through this device.
  */
 function tellNewDevice({ user, device, isOfVerified }, { label, isOwn, shown }) {
   const key = isOfVerified ? 'key.unverified-device' : 'key.new-device';
@@ -125,7 +130,7 @@ function tellNewDevice({ user, device, isOfVerified }, { label, isOwn, shown }) 
 
 const STOPS = ['stranger', 'uninvited', 'gone', 'revoked', 'changed-key', 'broken-history', 'epoch-1', 'no-key', 'unverified', 'not-shown'];
 
-/** Why nothing is sent; `who` names the devices that it is about. */
+/** Why nothing is sent; `who` names the devices concerned. */
 export function wordsForStop({ cause, devices }, who) {
   const isBySelf = cause === 'revoked' && devices.every(({ isSelfRevoked }) => isSelfRevoked);
   return t(`stop.${isBySelf ? 'self-revoked' : STOPS.includes(cause) ? cause : 'other'}`, { who });
@@ -133,11 +138,11 @@ export function wordsForStop({ cause, devices }, who) {
 
 const EVENTS = ['joined', 'rejoined', 'declined', 'missed', 'left', 'disconnected', 'failed', 'transferred'];
 
-/** The words for a call's `notice`; undefined where nothing needs saying. */
+/** The words for a call's `notice`; undefined if nothing needs saying. */
 export function wordsFor({ kind, cause, member, source, error }) {
   if (member) learnNames([member]);
   const name = member && labelFor(member.user);
-  // `disconnected` with another state: only the media is gone, perhaps for a moment.
+  // `disconnected` with another state: only the media is gone, possibly for a moment.
   if (cause === 'disconnected' && member.state !== 'disconnected') return undefined;
   if (cause === 'held') return t(member.participants.some(({ held }) => held) ? 'event.held' : 'event.resumed', { name });
   if (kind === 'member') return wordsForCause(cause, name);
@@ -158,14 +163,14 @@ export function wordsForDevice(source, error) {
   return t(hasText(key) ? key : `${source}.failed`);
 }
 
-/** Tells how each ring ended, from the server's results. */
+/** Reports how each ring ended, from the server's results. */
 export function tellResults(results) {
   for (const [user, result] of Object.entries(results ?? {})) {
     if (hasText(`result.${result}`)) notice(t(`result.${result}`, { name: labelFor(user) }));
   }
 }
 
-/** Why a call is over; undefined where this person ended it. With `others`, who were called: one alone is told of by name, as in passing. */
+/** Why a call is over; undefined if this person ended it. With `others`, who were called: a single one is named, as elsewhere. */
 export function wordsForEnd({ reason, by }, user, others) {
   if (by === user || reason === 'failed') return undefined;
   const alone = { declined: 'declined', 'no-answer': 'missed', 'all-left': 'left' }[reason];

@@ -1,4 +1,4 @@
-// Tabs of this browser tell each other who is signed in: a link that is opened in a new tab finds its person.
+// Tabs of this browser tell each other who is signed in, so that a link opened in a new tab finds its user.
 
 import { deviceOf } from './session.js';
 
@@ -7,7 +7,10 @@ const PATIENCE_MS = 300;
 
 const isSignIn = (value) => [value?.user, value?.token].some((text) => typeof text === 'string' && text !== '');
 
-/** Answers other tabs with `signIn()`, undefined while nobody is signed in. A guest's sign-in, and one that is for this tab's device alone, is no other tab's. */
+/**
+ * Answers other tabs with `signIn()`, undefined while nobody is signed in. The sign-in of a guest, or one that is only for this tab's device, is not shared
+ * with other tabs.
+ */
 export function answerTabs(signIn) {
   const channel = new BroadcastChannel(NAME);
   channel.addEventListener('message', ({ data }) => {
@@ -18,7 +21,7 @@ export function answerTabs(signIn) {
   });
 }
 
-/** The sign-in of another tab: `{user, name}` or `{token}`; undefined where none answers. */
+/** The sign-in of another tab: `{user, name}` or `{token}`; undefined if none answers. */
 export function askTabs() {
   const channel = new BroadcastChannel(NAME);
   const answer = new Promise((resolve) => {

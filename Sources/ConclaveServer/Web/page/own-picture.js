@@ -1,4 +1,4 @@
-// Where one's own small picture stands on the other's large one: in a corner, or where it was dragged to; or it is hidden.
+// The position of one's own small picture on the other's large one: in a corner, or where it was dragged to; or it is hidden.
 
 const CORNERS = ['bottom end', 'bottom start', 'top start', 'top end']; // start and end of a line of text
 const EDGE = 12; // CSS pixels
@@ -31,7 +31,7 @@ export class OwnPicture {
     node.addEventListener('keydown', (event) => this.#key(event));
   }
 
-  /** To the next corner: what dragging does, with one press (WCAG 2.2, 2.5.7). */
+  /** Moves it to the next corner: the same as dragging, with one press (WCAG 2.2, 2.5.7). */
   move() {
     this.#place = undefined;
     this.#corner = (this.#corner + 1) % CORNERS.length;

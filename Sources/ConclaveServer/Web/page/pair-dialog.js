@@ -1,4 +1,4 @@
-// Pairing two devices of this user, as the person sees it: one shows six digits, on the other one they are typed (`pairing.js`).
+// Pairing two devices of this user, as the person sees it: one shows six digits, which are typed on the other (`pairing.js`).
 
 import { busy, byID, setText } from './dom.js';
 import { notice, wordsForError } from './notices.js';
@@ -8,12 +8,12 @@ import { t } from './texts.js';
 const TICK_MS = 1_000;
 
 let own;
-let other; // the device of the row that was pressed
+let other; // the device of the pressed row
 const names = new Map();
 let timer;
 let paired;
 
-/** `connection` is the library. It brings other `ownDevices` when somebody else signs in. */
+/** `connection` is the library. It has other `ownDevices` after somebody else signs in. */
 export function beginPairing(connection, { changed }) {
   paired = changed;
   connection.addEventListener('identity', () => {
@@ -69,7 +69,7 @@ function show() {
   byID('pair-dialog').dataset.state = state;
 }
 
-/** A new start, where the session before is over. */
+/** Starts again, if the previous session is over. */
 function restart() {
   setText(byID('pair-error'), '');
   own.renew();

@@ -16,7 +16,7 @@ let call;
 let options;
 let reported;
 
-/** `fieldOptions` is what `chosenIDs` wants. */
+/** `fieldOptions` is the argument of `chosenIDs`. */
 export function openPeople(shown, fieldOptions) {
   call = shown;
   options = fieldOptions;
@@ -28,7 +28,7 @@ export function openPeople(shown, fieldOptions) {
   if (call.mayInvite) added.focus();
 }
 
-/** Opens the dialog with a link made. */
+/** Opens the dialog and makes a link. */
 export async function openWithLink(shown, fieldOptions) {
   openPeople(shown, fieldOptions);
   await makeLink();
@@ -41,7 +41,7 @@ export function showPeople(shown) {
   replaceRows(byID('member-list'), [...[...call.members.values()].map(memberRow), ...listeners().map(listenerRow)], byID('people-dialog-title'));
 }
 
-/** Devices that can decrypt the call, though the server does not name them as members' devices. */
+/** Devices that can decrypt the call although the server does not name them as members' devices. */
 const listeners = () => call.roster.filter(({ state }) => state === 'stranger' || state === 'gone');
 
 function listenerRow({ user, device, state }) {
@@ -66,7 +66,7 @@ function memberRow(member) {
   return made;
 }
 
-/** The text about who let the member in, as their devices on the list of keys have it. */
+/** The text about who let the member in, according to the member's devices on the list of keys. */
 function admissionWords({ user, link }) {
   const theirs = call.roster.filter((person) => person.user === user && person.state !== 'unlisted');
   if (theirs.some(({ isUninvited }) => isUninvited)) return t('admission.nobody');

@@ -6,7 +6,7 @@ import { listAlternatives, t } from './texts.js';
 
 const SUGGESTED = 100;
 
-/** Fills the list that the fields suggest people from while a name is typed. */
+/** Fills the list from which the fields suggest people while a name is typed. */
 export function suggestPeople() {
   byID('known-people').replaceChildren(...knownPeople(SUGGESTED).map((value) => element('option', { value, label: labelFor(value) })));
 }
@@ -19,7 +19,7 @@ export class PeopleField {
   #known = new Set();
   #taken;
 
-  /** `taken(names)` follows when names were entered one by one, and not with the whole form. */
+  /** `taken(names)` is called when names were entered one by one, and not with the whole form. */
   constructor(input, taken = (_) => {}) {
     this.#input = input;
     this.#taken = taken;
@@ -28,12 +28,12 @@ export class PeopleField {
     root.addEventListener('click', (event) => event.target === root && input.focus());
     input.addEventListener('keydown', (event) => this.#key(event));
     input.addEventListener('input', (event) => {
-      // A suggestion that was chosen is a whole name.
+      // A chosen suggestion is a whole name.
       if (/[,;]/.test(input.value) || event.inputType === 'insertReplacementText') this.#take();
     });
   }
 
-  /** The names so far, with what is still in the field. */
+  /** The names so far, including what is still in the field. */
   get names() {
     this.#read();
     return [...this.#names];
@@ -44,12 +44,12 @@ export class PeopleField {
     this.#take();
   }
 
-  /** The names of which it is not known that a call reaches them. */
+  /** The names of which it is unknown whether a call reaches them. */
   get unsure() {
     return this.#names.filter((name) => !this.#known.has(name));
   }
 
-  /** Takes which of `names` a call reaches, and marks the others: they are perhaps wrong. */
+  /** Records which of `names` a call reaches, and marks the others, which may be wrong. */
   judge(names, isReached) {
     for (const name of names) {
       (isReached(name) ? this.#known : this.#doubtful).add(name);
@@ -89,7 +89,7 @@ export class PeopleField {
     if (fresh.length > 0) this.#taken(fresh);
   }
 
-  /** Makes chips of what is typed; brings those that are new. */
+  /** Turns typed text into chips; returns the new ones. */
   #read() {
     const typed = this.#input.value.split(/[,;]/).map((name) => name.trim()).filter(Boolean);
     this.#input.value = '';
@@ -123,7 +123,7 @@ export async function checkNames(field, names, problem, { isDemo, reachable }) {
   const ids = new Map(names.map((name) => [name, userIDOf(name, isDemo)]));
   const asked = [...ids.values()].filter(Boolean);
   const found = asked.length > 0 ? await reachable(asked).catch(() => undefined) : new Set();
-  if (!found) return; // the server could not be asked; the call will tell
+  if (!found) return; // the server could not be asked; the call will show it
   const isReached = (name) => found.has(ids.get(name));
   const missing = names.filter((name) => !isReached(name));
   field.judge(names, isReached);
@@ -131,14 +131,14 @@ export async function checkNames(field, names, problem, { isDemo, reachable }) {
   setText(problem, t('people.unknown', { names: listAlternatives(missing.map((name) => t('quoted', { name }))) }));
 }
 
-/** Whether a call with the names in `field` rings anybody: those that are not known to be there are asked for once more. Where none is, `problem` says so. */
+/** Whether a call with the names in `field` rings anybody: those that are not known to exist are checked once more. If none exists, `problem` says so. */
 export async function canRing(field, problem, options) {
   const { unsure } = field;
   if (unsure.length > 0) await checkNames(field, unsure, problem, options);
   return field.names.some((name) => !field.isDoubtful(name));
 }
 
-/** The user ids that a field names; undefined when something is wrong with them, which `problem` then says. */
+/** The user ids that a field names; undefined if something is wrong with them, which `problem` then says. */
 export function chosenIDs(field, problem, { isDemo, own }) {
   const typed = field.names;
   const ids = typed.map((name) => userIDOf(name, isDemo));

@@ -2,7 +2,7 @@
 
 import * as session from './session.js';
 
-/** The call that a notification opened this page for. Any site can lead to such an address, so it does not say what the person pressed: `sw.js` does. */
+/** The call for which a notification opened this page. Any site can link to such an address, so it does not say what the person pressed: `sw.js` does. */
 export const openedFor = (hash) => /^#ring=([\w.~@+-]+)$/.exec(hash)?.[1];
 
 const isSame = (a, b) => a?.length === b.length && a.every((byte, place) => byte === b[place]);
@@ -23,13 +23,13 @@ export async function subscribe(registration, push) {
     session.keepSignIn();
     return true;
   } catch {
-    return false; // a browser without a push service, or a server that is away: the page rings while it is open
+    return false; // a browser without a push service, or a server that is down: the page rings while it is open
   }
 }
 
 const PATIENCE_MS = 1_000;
 
-/** Ends it, before signing out. A server that is not told finds out: the push service does not know the browser any more. */
+/** Ends it, before signing out. A server that is not told finds out: the push service no longer knows the browser. */
 export async function unsubscribe(registration, push) {
   const subscription = await registration?.pushManager?.getSubscription().catch(() => null);
   if (!subscription) return;

@@ -54,7 +54,7 @@ function codewordsOf(bytes) {
   return [...mixed(blocks, size), ...mixed(corrections, CORRECTION)];
 }
 
-/** The modules as rows of booleans, true for dark, without the quiet zone of 4 modules that belongs around them. */
+/** The modules as rows of booleans, true for dark, without the quiet zone of 4 modules around them. */
 export function qrOf(text) {
   const codewords = codewordsOf(new TextEncoder().encode(text));
   const modules = Array.from({ length: SIZE }, () => new Array(SIZE));
@@ -91,7 +91,7 @@ function drawFormat(set) {
   set(8, SIZE - 8, true);
 }
 
-/** Two columns at a time from the right, up and down in turn, past what is drawn already. */
+/** Two columns at a time from the right, alternately up and down, skipping modules that are already drawn. */
 function drawData(modules, codewords) {
   let index = 0;
   for (let right = SIZE - 1, isUp = true; right > 0; right -= 2, isUp = !isUp) {
@@ -108,7 +108,7 @@ function drawData(modules, codewords) {
   }
 }
 
-/** A QR code of `text`, with the quiet zone around it that cameras need. */
+/** A QR code of `text`, including the quiet zone that cameras need. */
 export function qrCode(text, label) {
   const rows = qrOf(text);
   const svg = document.createElementNS(SVG, 'svg');

@@ -1,5 +1,5 @@
-// Rings as notifications of the system while the page is in the background. The service worker shows them, for only those have buttons (Notifications API,
-// "showNotification").
+// Rings as system notifications while the page is in the background. The service worker shows them, because only its notifications have buttons (Notifications
+// API, "showNotification").
 
 import { byID } from './dom.js';
 import { notice } from './notices.js';
@@ -10,7 +10,7 @@ import { t } from './texts.js';
 const WORKER = new URL('../sw.js', import.meta.url).href;
 let policy;
 
-/** The service worker's URL with the texts that it shows. Where trusted types are required, the policy passes this one URL. */
+/** The service worker's URL with the texts that it shows. If trusted types are required, the policy permits only this URL. */
 function workerURL() {
   const texts = {
     offline: t('offline'),
@@ -31,7 +31,10 @@ function workerURL() {
   return policy ? policy.createScriptURL(url) : url;
 }
 
-/** The registration once it is active; none where the browser has no service workers, or refuses this one (a private window, a certificate that it does not trust). */
+/**
+ * The registration once it is active; undefined if the browser has no service workers, or refuses this one (a private window, a certificate that it does not
+ * trust).
+ */
 async function register() {
   try {
     await navigator.serviceWorker.register(workerURL());
@@ -49,7 +52,7 @@ export class RingNotifications {
   #actions;
   #openedFor;
 
-  /** `answer(call)` and `decline(call)` follow the buttons, for a call that rings; `own()` is this user's id, `push` the connection's `Push`. */
+  /** `answer(call)` and `decline(call)` are called by the buttons, for a ringing call; `own()` is this user's id, `push` the connection's `Push`. */
   constructor({ answer, decline, own, push }) {
     this.#own = own;
     this.#push = push;
@@ -64,7 +67,7 @@ export class RingNotifications {
     document.addEventListener('visibilitychange', () => {
       for (const ring of this.#rings.values()) this.#tell(ring);
     });
-    // The worker would show what rang on this page for ever: nobody else knows of it.
+    // The worker would show this page's rings forever, because nobody else knows about them.
     addEventListener('pagehide', () => {
       for (const call of this.#rings.keys()) this.#post({ type: 'ring-over', call });
     });
@@ -84,7 +87,7 @@ export class RingNotifications {
     if (Object.hasOwn(this.#actions, type)) this.#actions[type](call);
   }
 
-  /** Calls ring in this browser while the page is closed, too, if the person allows it. Resolves with whether they do. */
+  /** Makes calls ring in this browser while the page is closed, too, if the person allows it. Resolves with whether they do. */
   async subscribe() {
     return subscribe(await this.#registration, this.#push);
   }
@@ -97,7 +100,7 @@ export class RingNotifications {
     if (this.#rings.delete(ring.call)) this.#post({ type: 'ring-over', call: ring.call });
   }
 
-  /** Shown in the background alone: in front the page rings by itself. */
+  /** Shown only in the background: in the foreground the page itself rings. */
   #tell(ring) {
     const { call } = ring;
     if (!document.hidden) this.#post({ type: 'ring-over', call });
@@ -108,7 +111,7 @@ export class RingNotifications {
     (await this.#registration)?.active?.postMessage(message);
   }
 
-  /** Permission is asked for when the person presses the button: a question that comes by itself is refused by most, and by some browsers too. */
+  /** Permission is requested when the person presses the button: an unsolicited question is refused by most people, and by some browsers. */
   async #offer() {
     const button = byID('allow-notifications');
     button.hidden = !(await this.#registration) || Notification.permission !== 'default';

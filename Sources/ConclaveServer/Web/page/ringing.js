@@ -31,9 +31,7 @@ export class Ringing {
   #accept;
   #decline;
 
-  /**
-   * `accept(ring, withCamera)`, `end(ring)`, which ends the present call for it, and `decline(ring)` follow the buttons. `own()` is this user's id.
-   */
+  /** `accept(ring, withCamera)`, `end(ring)`, which ends the current call for it, and `decline(ring)` are called by the buttons. `own()` is this user's id. */
   constructor({ accept, end, decline, isInCall, own }) {
     this.#isInCall = isInCall;
     this.#own = own;
@@ -48,7 +46,7 @@ export class Ringing {
       const button = byID(`second-ring-${id}`);
       button.addEventListener('click', busy(button, answer(action)));
     }
-    // Escape neither answers nor declines by accident; a second one closes whatever we say.
+    // Escape must not answer or decline by accident; a second one closes the dialog in any case.
     this.#dialog.addEventListener('cancel', (event) => event.preventDefault());
     this.#dialog.addEventListener('close', () => this.#shown && this.#banner.hidden && !this.#dialog.open && this.#dialog.showModal());
   }
@@ -57,7 +55,7 @@ export class Ringing {
     return this.#shown;
   }
 
-  /** As the buttons do, for a call that rings; with a camera where it is a video call. */
+  /** Like the buttons, for a ringing call; with a camera if it is a video call. */
   answer(call) {
     return this.#take(this.#find(call), this.#accept);
   }
@@ -66,7 +64,7 @@ export class Ringing {
     return this.#take(this.#find(call), this.#decline);
   }
 
-  /** Whether this person calls now. */
+  /** Whether this user is calling now. */
   isFrom(user) {
     return [this.#shown, ...this.#queue].some((ring) => ring?.from === user);
   }
@@ -127,7 +125,7 @@ export class Ringing {
     navigator.vibrate?.([300, 200, 300]);
   }
 
-  /** Where it can be pressed: in the dialog that is open, else in the call; in the lobby while the call is being joined. */
+  /** Where it can be pressed: in the open dialog, else in the call; in the lobby while the call is being joined. */
   #placeBanner() {
     const host = openDialog() ?? byID(byID('call').hidden ? 'lobby' : 'call');
     if (this.#banner.parentElement === host) return;

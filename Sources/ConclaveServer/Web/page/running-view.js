@@ -48,7 +48,7 @@ export function showRunning(calls, actions) {
   replaceRows(byID('running-list'), rows, byID('lobby-title'));
 }
 
-/** Above the call that is talked in: not those whose connection is lost, which wait in the lobby. */
+/** Above the active call: not the calls whose connection is lost, which wait in the lobby. */
 export function showBeside({ held, elsewhere }, actions) {
   const rows = otherCalls({ held, elsewhere: elsewhere.filter(({ isLost }) => !isLost) }, actions);
   byID('held').hidden = rows.length === 0;

@@ -1,14 +1,14 @@
-// The sign-in of this tab: demo mode or a token, which device this tab is, and what a reload or a restart must remember.
+// The sign-in of this tab: demo mode or a token, which device this tab is, and what must survive a reload or a restart.
 
 const tab = sessionStorage;
 const browser = localStorage;
 const DEVICES_KEPT = 8;
 const NAMES_KEPT = 1_000;
-const RELOAD_MS = 1_500; // until the page before has let go of its device
+const RELOAD_MS = 1_500; // until the previous page has released its device
 const COME_BACK_MS = 120_000; // a call left longer ago is offered, not entered
 
 export class SignInError extends Error {
-  /** `code` is what `Conclave.reason` will be, where the error is final. */
+  /** `code` becomes `Conclave.reason` if the error is final. */
   constructor(code, isFinal = true) {
     super(code);
     this.isFinal = isFinal;
@@ -20,7 +20,7 @@ const write = (storage, key, value) => storage.setItem(key, JSON.stringify(value
 
 // The device
 
-/** Holds a device for this tab until it closes; `ms` is how long to wait for another to let go. */
+/** Claims a device for this tab until it closes; `ms` is how long to wait for another to release it. */
 function claim(device, ms) {
   if (!navigator.locks) return true;
   const patience = new AbortController();
@@ -39,8 +39,8 @@ function claim(device, ms) {
 export const devicesOf = (user) => read(browser, `devices/${user}`) ?? [];
 
 /**
- * This tab's device: the one before the reload, else one that this browser had for `user` and no tab uses, else a new one. So a device
- * and its pins outlive the browser, and two tabs are still two devices.
+ * This tab's device: the one before the reload, else one that this browser had for `user` and no tab uses, else a new one. So a device and its pins outlive the
+ * browser, and two tabs are still two devices.
  */
 export async function claimDevice(user) {
   const before = read(tab, 'device');
@@ -67,20 +67,20 @@ function claimsOf(token) {
   }
 }
 
-/** The user that a token is for, as far as the page can read it: the server must name the same. */
+/** The user of a token, as far as the page can read it: the server must name the same. */
 export const userOf = ({ user, token }) => user || (claimsOf(token ?? '').sub ?? '');
 
 /** The name of the person who signs in, for people. */
 export const nameIn = ({ user, token, name }) => name || claimsOf(token ?? '').name || userOf({ user, token });
 
-/** The device that a token is for, if it names one. */
+/** The device of a token, if it names one. */
 export const deviceOf = ({ token }) => claimsOf(token ?? '').device;
 
 /** The name that the person gave this device, if any. */
 export const savedDeviceName = (device) => read(browser, `device-name/${device}`) ?? '';
 export const saveDeviceName = (device, name) => write(browser, `device-name/${device}`, name);
 
-/** This device was removed: the page is loaded anew and says so once. */
+/** This device was removed: the page is reloaded and says so once. */
 export const saveRemoval = () => write(tab, 'removed', true);
 
 export function takeRemoval() {
@@ -100,7 +100,7 @@ export function saveSignIn(signIn) {
 
 export const savedName = () => read(browser, 'name') ?? '';
 
-/** For the page that a notification opens: a new tab has nothing of this one's. */
+/** For the page that a notification opens, because a new tab has nothing of this one's. */
 export const keepSignIn = () => write(browser, 'push-sign-in', savedSignIn());
 export const keptSignIn = () => read(browser, 'push-sign-in');
 
@@ -111,7 +111,7 @@ export function forgetSignIn() {
 
 // The call that a reload or a restart comes back to
 
-/** Said again while the call runs, so that it is known how long ago that was. */
+/** Saved again while the call runs, so that it is known how long ago that was. */
 export const saveCall = (device, call) => write(browser, `call/${device}`, { ...call, at: Date.now() });
 export const forgetCall = (device) => browser.removeItem(`call/${device}`);
 
@@ -142,7 +142,7 @@ export function saveNames(user, names) {
 export const savedFavourites = (user) => read(browser, `favourites/${user}`) ?? [];
 export const saveFavourites = (user, favourites) => write(browser, `favourites/${user}`, favourites);
 
-/** Another device for this tab: the one that it was has no keys any more. */
+/** Another device for this tab: the previous one no longer has keys. */
 export function forgetDevice(user) {
   const device = read(tab, 'device')?.device;
   tab.removeItem('device');
@@ -165,7 +165,7 @@ export function forgetAll(user) {
 
 // Guests
 
-/** For the page that is loaded when a guest's visit is over: `{words, name, mayReturn}`; with `isError` the visit did not begin. */
+/** For the page that is loaded after a guest's visit: `{words, name, mayReturn}`; with `isError` the visit did not begin. */
 export const saveFarewell = (farewell) => write(tab, 'farewell', farewell);
 
 export function takeFarewell() {
@@ -174,7 +174,7 @@ export function takeFarewell() {
   return farewell;
 }
 
-/** Whether this server lets people without an account in by a link. */
+/** Whether this server admits people without an account by a link. */
 export async function allowsGuests() {
   try {
     return (await fetch('guest')).ok;
@@ -207,7 +207,7 @@ export async function isDemo() {
   }
 }
 
-/** A fresh token for demo mode. An error that is not final may pass: the server is away. */
+/** A fresh token for demo mode. An error that is not final may pass: the server is down. */
 export async function demoToken(signIn, device) {
   let response;
   try {

@@ -1,4 +1,4 @@
-// Camera and sound: which devices are used, with a preview and a level, before a call and in it.
+// Camera and sound: which devices are used, with a preview and a level, before and during a call.
 
 import { canBlur } from '../conclave/index.js';
 import { byID, element, setText } from './dom.js';
@@ -8,23 +8,23 @@ import { t } from './texts.js';
 
 const SOURCES = ['camera', 'microphone', 'speaker'];
 const LEVEL_MS = 100;
-const LOUD = 0.25; // of the full scale: speech close to the microphone
+const LOUD = 0.25; // of full scale: speech close to the microphone
 
 let conclave;
-let opened = []; // what was opened for the preview alone
+let opened = []; // what was opened only for the preview
 let context;
 let timer;
 let turn = 0;
 let followed; // the call whose devices the preview shows
 let shown = {}; // the track of each source in the preview
 
-/** The choice that this browser remembers is used. */
+/** Uses the choice that this browser remembers. */
 export function beginSetup(connection) {
   conclave = connection;
   const saved = savedSetting('capture');
   if (saved) conclave.capture.choose(saved);
   conclave.capture.addEventListener('change', () => {
-    // A phone's other camera is for the moment: the next call begins with the one that faces the person.
+    // A phone's other camera is temporary: the next call begins with the one that faces the person.
     const { facing: _, ...lasting } = conclave.capture.choice;
     saveSetting('capture', lasting);
     if (byID('setup-dialog').open && !conclave.call) showPreview();
@@ -43,7 +43,7 @@ export async function openSetup() {
   await showPreview();
 }
 
-/** A call opens a chosen device in its own time: the preview is drawn anew when it has another one. */
+/** A call opens a chosen device asynchronously: the preview is drawn again when it has another one. */
 function follow(call) {
   followed?.removeEventListener('change', look);
   followed = call;
@@ -61,7 +61,7 @@ async function showInputs() {
     const found = inputs.filter((input) => input.source === source && input.id && input.id !== 'default');
     const options = [['', t('setup.automatic')], ...found.map(({ id, label }, index) => [id, label || `${t(`setup.${source}`)} ${index + 1}`])];
     const select = byID(`setup-${source}`);
-    // A list that stays the same is left alone: somebody may be choosing from it.
+    // An unchanged list is not touched, because somebody may be choosing from it.
     const isShown = options.length === select.length && options.every(([id, name], index) => select[index].value === id && select[index].textContent === name);
     if (!isShown) select.replaceChildren(...options.map(([value, textContent]) => element('option', { value, textContent })));
     select.value = found.some(({ id }) => id === choice[source]) ? choice[source] : '';
@@ -70,7 +70,7 @@ async function showInputs() {
   byID('setup-speaker-field').hidden = !('setSinkId' in HTMLMediaElement.prototype);
 }
 
-/** In a call what the call has open is shown; else both are opened for a moment. */
+/** In a call the call's devices are shown; else both are opened for a moment. */
 async function showPreview() {
   const own = (turn += 1);
   stopPreview();

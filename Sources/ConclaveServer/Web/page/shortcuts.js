@@ -14,7 +14,7 @@ const SHORTCUTS = [
   { key: '?', button: 'show-shortcuts', words: 'shortcuts.list' },
 ];
 
-/** The id of the button that a key stands for; undefined where it stands for none, or text is typed. */
+/** The id of the button for a key; undefined if there is none, or text is typed. */
 export function buttonFor({ key, ctrlKey, metaKey, altKey, target }) {
   if (ctrlKey || metaKey || altKey || target?.closest?.('input, textarea, select, [contenteditable]')) return undefined;
   return SHORTCUTS.find((shortcut) => shortcut.key === key.toLowerCase())?.button;

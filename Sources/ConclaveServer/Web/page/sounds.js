@@ -1,4 +1,4 @@
-// The voices of a call. A browser may refuse to play them before the person has pressed something: then the page says so.
+// The voices of a call. A browser may refuse to play them before the person has pressed something. The page then says so.
 
 import { element } from './dom.js';
 
@@ -10,7 +10,7 @@ export class Sounds {
   #playing = new Map(); // track -> element
   #speaker = '';
 
-  /** `root` takes the elements; `changed()` follows each change of `isBlocked`. */
+  /** `root` gets the elements; `changed()` follows each change of `isBlocked`. */
   constructor(root, changed) {
     this.#root = root;
     this.#changed = changed;
@@ -35,13 +35,13 @@ export class Sounds {
     if (this.#playing.size === 0) this.#setBlocked(false);
   }
 
-  /** Tries again: the person has pressed something. */
+  /** Tries again, because the person has pressed something. */
   async retry() {
     this.#setBlocked(false);
     await Promise.all([...this.#playing.values()].map((audio) => this.#begin(audio)));
   }
 
-  /** Plays through the output device of this id; '' is the system's own choice. */
+  /** Plays through the output device with this id; '' is the system's choice. */
   async choose(id) {
     this.#speaker = id;
     await Promise.all([...this.#playing.values()].map((audio) => audio.setSinkId?.(id)));
@@ -51,7 +51,7 @@ export class Sounds {
     try {
       await audio.play();
     } catch (error) {
-      if (error.name === 'NotAllowedError' && audio.srcObject) this.#setBlocked(true); // others: it was taken away meanwhile
+      if (error.name === 'NotAllowedError' && audio.srcObject) this.#setBlocked(true); // others: it was removed meanwhile
     }
   }
 

@@ -1,7 +1,7 @@
-// The person who speaks: one at a time, and not another with every word. Time is an argument, in ms.
+// The person who speaks: one at a time, and not a different one with every word. Time is an argument, in ms.
 
 const HOLD_MS = 2_000;
-const SAID_MS = 5_000; // a screen reader is not told of a speaker more often
+const SAID_MS = 5_000; // the minimum time between two announcements of a speaker to a screen reader
 
 export class Speaker {
   /** The participant that spoke last; undefined before anybody has. */
@@ -10,7 +10,7 @@ export class Speaker {
   #saidAt = -Infinity;
   #said;
 
-  /** `speaking` are the participants that are loud now, without this device. Answers whether `current` is another than before. */
+  /** `speaking` are the participants that are loud now, without this device. Returns whether `current` has changed. */
   update(now, speaking) {
     if (speaking.has(this.current) || now - this.#since < HOLD_MS) return false;
     const [next] = speaking;

@@ -1,5 +1,5 @@
-// The stage of a call: which tiles are shown, where, and how large. Two people: the other fills it. More: a grid of 16:9 tiles with pages. A shared screen
-// or a pinned person is large, with the others beside it.
+// The stage of a call: which tiles are shown, where, and how large. With two people the other one fills it. With more: a grid of 16:9 tiles with pages. A
+// shared screen or a pinned person is large, with the others beside it.
 
 import { Attention } from './attention.js';
 import { byID, setText } from './dom.js';
@@ -23,7 +23,7 @@ export class Stage {
   #call;
   #hands;
   #compare;
-  #failure; // of a tile that is on the page and could not be drawn
+  #failure; // of a tile that is on the page but could not be drawn
   #pinned; // the key of a tile
   #page = 0;
 
@@ -191,7 +191,7 @@ export class Stage {
     this.#tellWatched([...large, ...shown]);
   }
 
-  /** A tile that cannot be drawn keeps no other from being drawn. */
+  /** A tile that cannot be drawn does not prevent others from being drawn. */
   #draw(tiles) {
     for (const tile of tiles) {
       try {
@@ -202,13 +202,13 @@ export class Stage {
     }
   }
 
-  /** The room for the tiles that are not large; beside what is large, the style sheet says how much. */
+  /** The room for the tiles that are not large; beside a large one, the style sheet says how much. */
   #room(mode) {
     const { clientWidth, clientHeight } = mode === 'large' ? this.#grid : this.#root;
     return { width: clientWidth, height: clientHeight };
   }
 
-  /** Beside what is large the person who speaks comes before the others. */
+  /** Beside a large tile the person who speaks comes before the others. */
   #showPage(mode, small, width, height) {
     if (mode === 'pair') return this.#showPages(small, 0, 1);
     const speaker = mode === 'large' ? this.#cameraOf(this.#speaker.current) : undefined;
@@ -238,13 +238,13 @@ export class Stage {
     const { isAway } = this.#attention;
     const shown = tiles.filter(({ description, isInWindow }) => description.track && !description.isOwn && (!isAway || isInWindow));
     const heights = new Map(shown.map((tile) => [tile.description.track, tile.pixels]));
-    this.#call?.watch(heights).catch(() => {}); // told again with the next change
+    this.#call?.watch(heights).catch(() => {}); // sent again with the next change
   }
 }
 
 /**
- * `tiles` in the order of the pages, of `size` tiles each. Devices that hear and are not in the call, or that nobody let in, come first, so that they are seen without turning a page; one that has left stays in its
- * place where all are on one page. `speaker` is a tile, or undefined; this device's own comes last.
+ * `tiles` in the order of the pages, of `size` tiles each. Devices that hear but are not in the call, or that nobody let in, come first, so that they are seen
+ * without turning a page; a device that has left keeps its place if all are on one page. `speaker` is a tile, or undefined; this device's own comes last.
  */
 export function inOrder(tiles, speaker, size) {
   const rank = (tile) => {
@@ -266,7 +266,7 @@ function sideCount(width, height) {
   return Math.max(Math.floor((width + GAP) / (tile.width + GAP)), Math.floor((height + GAP) / (tile.height + GAP)));
 }
 
-/** The nodes of `tiles` in `list`, in this order; one that is in its place already stays, because a video that moves stops. */
+/** Puts the nodes of `tiles` into `list`, in this order; a node that is already in its place is not moved, because a moved video stops. */
 function place(list, tiles) {
   const nodes = tiles.map(({ node }) => node);
   for (const node of [...list.children]) if (!nodes.includes(node)) node.remove();

@@ -1,4 +1,4 @@
-// The page's texts, in the language that the person chose or the browser prefers. Only that language's catalogue is loaded.
+// The page's texts, in the language chosen by the person or preferred by the browser. Only that language's catalogue is loaded.
 
 import { savedSetting } from './session.js';
 
@@ -24,7 +24,10 @@ export const LANGUAGES = {
 const RIGHT_TO_LEFT = ['ar'];
 const FALLBACK = 'en';
 
-/** The first of `tags` (BCP 47, in the order of preference) in whose language there is a catalogue, as `{language, locale}`: the locale keeps the region, for dates and numbers. */
+/**
+ * The first of `tags` (BCP 47, in order of preference) for whose language there is a catalogue, as `{language, locale}`: the locale keeps the region, for dates
+ * and numbers.
+ */
 export function choose(tags) {
   for (const locale of tags) {
     const language = locale.split('-', 1)[0].toLowerCase();
@@ -43,7 +46,10 @@ const { default: catalogue } = await import(`./catalogues/${language}.js`).catch
 const plurals = new Intl.PluralRules(locale);
 const numbers = new Intl.NumberFormat(locale);
 
-/** A value within a text. A name may be written in the other direction: it is isolated (Unicode UAX #9, FSI and PDI), so that it does not reorder the sentence around it. */
+/**
+ * A value within a text. A name may be written in the other direction: it is isolated (Unicode UAX #9, FSI and PDI), so that it does not reorder the
+ * surrounding sentence.
+ */
 function shown(value) {
   if (typeof value === 'number') return numbers.format(value);
   return isRightToLeft ? `\u2068${value}\u2069` : value;
@@ -62,13 +68,13 @@ export function t(key, values = {}) {
   return text.replace(/\{(\w+)\}/g, (_, name) => shown(values[name]));
 }
 
-/** Whether there is a text of `key`: for codes that a server or a browser may add to. */
+/** Whether there is a text for `key`: for codes to which a server or a browser may add. */
 export const hasText = (key) => Object.hasOwn(catalogue, key);
 
 const lists = new Intl.ListFormat(locale, { type: 'conjunction' });
 const alternatives = new Intl.ListFormat(locale, { type: 'disjunction' });
 
-/** "Bob", "Bob and Carol", "Bob, Carol and Dave"; of more than `most` the first ones, with the number of the others. */
+/** "Bob", "Bob and Carol", "Bob, Carol and Dave"; if there are more than `most`, the first ones and the number of the others. */
 export function listNames(names, most = Infinity) {
   const rest = names.length - most + 1;
   return lists.format(names.length > most ? [...names.slice(0, most - 1), t('more-names', { count: rest })] : names);

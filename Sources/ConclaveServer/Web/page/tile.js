@@ -1,12 +1,12 @@
-// One tile of the stage: a person or a shared screen, with its state in words and what can be done with it. Its elements are made when it is first on a page that is shown, those that few tiles
-// need when this one does: a call may have hundreds.
+// One tile of the stage: a person or a shared screen, with its state in words and its actions. Its elements are created when it is first on a shown page,
+// elements that few tiles need when this one does: a call may have hundreds of tiles.
 
 import { wordsForAdmission } from './admission-words.js';
 import { avatar, element, icon, setInitials, setText } from './dom.js';
 import { labelFor, nameFor } from './names.js';
 import { listNames, t } from './texts.js';
 
-const LOADING_MS = 6_000; // a picture that has not come by then is explained
+const LOADING_MS = 6_000; // a picture that has not arrived by then is explained
 const SIMILAR = 1.55; // shapes that differ by less may be cropped to fill the window
 
 const COMPARED = ['untrusted', 'untrusted-hears', 'distrusting', 'not-confirmed']; // comparing the call code helps
@@ -24,7 +24,7 @@ function setLabel(button, label) {
 }
 
 export class Tile {
-  /** The values that it was shown with last. */
+  /** The values with which it was last shown. */
   description;
   /** Whether the browser does not play its video before the person has pressed something. */
   isBlocked = false;
@@ -68,7 +68,8 @@ export class Tile {
     this.#pin = tool('pin', pin);
     this.#tools = element('div', { className: 'tile-tools' }, this.#pin);
     this.#node = element('li', { className: 'tile', tabIndex: -1 }, element('figure', {}, this.#avatar, this.#reaction, this.#makeCaption(compare)), this.#admission, this.#tools);
-    // Without a mouse there is nothing to hover with: a touch shows what can be done with the tile.
+    // From now on it shows this: `isPinned` and `isSilent` (the browser blocks sound) come from the page, the rest is described at `tilesOf` in the library.
+    // `draw` displays it.
     this.#node.addEventListener('pointerup', ({ pointerType, target }) => {
       if (pointerType !== 'mouse' && !target.closest('button')) this.node.classList.toggle('touched');
     });
@@ -108,7 +109,7 @@ export class Tile {
     if (this.#hand) this.#hand.hidden = !isRaised;
   }
 
-  /** From now on it is this: `isPinned` and `isSilent` (the browser blocks sound) are the page's, the rest is as `tilesOf` in the library describes it. `draw` shows it. */
+  /** Displays its contents, if they have changed. */
   show(description, options) {
     this.description = description;
     this.#options = options;
@@ -143,7 +144,7 @@ export class Tile {
     this.#showMuted(isMuted);
     this.#showHand(isHandRaised);
     setInitials(this.#avatar, nameFor(member.user));
-    // Behind a video too: that may take a moment to begin.
+    // Behind a video, too, because that may take a moment to begin.
     this.#avatar.hidden = source === 'screen' || (Boolean(video) && !isConnected);
     this.#avatar.classList.toggle('pulsing', source === 'ringing');
     this.#showTools(description, who, isPinned);
@@ -164,7 +165,7 @@ export class Tile {
     if (this.#video?.srcObject && this.#video.paused) this.#play();
   }
 
-  /** Whether its video is in a window of its own (picture-in-picture). */
+  /** Whether its video is in a separate window (picture-in-picture). */
   get isInWindow() {
     return this.#video !== undefined && document.pictureInPictureElement === this.#video;
   }
@@ -174,7 +175,7 @@ export class Tile {
     return Math.round(this.node.clientHeight * devicePixelRatio);
   }
 
-  /** Where the picture fills the window, it may be cropped a little; one of another shape is shown whole. */
+  /** If the picture fills the window, it may be cropped a little; one of another shape is shown whole. */
   fit() {
     if (!this.#video) return;
     const { videoWidth, videoHeight } = this.#video;
@@ -184,7 +185,7 @@ export class Tile {
     this.node.dataset.fit = ratio < SIMILAR && ratio > 1 / SIMILAR ? 'cover' : 'contain';
   }
 
-  /** A reaction that is seen for a moment. */
+  /** Shows a reaction for a moment. */
   react(reaction) {
     if (!this.#node) return;
     const node = element('span', { textContent: reaction });
@@ -192,7 +193,7 @@ export class Tile {
     setTimeout(() => node.remove(), REACTION_MS);
   }
 
-  /** The words about who hears come first, and are said whatever the server says of the rest. */
+  /** The words about who hears come first, and are shown whatever the server says about the rest. */
   #stateOf({ source, isOwn, isConnected, isLost, isHeld, video, picture, doubt, rung = [] }, isSilent) {
     const words = [doubt && t(`tile.${doubt}`), source === 'camera' && rung.length > 0 && t('tile.also-rung', { devices: listNames(rung) })];
     if (source === 'ringing') words.unshift(t('call.ringing'));
@@ -274,7 +275,7 @@ export class Tile {
       await this.#video.play();
       this.#setBlocked(false);
     } catch (error) {
-      if (error.name === 'NotAllowedError') this.#setBlocked(true); // others: it was taken away meanwhile
+      if (error.name === 'NotAllowedError') this.#setBlocked(true); // others: it was removed meanwhile
     }
   }
 

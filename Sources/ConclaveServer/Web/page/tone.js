@@ -1,4 +1,4 @@
-// The sound of ringing: soft notes, again and again.
+// The sound of ringing: soft notes, repeated.
 
 /** `notes` are `[frequency, delay in s]`; a tone comes every `everyMs`. */
 export const incoming = { notes: [[587.3, 0], [784, 0.22]], everyMs: 2_400, loudness: 0.12 };
@@ -15,7 +15,7 @@ export class Tone {
     this.#sound = sound;
   }
 
-  /** Until it is stopped; once it sounds, nothing more. */
+  /** Plays until it is stopped; does nothing if it already plays. */
   start() {
     if (this.#context) return;
     try {

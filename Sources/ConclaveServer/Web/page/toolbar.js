@@ -1,9 +1,9 @@
-// The bar of a call on a narrow page: what is pressed less is in "More", so that the bar is one row of buttons that a thumb hits.
+// The bar of a call on a narrow page: rarely used buttons are in "More", so that the bar is one row of buttons that a thumb can hit.
 
 import { byID } from './dom.js';
 
 const narrow = matchMedia('(max-width: 640px)');
-const PLACES = { 'toggle-hand': 'toggle-chat', 'add-people': 'show-more' }; // each button, and what it stands before in the bar
+const PLACES = { 'toggle-hand': 'toggle-chat', 'add-people': 'show-more' }; // each button, and the button that it precedes in the bar
 
 function arrange() {
   const first = byID('toggle-hold');

@@ -1,4 +1,4 @@
-// The screen stays on during a call, where the browser can do that.
+// The screen stays on during a call, if the browser can do that.
 
 let isWanted = false;
 let lock;
@@ -17,7 +17,7 @@ async function update() {
   }
   if (isAsking || (lock && !lock.released) || document.hidden || !navigator.wakeLock) return;
   isAsking = true;
-  lock = await navigator.wakeLock.request('screen').catch(() => undefined); // refused, as with a low battery
+  lock = await navigator.wakeLock.request('screen').catch(() => undefined); // refused, for example because of a low battery
   isAsking = false;
   if (!isWanted) update();
 }
