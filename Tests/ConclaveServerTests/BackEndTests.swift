@@ -42,7 +42,7 @@ private func isSigned(_ request: BackEndServer.Received, by secret: String) -> B
   let code = HMAC<SHA256>.authenticationCode(
     for: Data("\(time).".utf8) + Data(request.body), using: SymmetricKey(data: Data(secret.utf8)))
   return code.map { String(format: "%02x", $0) }.joined() == String(parts[1][1])
-    && abs(Date().timeIntervalSince1970 - Double(time)) < 60
+    && abs(Date().timeIntervalSince1970 - Double(time)) < 600
 }
 
 /// AsyncHTTPClient's own deadline ends with the answer's head.
