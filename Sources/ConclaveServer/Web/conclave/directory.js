@@ -59,10 +59,14 @@ export class Directory extends EventTarget {
     await this.#ask(entries.filter((entry, index) => this.#mustAsk(entry, found[index])).map(({ user }) => user));
     const looked = await Promise.all(entries.map((entry, index) => this.#look(entry, { ...found[index], isMet: met.has(entry.user), pinsNews })));
     const judged = new Map();
-    for (const user of new Set(entries.map((entry) => entry.user))) judged.set(user, await this.#judge(user));
+    const verified = new Set(); // before they are judged: a judgement knows nothing of somebody who is verified in the meantime
+    for (const user of new Set(entries.map((entry) => entry.user))) {
+      if (await this.#hasVerified(user)) verified.add(user);
+      judged.set(user, await this.#judge(user));
+    }
     this.#refresh([...judged.keys()]);
     const results = looked.map((result) => this.#judgedResult(result, judged.get(result.entry.user)));
-    for (const result of results) if (result.isNew) result.isOfVerified = !SENT_TO.includes(result.level) && (await this.#hasVerified(result.entry.user));
+    for (const result of results) if (result.isNew) result.isOfVerified = !SENT_TO.includes(result.level) && verified.has(result.entry.user);
     return results;
   }
 
