@@ -58,6 +58,12 @@ COUNTERS = """
 """
 
 
+@pytest.fixture
+def server(fresh_server):
+    """The same people in a server of another test would come back into the call that they have just lost."""
+    return fresh_server
+
+
 @pytest.fixture(scope="module")
 def spoken(tmp_path_factory):
     """A file with a word of two syllables, said again and again: vowels of a voice at 120 Hz."""
