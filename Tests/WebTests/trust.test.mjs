@@ -242,6 +242,22 @@ test('a device that is new itself takes the older ones of its user for known, an
   assert.deepEqual((await directory.examine([tablet.entry()])).map(({ isNew, isOfVerified }) => [isNew, isOfVerified]), [[true, true]], 'this device is verified by being here');
 });
 
+test('a new device that a verified one vouches for is no news to be warned of, and one that none vouches for is', async (t) => {
+  const world = [];
+  const [laptop, phone, tablet] = [await Person.make('bob', 1, world, { device: 'laptop' }), await Person.make('bob', 2, world, { device: 'phone' }), await Person.make('bob', 3, world, { device: 'tablet' })];
+  t.after(() => [laptop, phone, tablet].forEach((person) => person.close()));
+  const entry = phone.entry();
+  const { device: _, ...statement } = await makeStatement('vouch', laptop.identity, { device: 'phone', fingerprint: entry.fingerprint }, Date.now());
+  const vouch = { user: 'bob', device: 'phone', by: 'laptop', byFingerprint: laptop.entry().fingerprint, ...statement };
+  const devices = () => world.map((other) => (other === phone ? { ...other.asDevice(), vouches: [vouch] } : other.asDevice()));
+  const directory = new Directory({ store: new MemoryStore(), owner: 'alice', own: { device: 'phone', fingerprint: '', keys: [] }, fetchDevices: async () => ({ devices: devices(), revokes: [] }) });
+  await directory.examine([laptop.entry()]);
+  await directory.verify([laptop.entry()]);
+  const found = await directory.devicesOf(['bob']);
+  const newsOf = (name) => found.filter((one) => one.entry.device === name).map(({ isNew, isOfVerified }) => [isNew, isOfVerified])[0];
+  assert.deepEqual([newsOf('phone'), newsOf('tablet')], [[true, false], [true, true]]);
+});
+
 test('older devices that could not be asked for are asked for with the next connection', async () => {
   let failures = 1;
   let asked = 0;

@@ -66,8 +66,21 @@ export class Directory extends EventTarget {
     }
     this.#refresh([...judged.keys()]);
     const results = looked.map((result) => this.#judgedResult(result, judged.get(result.entry.user)));
-    for (const result of results) if (result.isNew) result.isOfVerified = !SENT_TO.includes(result.level) && verified.has(result.entry.user);
+    for (const result of results) if (result.isNew) result.isOfVerified = verified.has(result.entry.user) && !SENT_TO.includes(result.level) && !(await this.#isVouched(result));
     return results;
+  }
+
+  /**
+   * Whether a device is vouched for that is not pinned yet, and so has no level.
+   * @param {any} result
+   */
+  async #isVouched({ entry: { user, device, fingerprint }, keys }) {
+    if (!keys) return false;
+    const told = this.#told.get(user) ?? NOTHING_TOLD;
+    const remembered = (await this.#store.get('statements', this.#nameOf(user))) ?? {};
+    const pins = [...(await this.#pinsOf(user)), { device, fingerprint, keys, isVerified: false }];
+    const { levels } = await judge({ user, pins, ...told, remembered, now: Date.now() });
+    return levels.get(fingerprint) === 'vouched';
   }
 
   async #hasVerified(user) {
