@@ -91,7 +91,9 @@ struct RosterWatchTests {
     var lettingIn = LettingIn(CallID(unchecked: "6d1f0d6c-0000-4000-8000-000000000000"), .started)
     lettingIn.start(as: own.user)
     var effects: [KeyEffect] = []
-    func warned() -> Int { effects.count { if case .warn(let warning) = $0 { warning.problem == .uninvited } else { false } } }
+    func warned() -> Int {
+      effects.count { if case .warn(let warning) = $0 { warning.problem == .uninvited } else { false } }
+    }
     try begin([own], members: [member(own), member(ghost)])
     watch.signaling(false, now: now)
     watch.signaling(true, now: now)

@@ -18,7 +18,8 @@ struct PlainClientTests {
   // MARK: RTX
 
   /// A receiver without RTX gets the same packet again, under its own SSRC and number. No packet overtakes another: those before the first that came are not asked for.
-  @Test(arguments: 1...(isRelease ? 20 : 2) as ClosedRange<UInt64>) func aReceiverWithoutRTXGetsThePacketAgain(seed: UInt64) throws {
+  @Test(arguments: 1...(isRelease ? 20 : 2) as ClosedRange<UInt64>)
+  func aReceiverWithoutRTXGetsThePacketAgain(seed: UInt64) throws {
     let call = SimulatedCall(seed: seed, .init(loss: 0.05, delay: 20...20))
     let sender = call.join([.camera])
     let receiver = call.join([], audioSlots: 0, videoSlots: 1)
