@@ -44,8 +44,9 @@ export function showPeople(shown) {
 /** Devices that can decrypt the call although the server does not name them as members' devices. */
 const listeners = () => call.roster.filter(({ state }) => state === 'stranger' || state === 'gone');
 
-function listenerRow({ user, device, state }) {
-  const made = row(nameFor(user), `${labelFor(user)} · ${device}`, t(`members.${state}`));
+function listenerRow({ user, device, state, isUninvited }) {
+  const words = [t(`members.${state}`), isUninvited && t('admission.nobody')].filter(Boolean).join(' · ');
+  const made = row(nameFor(user), `${labelFor(user)} · ${device}`, words);
   made.dataset.listener = user;
   return made;
 }
