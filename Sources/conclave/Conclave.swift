@@ -117,7 +117,8 @@ struct ShowVersion: ParsableCommand {
 
   func run() {
     let commit = String(cString: ccommit())
-    print("conclave \(Server.version)\(commit.isEmpty ? "" : " (commit \(commit))")")
+    let origin = commit.isEmpty ? "" : " (commit \(commit))"
+    print("conclave \(Server.version)\(origin)")
   }
 }
 

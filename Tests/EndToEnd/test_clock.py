@@ -10,16 +10,9 @@ import pytest
 
 from conftest import BINARY, Server, wait_for
 from push_service import PushService, check_signature
-from test_webhooks import SECRET, BackEnd, is_signed
+from test_webhooks import SECRET, back_end, is_signed  # noqa: F401: a fixture
 
 HERE = pathlib.Path(__file__).parent
-
-
-@pytest.fixture
-def back_end():
-    running = BackEnd()
-    yield running
-    running.server.shutdown()
 
 
 @pytest.fixture

@@ -66,21 +66,26 @@ export class Directory extends EventTarget {
     }
     this.#refresh([...judged.keys()]);
     const results = looked.map((result) => this.#judgedResult(result, judged.get(result.entry.user)));
-    for (const result of results) if (result.isNew) result.isOfVerified = verified.has(result.entry.user) && !SENT_TO.includes(result.level) && !(await this.#isVouched(result));
+    const news = results.filter(({ isNew }) => isNew);
+    for (const result of news) result.isOfVerified = verified.has(result.entry.user) && !SENT_TO.includes(result.level);
+    await this.#excuseVouched(news.filter(({ isOfVerified }) => isOfVerified));
     return results;
   }
 
   /**
-   * Whether a device is vouched for that is not pinned yet, and so has no level.
-   * @param {any} result
+   * A device has a level when it is pinned: those of `news` that are vouched for and not pinned yet are no cause for a warning. One judgement for all devices of a user.
+   * @param {any[]} news
    */
-  async #isVouched({ entry: { user, device, fingerprint }, keys }) {
-    if (!keys) return false;
-    const told = this.#told.get(user) ?? NOTHING_TOLD;
-    const remembered = (await this.#store.get('statements', this.#nameOf(user))) ?? {};
-    const pins = [...(await this.#pinsOf(user)), { device, fingerprint, keys, isVerified: false }];
-    const { levels } = await judge({ user, pins, ...told, remembered, now: Date.now() });
-    return levels.get(fingerprint) === 'vouched';
+  async #excuseVouched(news) {
+    const byUser = new Map(news.map(({ entry }) => [entry.user, /** @type {any[]} */ ([])]));
+    for (const result of news) byUser.get(result.entry.user)?.push(result);
+    for (const [user, results] of byUser) {
+      const told = this.#told.get(user) ?? NOTHING_TOLD;
+      const remembered = (await this.#store.get('statements', this.#nameOf(user))) ?? {};
+      const unpinned = results.map(({ entry: { device, fingerprint }, keys }) => ({ device, fingerprint, keys, isVerified: false }));
+      const { levels } = await judge({ user, pins: [...(await this.#pinsOf(user)), ...unpinned], ...told, remembered, now: Date.now() });
+      for (const result of results) result.isOfVerified = levels.get(result.entry.fingerprint) !== 'vouched';
+    }
   }
 
   async #hasVerified(user) {
