@@ -319,3 +319,25 @@ test('a device that nobody let in, and that is listed while a question is under 
   say({ isAsking: false });
   assert.deepEqual(news(), [['uninvited', 'zed']]);
 });
+
+test('the person may send to a device that nobody let in at the first stop, which ends by itself when somebody does; not to a stranger beside it', () => {
+  const nobody = new Set(['zed']);
+  const { watch, say, pass, asked, anyway } = watched({ uninvited: ({ user }) => (nobody.has(user) ? 'yes' : undefined) });
+  const stopped = (...list) => {
+    say({ list, members: joined(alice, bob, zed) });
+    pass(6);
+    asked();
+    return [watch.stopped?.people.map(({ user }) => user), watch.stopped?.needsPerson];
+  };
+  assert.deepEqual(stopped(alice, bob, zed), [['zed'], true]);
+  nobody.clear();
+  say();
+  assert.equal(watch.stopped, undefined, 'it was let in');
+  pass(70);
+  nobody.add('zed');
+  assert.deepEqual(stopped(alice, bob, zed, seat('eve', 4)), [['zed', 'eve'], false]);
+  assert.deepEqual(stopped(alice, bob, zed), [['zed'], true]);
+  anyway();
+  pass(70);
+  assert.equal(watch.stopped, undefined);
+});

@@ -236,9 +236,10 @@ export type RosterEntry =
 
 /** Why nothing is sent. */
 export interface Stop {
-  cause: 'stranger' | 'gone' | 'epoch-1' | 'not-shown' | 'revoked' | 'changed-key' | 'broken-history' | 'no-key' | 'unverified' | (string & {});
+  cause: 'stranger' | 'uninvited' | 'gone' | 'epoch-1' | 'not-shown' | 'revoked' | 'changed-key' | 'broken-history' | 'no-key' | 'unverified' | (string & {});
   /** The devices that it is about: `sendAnyway` wants them as they were shown. */
   devices: (NamedDevice & { joinId?: Bytes; isSelfRevoked?: boolean })[];
+  /** The person may end it, with `sendAnyway` or `rejoin`; otherwise it ends by itself. */
   needsPerson: boolean;
 }
 

@@ -3,7 +3,7 @@
 import { RosterWatch, exactName } from './roster-watch.js';
 
 const TICK_MS = 500;
-const NOT_SHOWN = { cause: 'not-shown', people: [], needsPerson: false };
+const NOT_SHOWN = { cause: 'not-shown', people: [], isHeld: false, needsPerson: false };
 
 /**
  * `facts()` returns the argument of `RosterWatch.update` without `isAsking`; `ask()` requests `state` and `keys/list`, and resolves when both are answered and

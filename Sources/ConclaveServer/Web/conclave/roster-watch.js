@@ -32,8 +32,8 @@ export const exactName = ({ user, device, fingerprint, joinId }) => [user, devic
  *   decrypt what this device sends now. `member`: the server says that it is this participant. Both should be true of everybody. A device that is only listed
  *   is `isStranger` (it was never seen as a participant while it was listed) or `hasLeft`. A member that is not listed cannot hear yet. All of this is reported
  *   without delay: each listed device is shown. `Call.roster` is made from it.
- * - `stopped`: why nothing is sent, or undefined: `{cause, people, needsPerson}`; cause `stranger`, `uninvited`, `gone` or `epoch-1` ("securing the call").
- *   With `needsPerson` it lasts until `sendAnyway`.
+ * - `stopped`: why nothing is sent, or undefined: `{cause, people, isHeld, needsPerson}`; cause `stranger`, `uninvited`, `gone` or `epoch-1` ("securing the
+ *   call"). It ends with its cause; with `isHeld` only by `sendAnyway`. `needsPerson`: the person may do that now.
  * - `isOld`: the key in use should have been replaced long ago.
  *
  * A suspicion is about a device of a user, whatever its number. Its time runs while signaling is connected and accumulates across reconnects. It runs back
@@ -238,13 +238,15 @@ export class RosterWatch {
     const stopping = this.#active.filter(({ isStopping, entry }) => isStopping && !this.#allowed.has(exactName(entry)));
     if (stopping.length > 0) {
       const isSecond = now - this.#stopEndedAt < SECOND_STOP_MS;
-      const needsPerson = this.stopped?.needsPerson || (isSecond && !this.#isStoppedByList);
-      this.stopped = { cause: stopping[0].kind, people: stopping.map(({ entry }) => entry), needsPerson };
-    } else if (this.#isStoppedByList && !this.stopped.needsPerson) this.#end(now);
+      const isHeld = this.stopped?.isHeld || (isSecond && !this.#isStoppedByList);
+      // An honest server's list never makes a stranger that stays, but a word may be missing for as long as the call lasts.
+      const needsPerson = isHeld || stopping.every(({ kind }) => kind === 'uninvited');
+      this.stopped = { cause: stopping[0].kind, people: stopping.map(({ entry }) => entry), isHeld, needsPerson };
+    } else if (this.#isStoppedByList && !this.stopped.isHeld) this.#end(now);
     if (this.#isStoppedByList) return;
     const { since, connectedMs } = this.#second ?? {};
     const isLate = this.#second && (connectedMs >= FIRST_EPOCH_CONNECTED_MS || now - since >= FIRST_EPOCH_MS);
-    this.stopped = isLate ? { cause: 'epoch-1', people: [], needsPerson: false } : undefined;
+    this.stopped = isLate ? { cause: 'epoch-1', people: [], isHeld: false, needsPerson: false } : undefined;
   }
 
   get #isStoppedByList() {
