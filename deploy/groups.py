@@ -23,7 +23,7 @@ from count import results  # noqa: E402
 TABLE = ROOT / "Tests/groups"
 PASSED = ROOT / ".ci/passed"
 PYTHON = ROOT / "Tests/EndToEnd"
-PLACES = {"swift": "first", "node": "first", "pytest": "lanes"}
+PLACES = {"swift": "first", "node": "first", "pytest": "lanes", "address": "last", "thread": "last"}
 SANITIZERS = ("address", "thread")
 
 

@@ -5,6 +5,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.select import Select
 
+from browser import LONG_RING
 from conftest import wait_for
 from test_browsers import everybody_decodes, in_a_call
 from views import PICTURES, is_accessible
@@ -134,14 +135,14 @@ def test_axe_finds_nothing_in_a_call(person, look):
     bob.press("Share screen")
     alice.sees("#large .tile[data-source=screen]")
     tour.look("a shared screen")
-    dave = person("Dave")
+    dave = person("Dave", LONG_RING)
     dave.call("Alice")
     alice.sees("#second-ring")
     tour.look("a second ring")
 
 
 def test_axe_finds_nothing_while_it_rings_nor_in_arabic(person, look):
-    amal, bob = person("Amal"), person("Bob")
+    amal, bob = person("Amal"), person("Bob", LONG_RING)
     Select(amal.driver.find_element(By.ID, "language")).select_by_value("ar")
     wait_for(lambda: amal.driver.execute_script("return document.documentElement.dir") == "rtl" and amal.shown("#lobby"), 10, "the lobby in Arabic")
     tour = Tour(amal, look)

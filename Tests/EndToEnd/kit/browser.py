@@ -69,6 +69,18 @@ PROBE = """
     }
     return received;
   };
+  // For a failure: each tile, and what came for each slot of video.
+  window.conclaveTold = async () => {
+    const told = [...document.querySelectorAll('.tile')].map(({ dataset }) => JSON.stringify(dataset));
+    for (const [index, peer] of peers.entries()) {
+      if (peer.connectionState === 'closed') continue;
+      for (const { type, kind, mid, packetsReceived, framesReceived, framesDecoded, keyFramesDecoded, pliCount } of (await peer.getStats()).values()) {
+        if (type !== 'inbound-rtp' || kind !== 'video' || !packetsReceived) continue;
+        told.push(JSON.stringify({ slot: `${index}/${mid}`, packetsReceived, framesReceived, framesDecoded, keyFramesDecoded, pliCount }));
+      }
+    }
+    return told.join(' ');
+  };
   // A notice goes after six seconds, and a machine that is busy may look later.
   const said = [];
   new MutationObserver((changes) => {
@@ -93,6 +105,14 @@ PROBE = """
     }
     return sent;
   };
+})();
+"""
+
+# A call of this page rings for two minutes instead of half of one: a test with several browsers may need longer on a busy machine.
+LONG_RING = """
+(() => {
+  const write = JSON.stringify;
+  JSON.stringify = (value, ...rest) => write(value?.callees ? { ...value, policy: { ...value.policy, ringSeconds: 120 } } : value, ...rest);
 })();
 """
 
@@ -319,6 +339,10 @@ class Tab:
     def received(self):
         return self.driver.execute_async_script("conclaveReceived().then(arguments[0])")
 
+    def told(self):
+        """The tiles, and how much of each video arrived: for the message of a failure."""
+        return self.driver.execute_async_script("conclaveTold().then(arguments[0])")
+
     def sent(self):
         """The layers of this person's camera: `{"q": {"height": 270, "frames": 31}, …}`."""
         return self.driver.execute_async_script("conclaveSent().then(arguments[0])")
@@ -340,4 +364,4 @@ class Tab:
 
         what = f"{self.name} decodes {', '.join(tracks)} and {voices} voices"
         says = "#call-title, #call-path, #warnings, #call-notice, #notices"
-        wait_for(rises, seconds, lambda: f"{what}; from {first} to {now}; the page says: {self.text(says)}")
+        wait_for(rises, seconds, lambda: f"{what}; from {first} to {now}; the page says: {self.text(says)}; {self.told()}")
