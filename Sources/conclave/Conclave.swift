@@ -12,6 +12,32 @@ struct Conclave: AsyncParsableCommand {
       ListCalls.self, ShowCall.self, Users.self,
       Reports.self, ShowReport.self, End.self, Disconnect.self, Drain.self, ShowVersion.self,
     ])
+
+  static func main() async {
+    let commands = configuration.subcommands.map { $0._commandName } + ["help"]
+    if let word = CommandLine.arguments.dropFirst().first, !word.hasPrefix("-"), !commands.contains(word) {
+      let likely = commands.filter { $0.hasPrefix(word) || editDistance($0, word) <= 2 }
+      let question = likely.isEmpty ? "" : " Did you mean \(likely.joined(separator: ", "))?"
+      exit(withError: ValidationError("There is no command '\(word)'.\(question) `conclave help` lists all commands."))
+    }
+    await main(nil)
+  }
+
+  /// How many characters must be inserted, deleted or replaced to make one word of the other (Levenshtein's distance).
+  private static func editDistance(_ word: String, _ other: String) -> Int {
+    let letters = Array(other)
+    var row = Array(0...letters.count)
+    for (index, letter) in word.enumerated() {
+      var diagonal = row[0]
+      row[0] = index + 1
+      for column in letters.indices {
+        let replaced = diagonal + (letters[column] == letter ? 0 : 1)
+        diagonal = row[column + 1]
+        row[column + 1] = min(replaced, diagonal + 1, row[column] + 1)
+      }
+    }
+    return row[letters.count]
+  }
 }
 
 /// Where the configuration comes from. The command line takes precedence over the file.

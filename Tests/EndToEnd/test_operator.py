@@ -331,6 +331,10 @@ def test_exit_statuses_are_those_of_the_document(tmp_path):
         assert status("status", "--state", str(tmp_path / "elsewhere")).returncode == 1
         for mistake in (["stat"], ["status", "--jsn"], ["token"], ["status", "--config"]):
             assert status(*mistake).returncode == 64, mistake
+        for word, meant in (("stat", "Did you mean status?"), ("tokne", "Did you mean token?"), ("check", "Did you mean check-config, check-turn?"), ("weather", "lists all commands")):
+            told = status(word).stderr
+            assert f"There is no command '{word}'." in told and meant in told, told
+        assert "Did you mean" not in status("weather").stderr
         alice = Device(server, "alice")
         call, _ = alice.start()
         assert status("drain", *config).returncode == 0
