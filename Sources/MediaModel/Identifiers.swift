@@ -59,6 +59,17 @@ package struct UserID: ProtocolIdentifier {
   package let text: String
   package init(unchecked text: String) { self.text = text }
 
+  /// The id of an issuer's subject, such as `auth0|5f7c`: `~` and each byte that an id cannot have are written as `~` and two uppercase hexadecimal digits
+  /// (protocol section 2). So each subject has an id of its own. nil if that is empty or longer than 128 bytes.
+  package init?(subject: String) {
+    guard subject.utf8.count <= 128 else { return nil }
+    self.init(
+      subject.utf8.map { byte in
+        if isIdentifierByte(byte), byte != UInt8(ascii: "~") { return String(UnicodeScalar(byte)) }
+        return "~" + (byte < 16 ? "0" : "") + String(byte, radix: 16, uppercase: true)
+      }.joined())
+  }
+
   /// Joined one call by a link, without an account.
   package var isGuest: Bool { text.hasPrefix(Self.guestPrefix) }
 }

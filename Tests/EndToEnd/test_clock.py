@@ -9,6 +9,7 @@ import time
 import pytest
 
 from conftest import BINARY, Server, wait_for
+from device import Device
 from push_service import PushService, check_signature
 from test_webhooks import SECRET, back_end, is_signed  # noqa: F401: a fixture
 
@@ -22,14 +23,21 @@ def push(tmp_path):
     running.stop()
 
 
-@pytest.fixture(params=[-3_600, 3_600], ids=["behind", "ahead"])
-def server(request, tmp_path, back_end, push):
-    """It started an hour behind the right time, or ahead of it, and the clock was set right as soon as it ran."""
+@pytest.fixture
+def clocks(tmp_path):
+    """The file that sets the clocks of a server, and the command that starts it with them."""
     preload, offset = tmp_path / "set_clock.so", tmp_path / "offset"
     subprocess.run(["clang", "-shared", "-fPIC", "-O1", "-o", preload, HERE / "set_clock.c", "-ldl"], check=True)
+    return offset, ["env", f"LD_PRELOAD={preload}", f"CLOCK_OFFSET={offset}"]
+
+
+@pytest.fixture(params=[-3_600, 3_600], ids=["behind", "ahead"])
+def server(request, tmp_path, clocks, back_end, push):
+    """It started an hour behind the right time, or ahead of it, and the clock was set right as soon as it ran."""
+    offset, command = clocks
     offset.write_text(str(request.param))
     running = Server(
-        tmp_path, command=["env", f"LD_PRELOAD={preload}", f"CLOCK_OFFSET={offset}"], webPush=push.configuration,
+        tmp_path, command=command, webPush=push.configuration,
         webhooks={"url": back_end.url + "/hook", "secret": SECRET}, turn={"urls": ["turn:turn.example:3478"], "secret": SECRET, "seconds": 1_800},
     )
     try:
@@ -74,3 +82,17 @@ def test_clients_back_ends_and_push_services_are_told_times_of_the_clock_that_wa
     assert all(is_now(event["at"]) for event in back_end.events(call))
     entry = wait_for(lambda: [e for e in bob.request("/app/history/list")["calls"] if e["id"] == call], 10, "the history")[0]
     assert is_now(entry["startedAt"]) and entry["seconds"] < 60
+
+
+def test_the_time_for_which_the_machine_was_suspended_counts(tmp_path, clocks):
+    offset, command = clocks
+    offset.write_text("0 0")
+    server = Server(tmp_path, command=command)
+    try:
+        alice, bob = Device(server, "alice"), Device(server, "bob")
+        call, _ = alice.start("bob", policy={"ringSeconds": 120})
+        assert bob.event("call.ring")["call"] == call
+        offset.write_text("130 130")
+        assert bob.event("call.missed", 30)["call"] == call, "a ring of before the suspension is over"
+    finally:
+        server.stop()

@@ -157,6 +157,10 @@ struct SourceChangeTests {
     try call.connect()
     call.run(milliseconds: 500)
     for track in sender.tracks { #expect(watcher.serials(of: track).count > 10) }
+    // Nothing but the payload type says whose retransmission this is.
+    let camera = sender.tracks[1]
+    sender.send(try #require(camera.retransmission(of: camera.sequenceNumber)))
+    call.run(milliseconds: 100)
     #expect(call.counters { $0.drops(.unknownStream) } == 0)
   }
 

@@ -94,14 +94,37 @@ import Testing
     }
   }
 
-  @Test func refusedRequestsLeaveALineWithWhatWasCompared() async throws {
+  @Test(arguments: [
+    (403, "GET /stomp", "Host: h\r\n"), (426, "GET /stomp", "Host: h\r\nConnection: close\r\n"),
+    (405, "DELETE /", "Host: h\r\n"),
+    (400, "GET /", "Host: h\r\nHost: h\r\n"),
+    (413, "POST /", "Host: h\r\nExpect: 100-continue\r\nContent-Length: 99999999\r\n"),
+    (417, "GET /", "Host: h\r\nExpect: tea\r\n"), (415, "POST /not-taken", "Host: h\r\n"),
+  ])
+  func refusedRequestsLeaveALineWithWhatWasCompared(status: Int, request: String, headers: String) async throws {
     let lines = LogLines()
-    try await withServer({ $0.origins = .sameHost(also: []) }, log: lines) { server, _ in
+    let pages: @Sendable (HTTPRequest) async -> HTTPResponse = {
+      HTTPResponse(status: $0.path == "/not-taken" ? 415 : 200)
+    }
+    try await withServer({ $0.origins = .sameHost(also: []) }, log: lines, pages: pages) { server, _ in
       let client = try await TestClient.open(port: server.httpPort)
-      try await client.send(get("/stomp", "Origin: https://evil.example\r\n"))
-      #expect(await client.rest().hasPrefix("HTTP/1.1 403 "))
-      let line = lines.texts.first { $0.contains("refused") }
-      #expect(line?.contains("https://evil.example") == true && line?.contains("host=h") == true)
+      let origin = status == 426 ? "http://h" : "https://evil.example"
+      try await client.send("\(request) HTTP/1.1\r\n\(headers)Origin: \(origin)\r\nConnection: close\r\n\r\n")
+      #expect(await client.rest().hasPrefix("HTTP/1.1 \(status) "))
+      let refusals = lines.texts.filter { $0.contains("refused") }
+      #expect(refusals.count == 1)
+      #expect(
+        refusals.first.map { $0.contains("status=\(status)") && $0.contains(origin) && $0.contains("host=h") } == true)
+    }
+  }
+
+  @Test func aMissingPageLeavesNoLine() async throws {
+    let lines = LogLines()
+    try await withServer(log: lines, pages: { _ in HTTPResponse(status: 404) }) { server, _ in
+      let client = try await TestClient.open(port: server.httpPort)
+      try await client.send(get("/favicon.ico", "Connection: close\r\n"))
+      #expect(await client.rest().hasPrefix("HTTP/1.1 404 "))
+      #expect(!lines.texts.contains { $0.contains("refused") })
     }
   }
 

@@ -21,8 +21,9 @@ extension Configuration {
     guard isMail || contact.hasPrefix("https://"), contact.utf8.count <= 256,
       contact.utf8.allSatisfy({ (0x21...0x7e).contains($0) })
     else { throw ConfigurationError("webPush.contact: take a mailto: or https: URL, as mailto:calls@example.org") }
-    guard AddressList(webPush.networks) != nil else {
-      throw ConfigurationError("webPush.networks: one is no address or network; take such as 10.0.0.7 or 10.0.0.0/8")
+    for network in webPush.networks where AddressList([network]) == nil {
+      throw ConfigurationError(
+        "webPush.networks: \"\(network)\" is no address or network; take such as 10.0.0.7 or 10.0.0.0/8")
     }
   }
 }

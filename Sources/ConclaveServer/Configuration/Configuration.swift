@@ -164,8 +164,8 @@ extension Configuration {
     checkPorts(&faults)
     let socket = StateFolder.adminSocket(in: state)
     if socket.utf8.count > 107 { faults.add(StateFolder.tooLong(socket)) }
-    if AddressList(listen.proxies) == nil {
-      faults.add("listen.proxies: one is no address or network; take such as 10.0.0.7 or 10.0.0.0/8")
+    for proxy in listen.proxies where AddressList([proxy]) == nil {
+      faults.add("listen.proxies: \"\(proxy)\" is no address or network; take such as 10.0.0.7 or 10.0.0.0/8")
     }
     listen.checkOrigins(&faults)
     checkBackEnd(&faults)

@@ -246,6 +246,11 @@ actor ControlPlane: SignalingSink {
         "the machine's clock was set; tokens, TURN credentials, signatures and the times that people are told follow it",
         metadata: ["seconds": "\(step.components.seconds)"])
     }
+    // The event loop's timers do not count the time for which the machine was suspended.
+    if let (deadline, task) = timer, deadline <= clock.now() {
+      task.cancel()
+      fire(deadline)
+    }
     recorder.checkPatience(now: now)
     if let changes = recorder.rewrite(now: now, everything: { node.everything }) { write(changes) }
     housekeeping.begin(now: now) { self.submit(.forget($0)) }

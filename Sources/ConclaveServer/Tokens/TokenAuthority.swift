@@ -44,12 +44,14 @@ package struct TokenAuthority: Sendable {
     guard key.isSignature(token.signature, for: token.signedBytes, by: token.algorithm) else { throw .signature }
     let payload = try token.claims(Payload.self)
     let expiresAt = try payload.expiry(now: now)
-    var subject: String? = payload.sub
+    var user = UserID(payload.sub)
     if case .set(_, let issuer, let audience, let userClaim) = keys {
       guard payload.iss == issuer, payload.aud.names.contains(audience) else { throw .issuer }
+      var subject: String? = payload.sub
       if let userClaim { subject = try token.claims(Texts.self).texts[userClaim] }
+      user = subject.flatMap(UserID.init(subject:))
     }
-    guard let subject, let user = UserID(subject), user.isGuest == isForGuests else { throw .subject }
+    guard let user, user.isGuest == isForGuests else { throw .subject }
     let call = isForGuests ? payload.call.flatMap(CallID.init) : nil
     guard isForGuests == (call != nil) else { throw .subject }
     let device = payload.device.flatMap(DeviceID.init)

@@ -100,7 +100,7 @@ final class HTTPHandler: ChannelInboundHandler, RemovableChannelHandler {
       services.counters.drop(.invalidHTTP)
       services.log.log(.httpRequest, .info, "an HTTP request could not be read", ["reason": "\(error)"])
       phase = .discarding
-      respond(
+      send(
         to: HTTPRequestHead(version: .http1_1, method: .GET, uri: "/"),
         HTTPResponse(status: 400, text: "this request cannot be read (RFC 9112)"), isLast: true)
       linger()
@@ -130,7 +130,6 @@ final class HTTPHandler: ChannelInboundHandler, RemovableChannelHandler {
     }
     if WebSocketUpgrade.isEndpoint(head.uri) {
       if let refusal = WebSocketUpgrade.refusal(of: head, body: body, services) {
-        logRefusal(of: head, refusal)
         return respond(to: head, refusal, isLast: true)
       }
       return upgrade(head)
@@ -141,9 +140,7 @@ final class HTTPHandler: ChannelInboundHandler, RemovableChannelHandler {
         to: head, .tooMany("Too many requests from this address: try again in a moment.\n", wait: wait), isLast: true)
     }
     guard [.GET, .HEAD, .POST, .OPTIONS].contains(head.method) else {
-      let refusal = HTTPResponse(status: 405, headers: [("allow", HTTPRequest.methods)])
-      logRefusal(of: head, refusal)
-      return respond(to: head, refusal)
+      return respond(to: head, HTTPResponse(status: 405, headers: [("allow", HTTPRequest.methods)]))
     }
     let parts = head.uri.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
     let request = HTTPRequest(
@@ -157,9 +154,10 @@ final class HTTPHandler: ChannelInboundHandler, RemovableChannelHandler {
       .whenSuccess { [weak self] response in self?.respond(to: head, response) }
   }
 
-  /// Logs the headers that the client sent, for an operator whose proxy changes them. None of it is personal: `Origin` belongs to a page, `Host`
-  /// to this server.
+  /// Logs a refusal with the headers that the client sent, for an operator whose proxy changes them. None of it is personal: `Origin` belongs to a page,
+  /// `Host` to this server. Browsers ask every server for files that are not there, and a token that is missing has a line of its own.
   private func logRefusal(of head: HTTPRequestHead, _ response: HTTPResponse) {
+    guard (400..<500).contains(response.status), ![401, 404].contains(response.status) else { return }
     func shown(_ name: String) -> Logger.MetadataValue {
       .string(
         String(
@@ -179,9 +177,15 @@ final class HTTPHandler: ChannelInboundHandler, RemovableChannelHandler {
     guard let head = request?.head else { return }
     phase = .discarding
     respond(to: head, HTTPResponse(status: Int(status.code)), isLast: true)
+    linger()
   }
 
   private func respond(to head: HTTPRequestHead, _ response: HTTPResponse, isLast: Bool = false) {
+    logRefusal(of: head, response)
+    send(to: head, response, isLast: isLast)
+  }
+
+  private func send(to head: HTTPRequestHead, _ response: HTTPResponse, isLast: Bool) {
     guard let context else { return }
     startTimeout()
     // The parser reads nothing after a request for another protocol, including CONNECT.
