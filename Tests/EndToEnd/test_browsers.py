@@ -64,7 +64,7 @@ def test_three_people_call_share_leave_return_and_end(person, artifacts):
     for tab in (alice, bob):
         tab.decodes("carol/screen", "carol/camera", voices=2)
     alice.screenshot(artifacts / "screen.png")
-    carol.press("Share screen")
+    carol.press("Stop sharing")
     alice.loses(".tile[data-source=screen]")
 
     bob.leave()
@@ -135,9 +135,9 @@ def test_mute_and_camera_are_seen_by_the_other(person, look):
     bob.press("Stop camera")
     alice.sees(".tile[data-user=bob][data-video=off]")
     look(alice, "a person who is muted and not seen")
-    bob.press("Mute")
+    bob.press("Unmute")
     alice.sees(".tile[data-user=bob][data-muted=false]")
-    bob.press("Stop camera")
+    bob.press("Start camera")
     everybody_decodes(*tabs)
 
 

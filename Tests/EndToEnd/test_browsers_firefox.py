@@ -36,19 +36,19 @@ def test_firefox_and_chromium_talk_share_mute_come_back_decline_and_meet_by_a_li
 
     alice.press("Share screen")
     bob.decodes("alice/screen", "alice/camera", voices=1, seconds=15)
-    alice.press("Share screen")
+    alice.press("Stop sharing")
     bob.loses(".tile[data-source=screen]")
     bob.press("Share screen")
     alice.decodes("bob/screen", "bob/camera", voices=1, seconds=15)
-    bob.press("Share screen")
+    bob.press("Stop sharing")
     alice.loses(".tile[data-source=screen]")
 
     alice.press("Mute")
     bob.sees(".tile[data-user=alice][data-muted=true]")
     alice.press("Stop camera")
     bob.sees(".tile[data-user=alice][data-video=off]")
-    alice.press("Mute")
-    alice.press("Stop camera")
+    alice.press("Unmute")
+    alice.press("Start camera")
     everybody_decodes(alice, bob, seconds=15)
 
     alice.driver.refresh()

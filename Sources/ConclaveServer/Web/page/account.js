@@ -5,6 +5,7 @@ import { Conclave } from '../conclave/index.js';
 import { beginDevices } from './devices-view.js';
 import { busy, byID, setText } from './dom.js';
 import { GuestVisit } from './guest-visit.js';
+import { beginIdle } from './idle.js';
 import { Lobby, ringsNobody } from './lobby.js';
 import { beginNames, labelFor, learnNames, nameFor } from './names.js';
 import { clearWarnings, notice, placeNotices, warn, warnOfKey, wordsForEnd, wordsForError } from './notices.js';
@@ -32,6 +33,7 @@ document.addEventListener('view', () => {
 });
 beginShortcuts();
 beginToolbar();
+beginIdle();
 
 // A browser may keep the page, with its connection, so that the user can go back to it. Calls would ring only there, so the device disconnects, and reconnects
 // with the page.

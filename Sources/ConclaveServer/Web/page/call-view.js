@@ -334,19 +334,30 @@ function showTools() {
   byID('end').hidden = !call.isInitiator || call.facts.others.every(({ participants }) => participants.length === 0);
 }
 
-/** The buttons are named by what they do and pressed while it is in effect (WAI-ARIA, "button"): *Mute* is pressed while the microphone is off. */
+/** What a press does, while a source or a hand is off, and on. So these buttons have no pressed state (WAI-ARIA, "button"). */
+const DEEDS = {
+  microphone: ['tool.unmute', 'tool.mute'],
+  camera: ['tool.start-camera', 'tool.stop-camera'],
+  screen: ['tool.share-screen', 'tool.stop-sharing'],
+  hand: ['tool.raise-hand', 'tool.lower-hand'],
+};
+
 function showSource(source) {
   const { isOn } = call.local(source);
   const button = byID(`toggle-${source}`);
   setIcon(button, isOn ? source : `${source}-off`);
-  button.ariaPressed = !isOn;
+  showDeed(source, isOn);
   button.classList.toggle('off', !isOn);
 }
 
 function showToggle(name, isOn) {
-  const button = byID(`toggle-${name}`);
-  button.ariaPressed = isOn;
-  button.classList.toggle('on', isOn);
+  if (DEEDS[name]) showDeed(name, isOn);
+  else byID(`toggle-${name}`).ariaPressed = isOn;
+  byID(`toggle-${name}`).classList.toggle('on', isOn);
+}
+
+function showDeed(name, isOn) {
+  setText(byID(`toggle-${name}`).querySelector('.tool-label'), t(DEEDS[name][Number(isOn)]));
 }
 
 const secondsSince = (time) => Math.max(0, Math.floor((Date.now() - time) / 1_000));

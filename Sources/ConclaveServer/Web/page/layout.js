@@ -2,7 +2,7 @@
 
 export const GAP = 12; // as in style.css
 const SHAPE = 16 / 9;
-const LEAST_WIDTH = 150; // below it a face can no longer be seen
+export const LEAST_WIDTH = 150; // below it a face can no longer be seen
 const MOST = 25; // slots for video (protocol section 6)
 
 /** The size of `count` tiles in a box: the number of columns that makes them largest. */

@@ -1,9 +1,8 @@
-// The position of one's own small picture on the other's large one: in a corner, or where it was dragged to; or it is hidden.
+// One's own small picture above the others: in a corner, to which it snaps when it was dragged; or it is hidden.
 
-const CORNERS = ['bottom end', 'bottom start', 'top start', 'top end']; // start and end of a line of text
-const EDGE = 12; // CSS pixels
-const STEP = 24;
-const keys = { ArrowLeft: [-STEP, 0], ArrowRight: [STEP, 0], ArrowUp: [0, -STEP], ArrowDown: [0, STEP] };
+const CORNERS = ['top end', 'bottom end', 'bottom start', 'top start']; // start and end of a line of text
+const EDGE = 12; // CSS pixels, as in style.css
+const arrows = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
 
 const between = (value, least, most) => Math.min(Math.max(value, least), Math.max(least, most));
 
@@ -11,74 +10,82 @@ export class OwnPicture {
   isHidden = false;
   #root;
   #node;
-  #corner = 0;
-  #place; // {x, y} of its upper left corner in the stage, once it was dragged
-  #grip;
+  #corner = CORNERS[0];
+  #grip; // {x, y} of the pointer in the picture
 
   /** `root` is the stage. */
   constructor(root) {
     this.#root = root;
   }
 
-  /** `node` is the tile, or undefined. */
+  /** `node` is the tile that floats, or undefined. */
   attach(node) {
     if (node === this.#node) return;
+    this.#node?.classList.remove('floating');
     this.#node = node;
     if (!node) return;
+    node.classList.add('floating');
+    node.dataset.corner = this.#corner;
+    if (node.dataset.moves) return;
+    node.dataset.moves = 'true';
     node.addEventListener('pointerdown', (event) => this.#grab(event));
     node.addEventListener('pointermove', (event) => this.#drag(event));
-    for (const name of ['pointerup', 'pointercancel']) node.addEventListener(name, () => (this.#grip = undefined));
+    for (const name of ['pointerup', 'pointercancel']) node.addEventListener(name, () => this.#release());
     node.addEventListener('keydown', (event) => this.#key(event));
   }
 
   /** Moves it to the next corner: the same as dragging, with one press (WCAG 2.2, 2.5.7). */
   move() {
-    this.#place = undefined;
-    this.#corner = (this.#corner + 1) % CORNERS.length;
-    this.arrange();
+    this.#stand(CORNERS[(CORNERS.indexOf(this.#corner) + 1) % CORNERS.length]);
   }
 
-  /** Puts it in its place, and keeps it within the stage. */
-  arrange() {
-    if (!this.#node) return;
-    const [least, mostX, mostY] = this.#bounds();
-    const [row, column] = CORNERS[this.#corner].split(' ');
-    const isRightToLeft = document.documentElement.dir === 'rtl';
-    const corner = { x: (column === 'start') === isRightToLeft ? mostX : least, y: row === 'top' ? least : mostY };
-    const { x, y } = this.#place ?? corner;
-    this.#node.style.setProperty('--x', `${between(x, least, mostX)}px`);
-    this.#node.style.setProperty('--y', `${between(y, least, mostY)}px`);
-  }
-
-  #bounds() {
-    const { clientWidth, clientHeight } = this.#root;
-    return [EDGE, clientWidth - this.#node.offsetWidth - EDGE, clientHeight - this.#node.offsetHeight - EDGE];
-  }
-
-  get #isFloating() {
-    return this.#root.dataset.mode === 'pair';
+  #stand(corner) {
+    this.#corner = corner;
+    this.#node.dataset.corner = corner;
   }
 
   #grab(event) {
-    if (!this.#isFloating || event.target.closest('button')) return;
-    this.#grip = { x: event.clientX - this.#node.offsetLeft, y: event.clientY - this.#node.offsetTop };
+    if (!this.#node?.contains(event.target) || event.target.closest('button')) return;
+    const { left, top } = this.#node.getBoundingClientRect();
+    this.#grip = { x: event.clientX - left, y: event.clientY - top };
     this.#node.setPointerCapture(event.pointerId);
+    this.#node.classList.add('dragged');
   }
 
   #drag(event) {
-    if (this.#grip) this.#moveTo(event.clientX - this.#grip.x, event.clientY - this.#grip.y);
+    if (!this.#grip) return;
+    const { left, top, width, height } = this.#root.getBoundingClientRect();
+    const { offsetWidth, offsetHeight, offsetLeft, offsetTop, style } = this.#node;
+    const x = between(event.clientX - this.#grip.x - left, EDGE, width - offsetWidth - EDGE);
+    const y = between(event.clientY - this.#grip.y - top, EDGE, height - offsetHeight - EDGE);
+    style.translate = `${x - offsetLeft}px ${y - offsetTop}px`;
+  }
+
+  /** Where it lies in the middle it would hide a face: it goes to the nearest corner. */
+  #release() {
+    if (!this.#grip) return;
+    this.#grip = undefined;
+    const stage = this.#root.getBoundingClientRect();
+    const own = this.#node.getBoundingClientRect();
+    const isRight = own.left + own.right > stage.left + stage.right;
+    const isLow = own.top + own.bottom > stage.top + stage.bottom;
+    this.#node.classList.remove('dragged');
+    this.#node.style.translate = '';
+    this.#stand(cornerOf(isRight, isLow));
   }
 
   #key(event) {
-    const by = keys[event.key];
-    if (!by || !this.#isFloating) return;
+    const by = arrows[event.key];
+    if (!by || !this.#node?.contains(event.target)) return;
     event.preventDefault();
-    this.#moveTo(this.#node.offsetLeft + by[0], this.#node.offsetTop + by[1]);
+    const [row, column] = this.#corner.split(' ');
+    const isRight = by[0] ? by[0] > 0 : (column === 'end') !== isRightToLeft();
+    this.#stand(cornerOf(isRight, by[1] ? by[1] > 0 : row === 'bottom'));
   }
+}
 
-  #moveTo(x, y) {
-    const [least, mostX, mostY] = this.#bounds();
-    this.#place = { x: between(x, least, mostX), y: between(y, least, mostY) };
-    this.arrange();
-  }
+const isRightToLeft = () => document.documentElement.dir === 'rtl';
+
+function cornerOf(isRight, isLow) {
+  return `${isLow ? 'bottom' : 'top'} ${isRight !== isRightToLeft() ? 'end' : 'start'}`;
 }

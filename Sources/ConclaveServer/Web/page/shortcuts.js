@@ -25,7 +25,7 @@ export function beginShortcuts() {
     const shown = key.toUpperCase();
     byID('shortcut-list').append(element('dt', {}, element('kbd', { textContent: shown })), element('dd', { textContent: t(words) }));
     byID(button).setAttribute('aria-keyshortcuts', shown);
-    byID(button).append(element('kbd', { textContent: shown, ariaHidden: 'true' }));
+    byID(button).title = shown;
   }
   byID('shortcuts-on').checked = savedSetting('shortcuts') ?? true;
   showOn();

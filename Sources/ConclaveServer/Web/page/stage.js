@@ -1,9 +1,9 @@
-// The stage of a call: which tiles are shown, where, and how large. With two people the other one fills it. With more: a grid of 16:9 tiles with pages. A
-// shared screen or a pinned person is large, with the others beside it.
+// The stage of a call: which tiles are shown, where, and how large. With two people the other one fills the window. With more: a grid of 16:9 tiles with pages.
+// This device's own picture is small above them. A shared screen or a pinned person is large, with the others beside it.
 
 import { Attention } from './attention.js';
 import { byID, setText } from './dom.js';
-import { GAP, layout, pageOf, pageSize } from './layout.js';
+import { GAP, LEAST_WIDTH, layout, pageOf, pageSize } from './layout.js';
 import { labelFor } from './names.js';
 import { OwnPicture } from './own-picture.js';
 import { Sounds } from './sounds.js';
@@ -34,6 +34,7 @@ export class Stage {
     document.addEventListener('fullscreenchange', () => this.#arrange());
     for (const name of ['enterpictureinpicture', 'leavepictureinpicture']) this.#root.addEventListener(name, () => this.#arrange());
     this.#attention.addEventListener('change', () => this.#arrange());
+    new MutationObserver(() => this.#arrange()).observe(byID('chat'), { attributeFilter: ['hidden'] });
     byID('hear').addEventListener('click', () => this.#retry());
     byID('page-before').addEventListener('click', () => this.#turn(-1));
     byID('page-after').addEventListener('click', () => this.#turn(1));
@@ -96,6 +97,8 @@ export class Stage {
     this.#page = 0;
     this.#speaker = new Speaker();
     this.#own.isHidden = false;
+    this.#own.attach(undefined);
+    byID('call').classList.remove('filled', 'idle');
     setText(byID('speaker'), '');
   }
 
@@ -172,22 +175,21 @@ export class Stage {
     const screens = others.filter(({ description }) => description.source === 'screen');
     const pinned = this.#tiles.get(this.#pinned);
     const large = screens.length > 0 ? screens : pinned ? [pinned] : [];
-    const small = [...others.filter((tile) => !large.includes(tile)), ...own];
     const mode = large.length > 0 ? 'large' : others.length === 1 ? 'pair' : 'grid';
+    const floating = mode === 'large' || others.length === 0 ? undefined : own[0];
+    const small = [...others, ...own].filter((tile) => !large.includes(tile) && tile !== floating);
     this.#root.dataset.mode = mode;
+    byID('call').classList.toggle('filled', mode === 'pair' && byID('chat').hidden);
     byID('show-own').hidden = hidden.length === 0;
     const { width, height } = this.#room(mode);
-    const shown = this.#showPage(mode, small, width, height);
+    const paged = this.#showPage(mode, small, width, height);
+    const shown = floating ? [...paged, floating] : paged;
     this.#draw(all.filter((tile) => large.includes(tile) || shown.includes(tile) || tile.isInWindow));
     place(this.#large, large);
     place(this.#grid, shown);
-    this.#own.attach(own[0]?.node);
-    if (mode === 'pair') this.#own.arrange();
-    else this.#size(mode, shown.length, width, height);
-    for (const tile of [...large, ...shown]) {
-      tile.resume();
-      if (mode === 'pair') tile.fit();
-    }
+    this.#own.attach(floating?.node);
+    if (mode !== 'pair') this.#size(mode, paged.length, width, height);
+    for (const tile of [...large, ...shown]) tile.resume();
     this.#tellWatched([...large, ...shown]);
   }
 
@@ -256,8 +258,11 @@ export function inOrder(tiles, speaker, size) {
   return [...tiles].sort((one, other) => rank(one) - rank(other));
 }
 
+/** A tile of a column beside what is large, or of a row below it, which has as many as show a face. */
 function sideTile(room, height) {
-  const width = Math.floor(Math.min(room, (height * 16) / 9));
+  const columns = Math.max(1, Math.floor((room + GAP) / (LEAST_WIDTH + GAP)));
+  const across = room > height ? (room - GAP * (columns - 1)) / columns : room;
+  const width = Math.floor(Math.min(across, (height * 16) / 9));
   return { width, height: Math.floor((width * 9) / 16) };
 }
 

@@ -7,7 +7,6 @@ import { labelFor, nameFor } from './names.js';
 import { listNames, t } from './texts.js';
 
 const LOADING_MS = 6_000; // a picture that has not arrived by then is explained
-const SIMILAR = 1.55; // shapes that differ by less may be cropped to fill the window
 
 const COMPARED = ['untrusted', 'untrusted-hears', 'distrusting', 'not-confirmed']; // comparing the call code helps
 
@@ -73,6 +72,7 @@ export class Tile {
     this.#node.addEventListener('pointerup', ({ pointerType, target }) => {
       if (pointerType !== 'mouse' && !target.closest('button')) this.node.classList.toggle('touched');
     });
+    this.#node.addEventListener('dblclick', ({ target }) => !target.closest('button') && this.#node.classList.toggle('whole'));
   }
 
   #makeCaption(compare) {
@@ -86,7 +86,12 @@ export class Tile {
   #makeVideo() {
     const video = element('video', { autoplay: true, playsInline: true, muted: true });
     video.setAttribute('muted', '');
-    video.addEventListener('resize', () => this.fit());
+    // One's own small picture has the shape of the camera's.
+    video.addEventListener('resize', () => {
+      const { videoWidth, videoHeight } = video;
+      this.node.style.setProperty('--shape', `${videoWidth} / ${videoHeight}`);
+      this.node.dataset.upright = videoHeight > videoWidth;
+    });
     this.#avatar.after(video);
     return video;
   }
@@ -173,16 +178,6 @@ export class Tile {
   /** How high the picture is shown, in pixels of the screen. */
   get pixels() {
     return Math.round(this.node.clientHeight * devicePixelRatio);
-  }
-
-  /** If the picture fills the window, it may be cropped a little; one of another shape is shown whole. */
-  fit() {
-    if (!this.#video) return;
-    const { videoWidth, videoHeight } = this.#video;
-    const { clientWidth, clientHeight } = this.node;
-    if (!videoWidth || !clientHeight) return;
-    const ratio = videoWidth / videoHeight / (clientWidth / clientHeight);
-    this.node.dataset.fit = ratio < SIMILAR && ratio > 1 / SIMILAR ? 'cover' : 'contain';
   }
 
   /** Shows a reaction for a moment. */
