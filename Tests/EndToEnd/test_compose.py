@@ -5,13 +5,16 @@ import hmac
 import json
 import os
 import pathlib
+import re
+import shlex
 import subprocess
 import time
 
 import pytest
 import yaml
 
-from conftest import BINARY, PATIENCE, free_port, wait_for
+from conftest import BINARY, PATIENCE, Server, free_port, wait_for
+from device import Device
 
 FOLDER = pathlib.Path(__file__).parents[2] / "deploy/compose"
 SECRET = "0123456789abcdef0123456789abcdef"
@@ -81,6 +84,34 @@ def test_only_media_listens_to_others(fresh_server):
     assert media and "127.0.0.1" not in media
 
 
+def test_the_healthcheck_says_whether_the_server_takes_calls(services, tmp_path):
+    kind, program, *arguments = services["conclave"]["healthcheck"]["test"]
+    assert (kind, program) == ("CMD", "/usr/bin/conclave")
+    server = Server(tmp_path, drain=60)
+    try:
+        # In the container the command finds the configuration that is mounted.
+        command = [BINARY, *arguments, "--config", server.config]
+        check = lambda: subprocess.run(command, capture_output=True, text=True, timeout=30 * PATIENCE)
+        assert check().returncode == 0
+        Device(server, "alice").start()
+        subprocess.run([BINARY, "drain", "--config", server.config], check=True, capture_output=True, timeout=30 * PATIENCE)
+        wait_for(lambda: check().returncode == 2, 10, "the server drains")
+        server.die()
+        assert check().returncode == 1, "nobody answers"
+    finally:
+        server.die()
+
+
+def test_releases_md_names_the_images_and_the_versions_that_are_tested(services):
+    """The tests run Debian's programs, not the images."""
+    support = (FOLDER.parents[1] / "docs/releases.md").read_text()
+    for service, program in (("coturn", "turnserver"), ("prometheus", "prometheus")):
+        told = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=30)
+        version = re.search(r"\d+\.\d+", told.stdout + told.stderr)[0]
+        row = next(line for line in support.splitlines() if line.startswith(f"| `{services[service]['image']}` |"))
+        assert f"{version} of Debian 12" in row, row
+
+
 def test_prometheus_accepts_its_configuration(tmp_path):
     for file in (FOLDER / "prometheus.yml", FOLDER.parent / "monitoring/alerts.yml"):
         (tmp_path / file.name).write_text(file.read_text())
@@ -111,7 +142,8 @@ def relay(services, tmp_path_factory):
 
     try:
         wait_for(lambda: "listener opened on" in log.read_text(), 10, log.read_text)
-        assert "nrecognized option" not in log.read_text()
+        told = log.read_text()
+        assert "nrecognized option" not in told and "CONFIG ERROR" not in told, told
         yield ask
     finally:
         process.kill()

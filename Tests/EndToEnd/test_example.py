@@ -136,6 +136,17 @@ def test_a_device_whose_keys_have_changed_gets_no_key(run, names, tmp_path):
     assert not [line for line in callee.lines if line.startswith("code: ")]
 
 
+def test_keys_are_kept_beside_the_user_if_no_file_is_named(server, tmp_path, names):
+    user = names[0]
+    command = [sys.executable, CLIENT, "--server", f"ws://127.0.0.1:{server.http_port}/stomp", "--user", user, "--token", server.token(user), "answer"]
+    for _ in range(2):
+        done = subprocess.run(command, cwd=tmp_path, input="", capture_output=True, text=True, timeout=30 * PATIENCE)
+        assert done.returncode == 0 and done.stdout.startswith("ready: "), done.stdout + done.stderr
+        kept = (tmp_path / f"{user}.keys").read_bytes()
+        assert [file.name for file in tmp_path.iterdir()] == [f"{user}.keys"] and kept
+    assert (tmp_path / f"{user}.keys").read_bytes() == kept, "the keys are read again"
+
+
 def test_with_the_web_client(run, person, names):
     bob = person("Bob")
     caller = run(names[0], "call", "bob")

@@ -55,6 +55,7 @@ RELEASES = {
         "prometheus": {"enabled": True, "existingClaim": "metrics"},
         "imagePullSecrets": [{"name": "registry"}],
     },
+    "addresses-of-their-own": {"listenAddress": "127.0.0.3", "metricsAddress": "127.0.0.2", "tls": {"secret": "calls-tls"}},
 }
 
 
@@ -89,6 +90,12 @@ def server(objects):
     return pod, pod["containers"][0], json.loads(objects["ConfigMap", "demo-conclave"]["data"]["config.json"])
 
 
+def place(listener):
+    """Address and port of a listener in the configuration; the address is '' if it has none of its own."""
+    address, _, port = f"{listener}".rpartition(":")
+    return address.strip("[]"), int(port)
+
+
 def named_ports(container):
     return {port["name"]: port["containerPort"] for port in container["ports"]}
 
@@ -109,6 +116,12 @@ REFUSED = {
     "a command as an address": ({"coturn": {"serverAddresses": ["1.2.3.4 --no-auth"]}}, "serverAddresses"),
     "a pod network without addresses": ({"hostNetwork": False}, "config.media.announce"),
     "an Ingress that is not named as a proxy": ({"ingress": {"enabled": True}}, "config.listen.proxies"),
+    "an address beside that of the chart": ({"config": {"listen": {"address": "127.0.0.1"}}}, "address"),
+    "a name as an address": ({"metricsAddress": "node-1"}, "metricsAddress"),
+    "an address of the node in a pod network": (RELEASES["pod-network"] | {"metricsAddress": "10.0.0.4"}, "hostNetwork"),
+    "metrics for the node alone, and a Prometheus elsewhere": ({"metricsAddress": "127.0.0.1", "prometheus": {"enabled": True}}, "metricsAddress"),
+    "the same by the address of all": ({"listenAddress": "::1", "monitoring": {"operator": True}}, "metricsAddress"),
+    "pages for the node alone, and an Ingress": (WHOLE | {"listenAddress": "127.0.0.1", "metricsAddress": "10.0.0.4"}, "listenAddress"),
     "a relay without its server": ({"coturn": {"enabled": True}}, "coturn.serverAddresses"),
 }
 
@@ -167,10 +180,10 @@ def test_every_name_that_is_used_is_there(release, request):
 
 def test_ports_are_those_of_the_configuration(release):
     pod, container, config = server(release)
-    ports = named_ports(container)
-    assert (ports["http"], ports["metrics"]) == (config["listen"]["http"], config["listen"]["metrics"])
-    assert ports.get("stomp-tls", config["listen"]["stompTLS"]) == config["listen"]["stompTLS"]
-    assert ("stomp-tls" in ports) == ("tls" in config) and config["listen"]["stomp"] is None
+    ports, listen = named_ports(container), config["listen"]
+    assert (ports["http"], ports["metrics"]) == (place(listen["http"])[1], place(listen["metrics"])[1])
+    assert ports.get("stomp-tls", place(listen["stompTLS"])[1]) == place(listen["stompTLS"])[1]
+    assert ("stomp-tls" in ports) == ("tls" in config) and listen["stomp"] is None
     media = {(port["containerPort"], port["protocol"]) for port in container["ports"] if "hostPort" in port}
     numbers = range(config["media"]["port"], config["media"]["port"] + config["media"]["workers"])
     assert media == {(number, protocol) for number in numbers for protocol in ("UDP", "TCP")}
@@ -178,6 +191,24 @@ def test_ports_are_those_of_the_configuration(release):
     # Ports for services of type NodePort, and those of outgoing connections.
     assert not set(numbers) & set(range(30000, 32768)) and max(numbers) < 32768
     assert pod["terminationGracePeriodSeconds"] > config["drain"]
+
+
+ADDRESSES = {
+    "none": ({}, "", "", None),
+    "of both": ({"listenAddress": "10.0.0.4"}, "10.0.0.4", "10.0.0.4", "10.0.0.4"),
+    "of the metrics": ({"metricsAddress": "127.0.0.1"}, "", "127.0.0.1", "127.0.0.1"),
+    "of IPv6": ({"listenAddress": "2001:db8::7", "metricsAddress": "::1"}, "2001:db8::7", "::1", "::1"),
+    "all of IPv4": ({"listenAddress": "0.0.0.0"}, "0.0.0.0", "0.0.0.0", None),
+    "all, in a pod network": (RELEASES["pod-network"] | {"listenAddress": "::"}, "::", "::", None),
+}
+
+
+@pytest.mark.parametrize(("values", "pages", "metrics", "probed"), ADDRESSES.values(), ids=ADDRESSES)
+def test_listeners_have_their_addresses_and_probes_ask_there(values, pages, metrics, probed):
+    _, container, config = server(render(values))
+    places = {name: place(listener) for name, listener in config["listen"].items() if listener is not None}
+    assert places == {"http": (pages, 8080), "stompTLS": (pages, 61614), "metrics": (metrics, 9464)}
+    assert [container[probe]["httpGet"].get("host") for probe in ("startupProbe", "readinessProbe", "livenessProbe")] == [probed] * 3
 
 
 def test_pods_are_hardened(release):
@@ -242,9 +273,9 @@ def free_ports(workers):
     return {"http": free_port(), "metrics": free_port(), "stompTLS": free_port(), "media": media}
 
 
-@pytest.mark.parametrize("name", ["default", "whole"])
+@pytest.mark.parametrize("name", ["default", "whole", "addresses-of-their-own"])
 def test_the_server_runs_as_in_its_pod(name):
-    """With the user, the files and the arguments of the pod, the probes are answered, and the metrics are on their own port."""
+    """With the user, the files and the arguments of the pod, the probes are answered, and the metrics are on their own port and address."""
     workers = RELEASES[name].get("workers", 2)
     objects = render(RELEASES[name] | {"ports": free_ports(workers)})
     pod, container, config = server(objects)
@@ -261,21 +292,30 @@ def test_the_server_runs_as_in_its_pod(name):
             log.seek(0)
             return log.read().decode()
 
-        def get(port, path):
+        def get(address, port, path):
             with contextlib.suppress(urllib.error.HTTPError, ConnectionError):
-                with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=5) as reply:
+                with urllib.request.urlopen(f"http://{address or '127.0.0.1'}:{port}{path}", timeout=5) as reply:
                     return reply.status
             return None
 
         def answers(probe):
             assert process.poll() is None, output()
+            asked = container[probe]["httpGet"]
             with contextlib.suppress(OSError):
-                return get(named_ports(container)[container[probe]["httpGet"]["port"]], container[probe]["httpGet"]["path"]) == 200
+                return get(asked.get("host"), named_ports(container)[asked["port"]], asked["path"]) == 200
+
+        def is_open(address, port):
+            with contextlib.suppress(ConnectionRefusedError), socket.create_connection((address, port), 5):
+                return True
+            return False
 
         try:
             for probe in ("startupProbe", "readinessProbe", "livenessProbe"):
                 wait_for(lambda: answers(probe), 30, lambda: f"the {probe} is answered: {output()}")
-            assert get(config["listen"]["metrics"], "/metrics") == 200 and get(config["listen"]["http"], "/metrics") is None
+            pages, metrics = place(config["listen"]["http"]), place(config["listen"]["metrics"])
+            assert get(*metrics, "/metrics") == 200 and get(*pages, "/metrics") is None
+            for address, port in (pages, metrics):
+                assert is_open(address or "127.0.0.1", port) and is_open("127.0.0.1", port) == (address == ""), "at no other address"
             state = folder / "var/lib/conclave/state"
             assert state.stat().st_uid == SERVER and state.stat().st_mode & 0o777 == 0o700
         finally:
@@ -341,7 +381,8 @@ def test_coturn_accepts_its_arguments(whole, tmp_path):
         # A secret is asked for: without one nothing is relayed.
         client = subprocess.run(["turnutils_uclient", "-n", "1", "-y", "-c", "-p", str(port), "127.0.0.1"], capture_output=True, text=True, timeout=60 * PATIENCE)
         assert client.returncode != 0
-        assert "nrecognized option" not in log.read_text() and "Bad configuration format" not in log.read_text()
+        told = log.read_text()
+        assert not any(fault in told for fault in ("nrecognized option", "Bad configuration format", "CONFIG ERROR")), told
     finally:
         process.kill()
         process.wait()

@@ -50,6 +50,11 @@ def test_prometheus_accepts_rules_and_configuration():
         assert status == 0, told
 
 
+def test_operate_md_counts_the_alerts():
+    said = re.search(r"^\| `alerts.yml` \| (\d+) alerts ", (FOLDER.parents[1] / "docs/operate.md").read_text(), re.M)
+    assert int(said[1]) == len(re.findall(r"^      - alert: ", (FOLDER / "alerts.yml").read_text(), re.M)) == len(alerts())
+
+
 def test_prometheus_accepts_the_metrics_page(watched):
     status, told = promtool("check", "metrics", text=watched.get("/metrics"))
     assert (status, told) == (0, "")

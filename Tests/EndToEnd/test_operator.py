@@ -6,6 +6,7 @@ import hmac
 import json
 import os
 import pathlib
+import re
 import socket
 import sqlite3
 import subprocess
@@ -16,6 +17,7 @@ import pytest
 
 from conftest import BINARY, PATIENCE, Server, free_port, wait_for
 from device import Device
+from recipes import DOCS
 
 VECTORS = pathlib.Path(__file__).parents[1] / "SignalingTests/Vectors"
 CERTIFICATE = {kind: str(VECTORS / f"test-{file}.pem") for kind, file in (("certificate", "certificate"), ("key", "key"))}
@@ -319,6 +321,32 @@ def test_no_token_is_made_by_a_secret_that_no_server_has(tmp_path):
 def test_forgetting_names_the_folder_that_it_looked_in(tmp_path):
     status, told = run(tmp_path, "forget", "--user", "alice")
     assert status == 1 and f"{tmp_path}/state/conclave.sqlite: there is no such file" in told
+
+
+@pytest.mark.parametrize("document", ["deploy.md", "operate.md"])
+def test_commands_accept_the_options_of_the_document(document):
+    section = re.search(r"^## Commands\n(.*?)^## ", (DOCS / document).read_text(), re.S | re.M)[1]
+    rows = re.findall(r"^\| (`conclave .*?) \| (.*) \|$", section, re.M)
+    assert len(rows) > 7
+    for named, text in rows:
+        for command in re.findall(r"`(?:conclave )?([a-z-]+)", named):
+            told = subprocess.run([BINARY, command, "--help"], capture_output=True, text=True, timeout=30 * PATIENCE)
+            assert told.returncode == 0, command
+            accepted = set(re.findall(r"^  (--[a-z-]+)", told.stdout, re.M))
+            # All that read the configuration take --config and --state, as the section says above its table.
+            everywhere = set() if command in ("version", "config-schema") else {"--config", "--state"}
+            assert accepted >= everywhere | set(re.findall(r"(?<![\w-])--[a-z]+", named)), command
+            if "Each accepts" in text or "Accepts" in text:
+                assert accepted >= set(re.findall(r"`(--[a-z]+)`", re.search(r"[aA]ccepts (.*)", text)[1])), command
+
+
+def test_check_config_looks_into_the_folder_that_it_is_told(tmp_path):
+    config = {"state": str(tmp_path / "not-a-folder")}
+    (tmp_path / "not-a-folder").touch()
+    status, told = run(tmp_path, "check-config", config=config)
+    assert status == 1 and "not-a-folder" in told
+    assert run(tmp_path, "check-config", "--state", tmp_path / "another", config=config) == (0, "")
+    assert not (tmp_path / "another").exists(), "it changes no file"
 
 
 def test_exit_statuses_are_those_of_the_document(tmp_path):

@@ -1,5 +1,6 @@
 """The page as people meet it: who is remembered, whose device is new, calls that ring nobody, calls that others have left, and links."""
 
+import json
 import socket
 import threading
 
@@ -39,6 +40,12 @@ def audio_call(caller, callee):
         wait_for(lambda: tab.text("#call-path") == "Connected" and tab.shown("#call-timer"), 15, f"{tab.name} is connected")
 
 
+def remembered(tab):
+    """The people that the page knows from earlier calls: (id, name) of each."""
+    saved = tab.driver.execute_script("return localStorage.getItem(Object.keys(localStorage).find((key) => key.startsWith('names/')))")
+    return [tuple(entry) for entry in json.loads(saved or "[]")]
+
+
 def history(tab):
     return tab.text("#history-list")
 
@@ -53,10 +60,9 @@ def test_people_are_remembered_and_their_new_devices_are_told_once(person, look)
     pia.leave()
     rob.sees("#lobby")
     for tab in (pia, rob):
-        names = tab.driver.execute_script("return JSON.parse(localStorage.getItem(Object.keys(localStorage).find((key) => key.startsWith('names/'))))")
-        assert len(names) == 1, f"{tab.name} remembers {names}"
+        assert len(remembered(tab)) == 1, f"{tab.name} remembers {remembered(tab)}"
 
-    # After a reload too, and a page that is closed in a call remembers as well.
+    # After a reload too.
     pia.driver.refresh()
     pia.sees("#lobby")
     audio_call(pia, rob)
@@ -83,6 +89,24 @@ def test_people_are_remembered_and_their_new_devices_are_told_once(person, look)
     audio_call(other, pia)
     assert len(told(pia, "not verified")) == 1, "once"
     assert told(other, "new device") == [], "his own older device is no news to the new one"
+
+
+def test_a_page_that_is_closed_in_a_call_remembers_its_people(person):
+    pia, rob = person("Pia"), person("Ro bert")
+    audio_call(pia, rob)
+    pia.press("Call code")
+    pia.sees("#confirmation[data-state=confirmed]")
+    assert remembered(pia) == []
+    pia.driver.refresh()
+    assert remembered(pia) == [("ro-bert", "Ro bert")]
+    # It is in the call again, and its people are known.
+    pia.sees("#call")
+    wait_for(lambda: pia.text("#call-path") == "Connected", 15, "the call goes on")
+    pia.press("Call code")
+    pia.sees("#person-list [data-user=ro-bert]", 15)
+    assert "not been in a call" not in pia.text("#person-list")
+    pia.click("#code-dialog button", "Close")
+    pia.leave()
 
 
 def test_somebody_who_does_not_want_to_be_disturbed_has_a_missed_call_and_the_caller_a_name(person, look):

@@ -1,8 +1,10 @@
-"""`deploy/start` in a folder of its own, whose compiler is a script: a newcomer sees one line of progress, and all lines when the build fails."""
+"""The first steps of a newcomer. `deploy/start` in a folder of its own, whose compiler is a script, shows one line of progress, and all lines when the build fails.
+Each program that README.md starts is built by a command that it names."""
 
 import os
 import pathlib
 import pty
+import re
 import subprocess
 
 import pytest
@@ -59,3 +61,15 @@ def test_a_build_that_fails_shows_all_and_nothing_is_served(folder):
     done = start(folder, stderr=subprocess.PIPE, environment={"FAULT": "missing return"})
     assert done.returncode == 1 and done.stdout == ""
     assert "[7/100] Compiling NIO file7.swift" in done.stderr and "error: missing return" in done.stderr
+
+
+@pytest.mark.parametrize("document", ["README.md", "docs/scaling.md"])
+def test_a_document_names_the_build_of_each_program_that_it_starts(document):
+    text = (ROOT / document).read_text()
+    flags = re.search(r'^swift_flags="(.*)"', (ROOT / "deploy/debian.sh").read_text(), re.M)[1]
+    started = set(re.findall(r"\.build/release/([\w-]+)", text))
+    # With other flags the compiler would build everything once more.
+    built = {program for options, program in re.findall(r"swift build (.*?) --product ([\w-]+)", text) if options == flags}
+    if "deploy/start " in text:
+        built |= set(re.findall(r"swift build \$swift_flags --product ([\w-]+)", (ROOT / "deploy/start").read_text()))
+    assert started and started <= built

@@ -1,5 +1,6 @@
 """An operator hears "my call at three failed", and finds the reason with the log and the admin commands (docs/operate.md, "A call that failed")."""
 
+import datetime
 import json
 import subprocess
 import time
@@ -24,8 +25,11 @@ def serve(tmp_path):
     for server in servers:
         server.stop()
         # The greeting shows how to mint a token.
-        text = "".join(line for line in (server.folder / "server.log").read_text().splitlines() if line.startswith("{"))
-        assert "alice" not in text and "bob" not in text, "no line names a person"
+        texts = [line for line in (server.folder / "server.log").read_text().splitlines() if line.startswith("{")]
+        assert not [text for text in texts if "alice" in text or "bob" in text], "no line names a person"
+        for line in map(json.loads, texts):
+            assert line.keys() >= {"time", "level", "message"} and all(isinstance(value, str) for value in line.values()), line
+            assert datetime.datetime.fromisoformat(line["time"].replace("Z", "+00:00")).utcoffset() == datetime.timedelta(0), line
 
 
 def lines(server, call):

@@ -17,7 +17,7 @@ from aiortc.mediastreams import AudioStreamTrack
 
 from client import Client
 from conftest import BINARY, PATIENCE, Server, free_port, wait_for
-from recipes import recipe
+from recipes import DOCS, recipe
 
 
 SECRET = "a secret that coturn shares with the server"
@@ -28,8 +28,8 @@ TRANSPORTS = {"udp": [], "tcp": ["-t"], "tls": ["-t", "-S"]}
 
 
 @pytest.fixture
-def turn(tmp_path, artifacts):
-    """coturn on free ports of 127.0.0.1, without and with TLS, with `use-auth-secret`."""
+def coturn(tmp_path, artifacts):
+    """Starts coturn on free ports of 127.0.0.1, without and with TLS, with `use-auth-secret` and `more` lines of configuration: its ports and its log."""
     if shutil.which("turnserver") is None:
         pytest.fail("turnserver is missing: install coturn")
     port, tls_port = free_port(), free_port()
@@ -39,19 +39,31 @@ def turn(tmp_path, artifacts):
         check=True, capture_output=True,
     )
     config = tmp_path / "turnserver.conf"
-    config.write_text(
+    lines = (
         f"listening-ip=127.0.0.1\nrelay-ip=127.0.0.1\nlistening-port={port}\ntls-listening-port={tls_port}\nuse-auth-secret\n"
         f"static-auth-secret={SECRET}\nrealm=conclave\nallow-loopback-peers\ndenied-peer-ip=10.0.0.0-10.255.255.255\ncli-password=none\nno-cli\nno-dtls\n"
         f"cert={tmp_path / 'turn.crt'}\npkey={tmp_path / 'turn.key'}\n"
         f"userdb={tmp_path / 'turn.sqlite'}\npidfile={tmp_path / 'turn.pid'}\nlog-file=stdout\nverbose\n"
     )
     log = artifacts / "coturn.log"
-    with log.open("wb") as output:
-        process = subprocess.Popen(["turnserver", "-c", str(config)], stdout=output, stderr=subprocess.STDOUT)
-    wait_for(lambda: b"listener opened on" in log.read_bytes(), 10, lambda: log.read_text())
-    yield {"udp": port, "tcp": port, "tls": tls_port}, log
-    process.kill()
-    process.wait()
+    processes = []
+
+    def start(*more):
+        config.write_text(lines + "".join(f"{line}\n" for line in more))
+        with log.open("wb") as output:
+            processes.append(subprocess.Popen(["turnserver", "-c", str(config)], stdout=output, stderr=subprocess.STDOUT))
+        wait_for(lambda: b"listener opened on" in log.read_bytes(), 10, lambda: log.read_text())
+        return {"udp": port, "tcp": port, "tls": tls_port}, log
+
+    yield start
+    for process in processes:
+        process.kill()
+        process.wait()
+
+
+@pytest.fixture
+def turn(coturn):
+    return coturn()
 
 
 @pytest.fixture
@@ -150,6 +162,23 @@ def test_check_turn_finds_a_good_server_good_over_each_transport(turn, tmp_path)
     ports, _ = turn
     status, told, _ = check_turn(tmp_path, urls_of(ports), trust=tmp_path / "turn.crt")
     assert (status, told) == (0, ["good: it relays from 127.0.0.1"] * 3 + ["good: it tells clients their address"])
+
+
+def test_coturn_behind_nat_announces_the_public_address_of_external_ip(coturn, tmp_path):
+    ports, _ = coturn("external-ip=203.0.113.8/127.0.0.1")
+    status, told, errors = check_turn(tmp_path, urls_of(ports)[:1])
+    assert (status, told) == (0, ["good: it relays from 203.0.113.8"]), errors
+
+
+def test_the_ports_of_deploy_md_are_those_that_coturn_takes():
+    usage = subprocess.run(["turnserver", "-h"], capture_output=True, text=True, timeout=30)
+    usage = usage.stdout + usage.stderr
+    first, last = (re.search(rf"--{bound}-port\b[^\n]*\n[^\n]*Default value is (\d+)", usage)[1] for bound in ("min", "max"))
+    listening = re.search(r"--listening-port\b.*\(Default: (\d+)\)", usage)[1]
+    rows = (DOCS / "deploy.md").read_text().partition("| port of the TURN server |")[2].splitlines()
+    assert any(row.startswith(f"| UDP {first} to {last} |") for row in rows) and any(row.startswith(f"| UDP and TCP {listening} |") for row in rows)
+    shipped = (DOCS.parent / "deploy/turnserver.conf").read_text()
+    assert not re.search(r"^(min-port|max-port|listening-port)", shipped, re.M), "the shipped file leaves them as they are"
 
 
 def test_check_turn_says_what_is_wrong_and_what_to_do(turn, tmp_path):

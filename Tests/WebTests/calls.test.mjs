@@ -6,6 +6,7 @@ import { load, until } from './web.mjs';
 browser();
 const { toBase64 } = await load('bytes.js');
 const { Calls } = await load('calls.js');
+const { Conclave } = await load('conclave.js');
 const { Directory } = await load('directory.js');
 const { Identity } = await load('identity.js');
 const { MemoryStore } = await load('store.js');
@@ -236,6 +237,35 @@ test('a start waits for its id before events of it are handled', async (t) => {
   const carol = { call: id, at: 0, cause: 'invited', user: 'carol', state: 'ringing', participants: [] };
   await calls.handle('call.member', carol);
   assert.equal((await started).members.get('carol').state, 'ringing');
+});
+
+test('the rules, the metadata and the kind of media that an app chooses are in the request, and nothing that it leaves out', async (t) => {
+  const server = new FakeServer('alice', 'laptop');
+  class Wired extends Conclave {
+    request(path, body) {
+      return server.request(path, body);
+    }
+  }
+  const conclave = new Wired({ url: 'ws://h/', device: 'laptop', credentials: async () => ({ token: 't', user: 'alice' }) });
+  const { identity, directory } = await server.connection();
+  Object.assign(conclave, { identity, directory });
+  t.after(() => [...conclave.held, conclave.call].forEach((call) => call?.giveUp()));
+  const asked = (ending) => {
+    const { callees, media, policy, metadata } = server.asked.findLast(({ path }) => path.endsWith(ending)).body;
+    return { callees, media, policy, metadata };
+  };
+  const left = { callees: ['bob'], policy: undefined, metadata: undefined };
+  await conclave.start(['bob']);
+  assert.deepEqual(asked('calls/start'), { ...left, media: 'video' });
+  await conclave.start(['bob'], { camera: false });
+  assert.deepEqual(asked('calls/start'), { ...left, media: 'audio' });
+  const policy = { invite: 'initiator', ringSeconds: 20 };
+  const call = await conclave.start(['bob'], { camera: false, media: 'video', policy, metadata: 'YQ==' });
+  assert.deepEqual(asked('calls/start'), { callees: ['bob'], media: 'video', policy, metadata: 'YQ==' });
+  await call.invite(['carol'], { metadata: 'Yg==' });
+  assert.deepEqual(asked('/invite'), { callees: ['carol'], media: undefined, policy: undefined, metadata: 'Yg==' });
+  await call.invite(['dave']);
+  assert.ok(!('metadata' in server.asked.findLast(({ path }) => path.endsWith('/invite')).body));
 });
 
 test('a device that goes between being listed and being rung takes no key from the others that ring', async (t) => {

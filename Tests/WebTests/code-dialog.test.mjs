@@ -22,10 +22,11 @@ function fakeTime(t) {
   };
 }
 
-function openedCode() {
+function openedCode(names = {}) {
   const call = { user: 'alice', device: 'phone', code: '1'.repeat(40), devices: [listed('alice', 1), listed('bob', 2)], confirmation };
   const verified = [];
-  openCode(call, { verify: async (devices) => (verified.push(devices), devices) });
+  const deviceName = (user, device) => names[`${user}/${device}`];
+  openCode(call, { verify: async (devices) => (verified.push(devices), devices), deviceName });
   return { call, verified };
 }
 
@@ -75,4 +76,20 @@ test('a press verifies the devices that are shown, not those that have come sinc
   pass(2_000);
   await buttons()[0].click();
   assert.deepEqual(verified, [[{ user: 'bob', device: 'phone', fingerprint: shown }]]);
+});
+
+test('a device is shown by its name, if the server reports one, and always by its id', (t) => {
+  fakeTime(t);
+  const deviceRows = () => byID('person-list').querySelectorAll('.devices').flatMap((list) => list.querySelectorAll('li'));
+  const rows = () => Object.fromEntries(deviceRows().map((row) => [row.dataset.user, row.querySelectorAll('span').filter(({ className }) => !className?.includes('fingerprint')).map(({ textContent }) => textContent)]));
+  const shows = (names, expected) => {
+    const { call } = openedCode(names);
+    assert.deepEqual(rows(), expected);
+    call.confirmation = { state: 'not-confirmed', missing: [{ user: 'bob', device: 'phone' }] };
+    showCode(call);
+    assert.match(byID('confirmation').textContent, new RegExp(`bob \\(${expected.bob[0]}\\)`));
+  };
+  shows({}, { alice: ['phone (this device)'], bob: ['phone'] });
+  // A name that turns the text around is shown without that.
+  shows({ 'alice/phone': 'Office', 'bob/phone': 'Kitchen\u202e tablet' }, { alice: ['Office (this device)', 'phone'], bob: ['Kitchen tablet', 'phone'] });
 });

@@ -5,6 +5,9 @@ import { test } from 'node:test';
 import { page } from './fake-page.mjs';
 import { loadPage } from './web.mjs';
 
+/** The listeners to the end of the page. */
+const closings = [];
+globalThis.addEventListener = (name, heard) => name === 'pagehide' && closings.push(heard);
 const byID = page();
 globalThis.ResizeObserver = class {
   observe() {}
@@ -27,6 +30,7 @@ console.warn = process.env.LOUD ? console.log : () => {};
 const { setInterval } = globalThis;
 globalThis.setInterval = () => 0;
 const { hideCall, showCall } = await loadPage('call-view.js');
+const { beginNames } = await loadPage('names.js');
 const { t } = await loadPage('texts.js');
 globalThis.setInterval = setInterval;
 
@@ -123,4 +127,21 @@ test('that nobody let a device in, which may have heard, stays said until it is 
   assert.equal(draw([{ ...zed, isUninvited: false }]), true, 'a look-up is open again');
   assert.equal(draw([]), true, 'the server took it off the list');
   assert.equal(draw([{ ...zed, isUninvited: false, admission: { how: 'member', by: 'bob' } }]), false);
+});
+
+test('a page that closes in a call remembers the people who are on the list of its keys, and no others', (t_) => {
+  openStage();
+  t_.after(() => (hideCall(), beginNames('', [], () => {})));
+  const saved = [];
+  beginNames('alice', [['carol', 'Carol']], (names) => saved.push(names));
+  const close = () => {
+    for (const closing of closings) closing({ persisted: false });
+    return saved.splice(0);
+  };
+  const members = new Map([['bob', { user: 'bob', name: 'Bob', state: 'joined', participants: [] }], ['dave', { user: 'dave', name: 'Dave', state: 'ringing', participants: [] }]]);
+  const call = Object.assign(callOf({ tiles: [], members }), { roster: [{ user: 'bob', device: 'd', state: 'member' }, { user: 'dave', device: 'd', state: 'rings' }] });
+  showCall(call, { connection, options: {} });
+  assert.deepEqual(close(), [[['carol', 'Carol'], ['bob', 'Bob']]]);
+  hideCall();
+  assert.deepEqual(close(), [], 'without a call there is nobody to remember');
 });

@@ -122,6 +122,8 @@ test('a past call is told in words', () => {
   assert.match(outcomeOf(call, now), /^Missed · today\s.*9:05/);
   assert.match(outcomeOf({ ...call, direction: 'outgoing', outcome: 'answered', seconds: 720 }, now), /^Outgoing · .* · 12 min$/);
   assert.match(when(now - 86_400_000, now), /^yesterday\s/);
+  assert.match(when(new Date(2026, 9, 3, 9, 5).getTime(), now), /^Oct\s3,\s0?9:05\s?AM$/);
+  assert.match(when(new Date(2025, 11, 24, 17, 30).getTime(), now), /^Dec\s24,\s2025,\s0?5:30\s?PM$/);
   assert.deepEqual([8, 3_600, 12_000].map(duration), ['8 sec', '1 hr', '3 hr 20 min']);
   assert.deepEqual([totalsOf({ calls: 1, seconds: 60 }), totalsOf({ calls: 2, seconds: 60 })], ['1 call, 1 min', '2 calls, 1 min']);
 });

@@ -83,6 +83,12 @@ test('a language with a script of its own is written in it', () => {
   }
 });
 
+test('a text that leads to the devices names them as the button does', () => {
+  for (const [language, catalogue] of Object.entries(catalogues)) {
+    for (const key of ['key.changed-key', 'key.changed-key.own', 'key.unverified-device.own']) assert.ok(catalogue[key].includes(catalogue.devices), `${language} ${key}`);
+  }
+});
+
 const literals = new Set([...code.matchAll(/'([^'\n]+)'/g), ...markup.matchAll(/data-(?:text|label|hint)="([^"]+)"/g)].map(([, key]) => key));
 const asked = [...code.matchAll(/\bt\('([^']+)'/g), ...markup.matchAll(/data-(?:text|label|hint)="([^"]+)"/g)].map(([, key]) => key);
 /** Keys that are put together, as patterns. */

@@ -2,7 +2,7 @@
 // as they were shown when the dialog opened.
 
 import { wordsForAdmission } from './admission-words.js';
-import { REST_MS, avatar, byID, element, rest, setText } from './dom.js';
+import { REST_MS, avatar, byID, element, nameOf, rest, setText } from './dom.js';
 import { deviceRow, replaceRows, rowButton } from './dialogs.js';
 import { isFirstContact, labelFor, nameFor, namesakeOf } from './names.js';
 import { notice } from './notices.js';
@@ -67,6 +67,9 @@ function grouped(devices) {
   return people;
 }
 
+/** The name that the server reports for a device, else its id. */
+const deviceNameOf = ({ user, device }) => nameOf({ user: device, name: conclave.deviceName(user, device) });
+
 const isThis = ({ user, device }) => user === call.user && device === call.device;
 
 /** One person with the devices on the list. A device that only rings has not been asked for anything yet, so the code does not verify it. */
@@ -94,8 +97,10 @@ function personOf(user, devices) {
 
 function rowOf(listed) {
   const { user, device, fingerprint, problem, level, participant, isConfirmed } = listed;
-  const title = isThis(listed) ? t('own.this', { name: device }) : device;
-  const state = [participant === 0 ? t('code.rings') : '', hasText(`code.${level}`) ? t(`code.${level}`) : '', isConfirmed ? t('code.key-confirmed') : ''].filter(Boolean).join(' · ');
+  const name = deviceNameOf(listed);
+  const title = isThis(listed) ? t('own.this', { name }) : name;
+  // The server reports the name: the id stays in sight.
+  const state = [name === device ? '' : device, participant === 0 ? t('code.rings') : '', hasText(`code.${level}`) ? t(`code.${level}`) : '', isConfirmed ? t('code.key-confirmed') : ''].filter(Boolean).join(' · ');
   const made = deviceRow('', title, state, fingerprint);
   Object.assign(made.dataset, { user, device, level: level ?? '', problem: problem ?? '' });
   if (!problem) return made;
@@ -114,7 +119,7 @@ async function verify(user, devices) {
 /** Shows which devices have confirmed that they have this key for this list. */
 function showConfirmation() {
   const { state, missing } = call.confirmation;
-  const names = missing.map(({ user, device }) => `${labelFor(user)} (${device})`);
+  const names = missing.map((entry) => `${labelFor(entry.user)} (${deviceNameOf(entry)})`);
   const isMissing = state === 'not-confirmed' && names.length > 0;
   byID('confirmation').dataset.state = state;
   setText(byID('confirmation'), isMissing ? t('code.missing', { names: listNames(names) }) : t(`code.${state}`));

@@ -11,7 +11,7 @@ export function duration(seconds) {
   return rest > 0 ? `${withUnit(hours, 'hour')} ${withUnit(rest, 'minute')}` : withUnit(hours, 'hour');
 }
 
-/** "today 14:05", "yesterday 09:10", or the date: unbroken, however narrow the row. */
+/** "today 14:05", "yesterday 09:10", or the date and the time, with the year if it is another: unbroken, however narrow the row. */
 export const when = (time, now = Date.now()) => dayAndClock(time, now).replaceAll(' ', '\u00a0');
 
 export const clock = (time) => new Date(time).toLocaleTimeString(locale, { hour: '2-digit', minute: '2-digit' });
@@ -23,7 +23,8 @@ function dayAndClock(time, now) {
   const day = (ms) => new Date(ms).toDateString();
   if (day(time) === day(now)) return `${days.format(0, 'day')} ${clock(time)}`;
   if (day(time) === day(now - 86_400_000)) return `${days.format(-1, 'day')} ${clock(time)}`;
-  return date.toLocaleDateString(locale, { day: 'numeric', month: 'short', year: 'numeric' });
+  const isThisYear = date.getFullYear() === new Date(now).getFullYear();
+  return date.toLocaleString(locale, { day: 'numeric', month: 'short', ...(isThisYear ? {} : { year: 'numeric' }), hour: '2-digit', minute: '2-digit' });
 }
 
 export function outcomeOf({ direction, outcome, seconds, startedAt }, now) {

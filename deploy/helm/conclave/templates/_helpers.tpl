@@ -20,10 +20,28 @@ helm.sh/chart: {{ printf "%s-%s" (index . 0).Chart.Name (index . 0).Chart.Versio
 {{ .Values.coturn.existingSecret | default (printf "%s-turn" (include "conclave.name" .)) }}
 {{- end }}
 
+{{/* The address of the port for metrics; empty: all. */}}
+{{- define "conclave.metricsAddress" -}}
+{{- .Values.metricsAddress | default .Values.listenAddress }}
+{{- end }}
+
+{{/* Where the kubelet asks: at the pod's address, unless the listener has one of its own, which 0.0.0.0 and :: are not. */}}
+{{- define "conclave.probe" -}}
+{{- $address := include "conclave.metricsAddress" (index . 0) -}}
+httpGet: {path: {{ index . 1 }}, port: metrics{{ if regexMatch "[1-9a-fA-F]" $address }}, host: {{ $address | quote }}{{ end }}}
+{{- end }}
+
 {{/* The server's configuration: what the chart knows, then `config`. */}}
 {{- define "conclave.config" -}}
 {{- $ports := .Values.ports -}}
-{{- $listen := dict "stomp" nil "stompTLS" $ports.stompTLS "http" $ports.http "metrics" $ports.metrics -}}
+{{- $listen := dict "stomp" nil -}}
+{{- range $name, $address := dict "http" .Values.listenAddress "stompTLS" .Values.listenAddress "metrics" (include "conclave.metricsAddress" .) -}}
+{{- $port := get $ports $name -}}
+{{- if $address -}}
+{{- $port = printf (ternary "[%s]:%v" "%s:%v" (contains ":" $address)) $address $port -}}
+{{- end -}}
+{{- $_ := set $listen $name $port -}}
+{{- end -}}
 {{- $media := dict "port" $ports.media "workers" .Values.workers -}}
 {{- $config := dict "state" "/var/lib/conclave/state" "drain" .Values.drain "listen" $listen "media" $media -}}
 {{- if .Values.tls.secret -}}
