@@ -6,7 +6,7 @@ import { test } from 'node:test';
 import { loadPage } from './web.mjs';
 
 const web = new URL('../../Sources/ConclaveServer/Web/', import.meta.url);
-const { LANGUAGES, choose, daysAgo, listAlternatives, listNames, t } = await loadPage('texts.js');
+const { LANGUAGES, choose, daysAgo, joining, listAlternatives, listNames, t } = await loadPage('texts.js');
 const catalogueOf = async (language) => (await loadPage(`catalogues/${language}.js`)).default;
 const catalogues = Object.fromEntries(await Promise.all(Object.keys(LANGUAGES).map(async (language) => [language, await catalogueOf(language)])));
 const english = catalogues.en;
@@ -60,6 +60,7 @@ const SAME = {
   nl: [...CHAT, 'presence.offline', 'setup.camera'],
   pl: ['presence.offline'],
   pt: CHAT,
+  vi: ['setup.camera'],
 };
 
 test('nothing is left in English', () => {
@@ -71,7 +72,7 @@ test('nothing is left in English', () => {
 });
 
 test('a language with a script of its own is written in it', () => {
-  const scripts = { ru: 'Cyrillic', uk: 'Cyrillic', ar: 'Arabic', hi: 'Devanagari', zh: 'Han', ja: 'Hiragana', ko: 'Hangul' };
+  const scripts = { ru: 'Cyrillic', uk: 'Cyrillic', ar: 'Arabic', hi: 'Devanagari', th: 'Thai', km: 'Khmer', zh: 'Han', ja: 'Hiragana', ko: 'Hangul' };
   for (const [language, script] of Object.entries(scripts)) {
     if (!catalogues[language]) continue;
     const pattern = new RegExp(`\\p{Script=${script}}|\\p{Script=Katakana}|\\p{Script=Han}`, 'u');
@@ -134,6 +135,13 @@ test('a text takes its values as they are, and its plural form by the count', ()
   assert.match(listNames(['Ann', 'Bob', 'Cleo', 'Dan'], 3), /^Ann, Bob,? and 2 more$/);
   assert.equal(listNames([]), '');
   assert.equal(listAlternatives(['Ann', 'Bob']), 'Ann or Bob');
+});
+
+test('names that are written without spaces between words stay apart in a list', () => {
+  const listsOf = (locale) => ['conjunction', 'disjunction'].flatMap((type) => [2, 3].map((count) => joining(locale, type)(['Ann Lee', 'Bob', 'Cleo'].slice(0, count))));
+  assert.deepEqual(listsOf('th-TH'), ['Ann Lee และ Bob', 'Ann Lee, Bob และ Cleo', 'Ann Lee หรือ Bob', 'Ann Lee, Bob หรือ Cleo']);
+  assert.deepEqual(listsOf('km'), ['Ann Lee និង Bob', 'Ann Lee, Bob និង Cleo', 'Ann Lee ឬ Bob', 'Ann Lee, Bob ឬ Cleo']);
+  assert.deepEqual(listsOf('vi'), ['Ann Lee và Bob', 'Ann Lee, Bob và Cleo', 'Ann Lee hoặc Bob', 'Ann Lee, Bob hoặc Cleo']);
 });
 
 test('a day is told from today', () => {

@@ -13,15 +13,19 @@ export const LANGUAGES = {
   pl: 'Polski',
   pt: 'Português',
   tr: 'Türkçe',
+  vi: 'Tiếng Việt',
   ru: 'Русский',
   uk: 'Українська',
   ar: 'العربية',
   hi: 'हिन्दी',
+  th: 'ไทย',
+  km: 'ខ្មែរ',
   zh: '简体中文',
   ja: '日本語',
   ko: '한국어',
 };
 const RIGHT_TO_LEFT = ['ar'];
+const WITHOUT_SPACES = ['th', 'km'];
 const FALLBACK = 'en';
 
 /**
@@ -71,17 +75,31 @@ export function t(key, values = {}) {
 /** Whether there is a text for `key`: for codes to which a server or a browser may add. */
 export const hasText = (key) => Object.hasOwn(catalogue, key);
 
-const lists = new Intl.ListFormat(locale, { type: 'conjunction' });
-const alternatives = new Intl.ListFormat(locale, { type: 'disjunction' });
+/**
+ * A function that joins names, `type` is that of `Intl.ListFormat`. Thai and Khmer have no spaces between words, and CLDR's lists follow that: a Thai list has
+ * only spaces between names, like a name between its parts, and the word for "and" touches a name. Here they have commas, and spaces around that word.
+ */
+export function joining(locale, type) {
+  const format = new Intl.ListFormat(locale, { type });
+  if (!WITHOUT_SPACES.includes(choose([locale]).language)) return (names) => format.format(names);
+  const spaced = (separator) => {
+    const word = separator.replaceAll(/[\s,\u200b]/g, '');
+    return word ? ` ${word} ` : ', ';
+  };
+  return (names) => format.formatToParts(names).map((part) => (part.type === 'element' ? part.value : spaced(part.value))).join('');
+}
+
+const join = joining(locale, 'conjunction');
+const joinAlternatives = joining(locale, 'disjunction');
 
 /** "Bob", "Bob and Carol", "Bob, Carol and Dave"; if there are more than `most`, the first ones and the number of the others. */
 export function listNames(names, most = Infinity) {
   const rest = names.length - most + 1;
-  return lists.format(names.length > most ? [...names.slice(0, most - 1), t('more-names', { count: rest })] : names);
+  return join(names.length > most ? [...names.slice(0, most - 1), t('more-names', { count: rest })] : names);
 }
 
 /** "Bob or Carol". */
-export const listAlternatives = (names) => alternatives.format(names);
+export const listAlternatives = (names) => joinAlternatives(names);
 
 /** `amount` with its unit, as "12 min"; `unit` is one of ECMA-402. */
 export const withUnit = (amount, unit) => new Intl.NumberFormat(locale, { style: 'unit', unit, unitDisplay: 'short' }).format(amount);
