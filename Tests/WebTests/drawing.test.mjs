@@ -12,6 +12,9 @@ const byID = page();
 globalThis.ResizeObserver = class {
   observe() {}
 };
+globalThis.MutationObserver = class {
+  observe() {}
+};
 globalThis.matchMedia = () => ({ matches: false, addEventListener() {} });
 globalThis.Audio = class {};
 Object.defineProperty(globalThis, 'navigator', { value: { mediaDevices: {} }, configurable: true });

@@ -5,7 +5,7 @@ class Element {
   dataset = {};
   listeners = {};
   style = { setProperty() {} };
-  classList = { add() {}, toggle() {} };
+  classList = { add() {}, remove() {}, toggle() {} };
   hidden = false;
 
   constructor(tag) {

@@ -334,7 +334,7 @@ function showTools() {
   byID('end').hidden = !call.isInitiator || call.facts.others.every(({ participants }) => participants.length === 0);
 }
 
-/** What a press does, while a source or a hand is off, and on. So these buttons have no pressed state (WAI-ARIA, "button"). */
+/** Labels tell what a press does: the first while a source or a hand is off. So these buttons have no pressed state (WAI-ARIA, "button"). */
 const DEEDS = {
   microphone: ['tool.unmute', 'tool.mute'],
   camera: ['tool.start-camera', 'tool.stop-camera'],
