@@ -2,7 +2,7 @@
 
 import pytest
 
-from browser import WRONG_KEY
+from browser import LONG_RING, WRONG_KEY
 from conftest import wait_for
 from test_browsers import everybody_decodes, in_a_call
 from test_browsers_devices import FORGET_KEYS
@@ -253,3 +253,47 @@ def test_the_heading_names_the_one_whose_connection_is_lost(person, look):
     look(alice, "a lost connection of the only other person")
     alice.click("#leave-lost", "Leave")
     alice.sees("#lobby")
+
+
+# The cameras that are open.
+OPEN_CAMERAS = """
+(() => {
+  const open = MediaDevices.prototype.getUserMedia;
+  window.conclaveCameras = [];
+  MediaDevices.prototype.getUserMedia = async function (wish) {
+    const stream = await open.call(this, wish);
+    conclaveCameras.push(...stream.getVideoTracks());
+    return stream;
+  };
+})();
+"""
+
+
+def test_a_ring_shows_ones_own_picture_where_the_camera_is_allowed_and_leads_to_camera_and_sound(person, look):
+    alice, bob = person("Alice", LONG_RING), person("Bob", OPEN_CAMERAS)
+    cameras = lambda: bob.driver.execute_script("return conclaveCameras.filter(({ readyState }) => readyState === 'live').length")
+    alice.call("Bob")
+    bob.sees("#ring[open]")
+    bob.press("Camera and sound")
+    bob.sees("#setup-dialog[open]")
+    wait_for(lambda: cameras() == 1, 10, "a preview with a level")
+    bob.click("#setup-dialog button", "Close")
+    wait_for(lambda: cameras() == 0, 5, "the camera is closed again")
+    assert not bob.shown("#ring-video"), "nobody is asked for the camera by a ring"
+    alice.leave()
+    bob.loses("#ring[open]")
+
+    bob.driver.execute_cdp_cmd("Browser.grantPermissions", {"permissions": ["videoCapture", "audioCapture"]})
+    alice.call("Bob")
+    bob.sees("#ring[open]")
+    bob.sees("#ring-video")
+    wait_for(lambda: bob.driver.execute_script("return document.getElementById('ring-video').videoWidth"), 10, "the own picture")
+    look(bob, "a ring with the own picture")
+    bob.press("Decline")
+    bob.loses("#ring[open]")
+    wait_for(lambda: cameras() == 0, 5, "the camera is closed")
+    alice.call("Bob")
+    bob.sees("#ring-video")
+    bob.answer()
+    everybody_decodes(alice, bob)
+    assert cameras() == 1, "the call's own"

@@ -96,7 +96,7 @@ test('the banner of a second ring is in front: in the call, in the lobby while i
   byID('call').hidden = true;
   byID('second-ring').hidden = true;
   const banner = byID('second-ring');
-  const rings = new Ringing({ accept() {}, end() {}, decline() {}, isInCall: () => true, own: () => 'me' });
+  const rings = new Ringing({ accept() {}, end() {}, decline() {}, isInCall: () => true, own: () => 'me', preview: { show() {}, hide() {} } });
   const ring = { call: 'c', from: 'bob', media: 'audio', members: [] };
   rings.add(ring);
   assert.deepEqual([banner.hidden, banner.parentElement, observed], [false, byID('lobby'), [byID('call'), dialog]]);

@@ -340,7 +340,7 @@ test('a ring is answered with what it asks for, also one that waits behind anoth
   t.after(() => delete globalThis.MutationObserver);
   for (const id of ['ring', 'second-ring']) byID(id).close = () => {};
   const action = (name) => (ring, camera) => did.push([name, ring.call, camera].join(' '));
-  const rings = new Ringing({ accept: action('accept'), end: action('end'), decline: action('decline'), isInCall: () => false, own: () => 'alice' });
+  const rings = new Ringing({ accept: action('accept'), end: action('end'), decline: action('decline'), isInCall: () => false, own: () => 'alice', preview: { show() {}, hide() {} } });
   rings.add(fromBob);
   rings.add({ ...fromBob, call: 'c2', media: 'audio' });
   rings.answer('c2');

@@ -234,7 +234,7 @@ network?.addEventListener('change', () => {
 window.addEventListener('online', () => conclave?.networkChanged());
 document.addEventListener('visibilitychange', () => document.hidden || conclave?.hurry());
 
-for (const id of ['show-setup', 'more-setup']) {
+for (const id of ['show-setup', 'more-setup', 'ring-setup']) {
   byID(id).addEventListener('click', () => {
     byID('more-dialog').close();
     openSetup();

@@ -9,6 +9,7 @@ import { notice, tellResults, wordsForError } from './notices.js';
 import { openWithLink } from './people-dialog.js';
 import { PeopleField, canRing, checkNames, chosenIDs, suggestPeople } from './people.js';
 import { RingNotifications } from './ring-notifications.js';
+import { RingPreview } from './ring-preview.js';
 import { Ringing } from './ringing.js';
 import { showBeside, showRunning } from './running-view.js';
 import * as session from './session.js';
@@ -46,6 +47,7 @@ export class Lobby {
       decline: (ring) => this.#decline(ring),
       isInCall: () => Boolean(conclave.call),
       own: () => conclave.user,
+      preview: new RingPreview(conclave.capture),
     });
     this.notifications = new RingNotifications({
       answer: (call) => this.rings.answer(call),

@@ -30,9 +30,14 @@ export class Ringing {
   #isInCall;
   #accept;
   #decline;
+  #preview;
 
-  /** `accept(ring, withCamera)`, `end(ring)`, which ends the current call for it, and `decline(ring)` are called by the buttons. `own()` is this user's id. */
-  constructor({ accept, end, decline, isInCall, own }) {
+  /**
+   * `accept(ring, withCamera)`, `end(ring)`, which ends the current call for it, and `decline(ring)` are called by the buttons. `own()` is this user's id;
+   * `preview` a `RingPreview`.
+   */
+  constructor({ accept, end, decline, isInCall, own, preview }) {
+    this.#preview = preview;
     this.#isInCall = isInCall;
     this.#own = own;
     const answer = (action) => () => this.#take(this.#shown, action);
@@ -121,6 +126,7 @@ export class Ringing {
       return;
     }
     this.#dialog.showModal();
+    if (ring.media === 'video') this.#preview.show();
     this.#tone.start();
     navigator.vibrate?.([300, 200, 300]);
   }
@@ -138,6 +144,7 @@ export class Ringing {
     this.#tone.stop();
     this.#waitingTone.stop();
     this.#banner.hidden = true;
+    this.#preview.hide();
     this.#dialog.close();
   }
 }
