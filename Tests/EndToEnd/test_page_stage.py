@@ -213,7 +213,7 @@ def test_hands_reactions_and_the_speaker_are_shown_on_tiles_and_said(person, art
     wait_for(lambda: not alice.text(".tile-reaction").strip(), 10, "it passes")
 
 
-def test_notices_cover_no_tile_and_none_of_the_call_before_is_seen_in_the_next(person):
+def test_notices_cover_no_control_and_none_of_the_call_before_is_seen_in_the_next(person):
     alice, bob = in_a_call(person, "Alice", "Bob")
     everybody_decodes(alice, bob)
     bob.press("Chat")
@@ -223,8 +223,9 @@ def test_notices_cover_no_tile_and_none_of_the_call_before_is_seen_in_the_next(p
     lines = boxes(alice, ".notice")
     assert lines
     for line in lines:
-        for covered in boxes(alice, ".tile, #toolbar, #show-code"):
+        for covered in boxes(alice, ".tile.own, #toolbar, #show-code"):
             assert not overlaps(line, covered), (line, covered)
+        assert line[3] < box(alice, "#stage")[3] / 6, "above the face"
     alice.press("End for all")
     alice.click("#end-dialog button", "End for all")
     alice.sees("#lobby")

@@ -25,7 +25,6 @@ export function beginShortcuts() {
     const shown = key.toUpperCase();
     byID('shortcut-list').append(element('dt', {}, element('kbd', { textContent: shown })), element('dd', { textContent: t(words) }));
     byID(button).setAttribute('aria-keyshortcuts', shown);
-    byID(button).title = shown;
   }
   byID('shortcuts-on').checked = savedSetting('shortcuts') ?? true;
   showOn();
@@ -47,5 +46,6 @@ export function beginShortcuts() {
 }
 
 function showOn() {
-  document.body.classList.toggle('has-shortcuts', byID('shortcuts-on').checked);
+  const isOn = byID('shortcuts-on').checked;
+  for (const { key, button } of SHORTCUTS) byID(button).title = isOn ? key.toUpperCase() : '';
 }
