@@ -140,3 +140,13 @@ test('if no device of a person is known, only a listed one signs', async (t) => 
   await told([await makeWord(people.bob.identity, CALL, 'carol')]);
   assert.deepEqual(of('carol'), { how: 'member', by: 'bob' });
 });
+
+test('after a reload the call has the root that it had, whatever other chain the server tells first', async (t) => {
+  const { admissions, word, told, of } = await scene(t, 'dave', 'alice', 'bob', 'mallory', 'dave', 'eve');
+  await admissions.joins(CALL, { root: 'alice' });
+  await told([await word('mallory', 'mallory'), await word('mallory', 'dave'), await word('mallory', 'eve')]);
+  assert.deepEqual([admissions.root, of('alice'), admissions.isByService], ['alice', { how: 'start' }, false]);
+  for (const user of ['mallory', 'eve']) assert.equal(admissions.uninvited({ user, fingerprint: 'x', participant: 3 }), 'yes', user);
+  await told([await word('alice', 'bob'), await word('bob', 'dave')]);
+  assert.deepEqual(of('bob'), { how: 'member', by: 'alice' });
+});

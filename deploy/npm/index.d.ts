@@ -178,9 +178,10 @@ export class Conclave extends Emitter<ConclaveEvents> {
   decline(ring: Ring): Promise<void>;
   /** The calls that can be joined or rejoined now. */
   joinable(): Promise<CallFacts[]>;
-  enter(facts: CallFacts, options?: Sources): Promise<Call>;
+  /** `root` is `Call.root` from before a reload: without it a server could name another. */
+  enter(facts: CallFacts, options?: Sources & { root?: Id }): Promise<Call>;
   /** The call moves here from the user's other device. */
-  transfer(facts: CallFacts, options?: Sources): Promise<Call>;
+  transfer(facts: CallFacts, options?: Sources & { root?: Id }): Promise<Call>;
   /** Both parts of a link that `makeLink` made. */
   joinByLink(id: CallId, link: { link: string; secret: string }, options?: Sources): Promise<Call>;
   /** The user who rang this device for a call last. */
@@ -350,6 +351,8 @@ export class Call extends Emitter<CallEvents> {
   /** The one who let this person in. */
   admissionOf(entry: { user: Id; fingerprint?: Bytes }): Admission | undefined;
   /** No member's device has signed this person's own invitation: the app's service let it in. */
+  /** The user who started the call, once that is certain; keep it for `enter` after a reload. */
+  readonly root: Id | undefined;
   readonly isByService: boolean;
 
   setMicrophone(isOn: boolean): Promise<void>;

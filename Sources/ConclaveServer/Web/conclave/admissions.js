@@ -54,20 +54,25 @@ export class Admissions extends EventTarget {
   /** This device starts `call`: its own user is the root. */
   started(call) {
     this.#call = call;
-    this.#root = this.#identity.user;
-    for (const name of namesOf(this.#own)) this.#letIn.set(name, { how: 'start' });
+    this.#beginAt(this.#identity.user);
+  }
+
+  #beginAt(root) {
+    this.#root = root;
+    this.#letIn.set(namesOf({ user: root, fingerprint: '' })[0], { how: 'start' });
   }
 
   /**
    * This device joins `call`. `inviters` are the user of the ring that it answers, or the people whom this one has just called; `secret` is that of the link by
-   * which it joins. When it comes back, its first way in counts.
+   * which it joins; `root` is the root that it had before a reload. When it comes back, its first way in counts.
    * @param {string} call
-   * @param {{ inviters?: string[], secret?: LinkSecret }} way
+   * @param {{ inviters?: string[], secret?: LinkSecret, root?: string }} way
    */
-  async joins(call, { inviters = undefined, secret = undefined } = {}) {
+  async joins(call, { inviters = undefined, secret = undefined, root = undefined } = {}) {
     if (this.#call === call) return;
     this.#call = call;
     this.#inviters = inviters;
+    if (root) this.#beginAt(root);
     if (!secret) return;
     this.#secret = secret;
     this.#secretLink = nameOfLink(toBase64(await secret.link(call)));
@@ -148,6 +153,11 @@ export class Admissions extends EventTarget {
   /** The user who let in the device of `entry`: `{how, by}`; `how` is `start`, `member` or `link`, `by` the user who did, or who made the link. */
   of(entry) {
     return namesOf(entry).map((name) => this.#letIn.get(name)).find(Boolean);
+  }
+
+  /** The user who started the call, once that is certain. */
+  get root() {
+    return this.#root;
   }
 
   /** Whether this device was let in by the app's service. */

@@ -48,13 +48,15 @@ export class Call extends CallRequests {
   #events;
   #facets = new Facets();
   #secret;
+  #rootBefore;
 
   /** `secret` is that of the link by which the call is joined. */
-  constructor({ id, connection, secret = '' }) {
+  constructor({ id, connection, secret = '', root = undefined }) {
     const { user, device } = connection.identity ?? {};
     super(new CallState({ id, user, device }), connection);
     this.#connection = connection;
     this.#secret = secret;
+    this.#rootBefore = root;
     this.#sending = new Sending({
       capture: connection.capture,
       tellMuted: (track, muted) => this.request(`tracks/${track}`, { muted }).catch(() => {}), // sent again when the connection is back
@@ -159,6 +161,11 @@ export class Call extends CallRequests {
     return this.admissions?.of(entry);
   }
 
+  /** The user who started this call, once that is certain; undefined in a call of the app's service. An app that reloads gives it back (`Conclave.enter`). */
+  get root() {
+    return this.admissions?.root;
+  }
+
   /** Whether this device was let in only by the app's service, which lets people in: nobody then counts as uninvited. */
   get isByService() {
     return Boolean(this.admissions?.isByService);
@@ -209,7 +216,7 @@ export class Call extends CallRequests {
    */
   async join(kind, body = {}, ring = {}, inviters = undefined) {
     if (!this.admissions) this.#followWords();
-    const asked = Stay.join({ kind, id: this.id, body, ring, secret: this.#secret, inviters, admissions: this.admissions, connection: this.#connection });
+    const asked = Stay.join({ kind, id: this.id, body, ring, secret: this.#secret, inviters, root: this.#rootBefore, admissions: this.admissions, connection: this.#connection });
     this.#asked = asked.catch(() => {});
     const stay = await asked;
     const { reply } = stay;

@@ -30,10 +30,10 @@ export class Calls extends EventTarget {
   }
 
   /** Joins by `kind` (see `Call.join`). The call that runs here is held meanwhile, and resumes if the join fails. */
-  async join(kind, { id = '', body = {}, ring = {}, secret = '', camera = true, microphone = true, isNew = false }) {
+  async join(kind, { id = '', body = {}, ring = {}, secret = '', root = undefined, camera = true, microphone = true, isNew = false }) {
     const before = this.current;
     await this.#hold(before);
-    const call = new Call({ id, secret, connection: this.#connection });
+    const call = new Call({ id, secret, root, connection: this.#connection });
     this.#calls.add(call);
     this.current = call;
     call.addEventListener('ended', ({ detail }) => this.#ended(call, detail));

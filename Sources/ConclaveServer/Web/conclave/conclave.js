@@ -209,16 +209,16 @@ export class Conclave extends EventTarget {
 
   /**
    * Enters a running call: by `rejoin` if this user has been in it, else by `join`. If a device has lost it but the server still counts that device as in it,
-   * it is transferred.
+   * it is transferred. `root` is the call's (`Call.root`) from before a reload: without it a server could name another.
    */
-  enter(facts, { camera = true, microphone = true } = {}) {
-    if (facts.isLost && facts.phase === 'joined') return this.transfer(facts, { camera, microphone });
-    return this.#calls.join(facts.wasIn ? 'rejoin' : 'join', { id: facts.id, camera, microphone });
+  enter(facts, { camera = true, microphone = true, root = undefined } = {}) {
+    if (facts.isLost && facts.phase === 'joined') return this.transfer(facts, { camera, microphone, root });
+    return this.#calls.join(facts.wasIn ? 'rejoin' : 'join', { id: facts.id, root, camera, microphone });
   }
 
   /** Moves the call here from the user's other device. */
-  transfer(facts, { camera = true, microphone = true } = {}) {
-    return this.#calls.join('transfer', { id: facts.id, camera, microphone });
+  transfer(facts, { camera = true, microphone = true, root = undefined } = {}) {
+    return this.#calls.join('transfer', { id: facts.id, root, camera, microphone });
   }
 
   /** Joins with a link made by `call.makeLink`, and the secret that was made with it. */

@@ -42,9 +42,9 @@ export class Stay extends EventTarget {
 
   /**
    * Asks the server to join by `kind`; `stay.reply` is what it said. `body` goes with the request. The id of a call that starts is this device's choice. `admissions` are the call's, `ring` is the
-   * ring that is accepted, `secret` that of a link. One of the users `inviters` must have let this one in, if the ring does not name its caller.
+   * ring that is accepted, `secret` that of a link. One of the users `inviters` must have let this one in, if the ring does not name its caller. `root` is as in `Admissions.joins`.
    */
-  static async join({ kind, id, body, ring = /** @type {Record<string, any>} */ ({}), secret = '', inviters = /** @type {string[] | undefined} */ (undefined), admissions, connection }) {
+  static async join({ kind, id, body, ring = /** @type {Record<string, any>} */ ({}), secret = '', inviters = /** @type {string[] | undefined} */ (undefined), root = /** @type {string | undefined} */ (undefined), admissions, connection }) {
     const stay = new Stay();
     // Before the first await: a ring that comes later invites nobody.
     const caller = ring.from ?? (inviters ? undefined : connection.callerOf(id));
@@ -57,7 +57,7 @@ export class Stay extends EventTarget {
     if (!isCallID(stay.id)) throw new Refusal('a call with an id of another form');
     [stay.#join, stay.#worker] = await Promise.all([JoinKeys.make(identity, stay.id), startWorker(connection.workerURL)]);
     try {
-      const words = await stay.#words(body.callees ?? [], { ring, secret, inviters: caller ? [caller] : inviters });
+      const words = await stay.#words(body.callees ?? [], { ring, secret, inviters: caller ? [caller] : inviters, root });
       const asked = { ...body, ...words, ...stay.#join.wire, ...(isStart ? { id: stay.id } : {}) };
       const own = { user: identity.user, device: identity.device, joinId: stay.#join.wire.joinId };
       const reply = isStart ? await stay.#start(asked) : await stay.#ask(`calls/${id}/${kind}`, asked);
@@ -73,13 +73,13 @@ export class Stay extends EventTarget {
   }
 
   /** The words that go with the join: whom this device lets in, or that it comes by a link. */
-  async #words(callees, { ring, secret, inviters }) {
+  async #words(callees, { ring, secret, inviters, root }) {
     const { identity } = this.#connection;
     if (this.kind === 'start') {
       this.#admissions.started(this.id);
       return { admissions: await this.#admissions.words([...callees, identity.user]) };
     }
-    await this.#admissions.joins(this.id, { inviters, secret: secret ? LinkSecret.from(secret) : undefined });
+    await this.#admissions.joins(this.id, { inviters, secret: secret ? LinkSecret.from(secret) : undefined, root });
     await this.#admissions.take(ring);
     // A guest's device may have other keys than when it first joined.
     const comes = this.kind === 'join' || (this.kind === 'rejoin' && isGuest(identity.user));

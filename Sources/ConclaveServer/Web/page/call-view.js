@@ -378,7 +378,7 @@ function tick(shown) {
 
 /** For a reload, or a browser that is restarted. */
 function save() {
-  session.saveCall(call.device, { id: call.id, camera: call.wantsCamera });
+  session.saveCall(call.device, { id: call.id, camera: call.wantsCamera, root: call.root });
 }
 
 // Buttons

@@ -119,7 +119,7 @@ export class Lobby {
     const saved = session.savedCall(device);
     if (!saved || this.#conclave.call) return;
     const facts = this.#open.find(({ id }) => id === saved.id);
-    if (facts) await this.#enter(() => this.#conclave.enter(facts, { camera: saved.camera }));
+    if (facts) await this.#enter(() => this.#conclave.enter(facts, { camera: saved.camera, root: saved.root }));
     else session.forgetCall(device);
   }
 

@@ -115,7 +115,7 @@ export function forgetSignIn() {
 export const saveCall = (device, call) => write(browser, `call/${device}`, { ...call, at: Date.now() });
 export const forgetCall = (device) => browser.removeItem(`call/${device}`);
 
-/** `{id, camera}` of the call that this device was in a moment ago. */
+/** `{id, camera, root}` of the call that this device was in a moment ago. */
 export function savedCall(device) {
   const saved = read(browser, `call/${device}`);
   return saved && Date.now() - saved.at < COME_BACK_MS ? saved : undefined;
