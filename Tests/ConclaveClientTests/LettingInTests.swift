@@ -122,6 +122,34 @@ struct LettingInTests {
     #expect(read.admissions == [word] && read.signers == rotation.signers && read.epoch == 2)
   }
 
+  /// After a restart of the app, a server and its accomplice have a chain of their own for the user.
+  @Test(arguments: [true, false]) func aCallThatIsComeBackToHasTheRootThatItHad(isKept: Bool) throws {
+    var generator = SystemRandomNumberGenerator()
+    let mallory = DeviceIdentity(user: "mallory", device: "phone")!
+    let join = JoinCredentials(bob, call: Self.call, at: KeyWorld.clock, using: &generator)
+    let now = Instant(nanoseconds: 1)
+    let own = OwnStay(bob, join, now: now)
+    let known = KnownDevices(bob, pins: Pins(), trust: .firstUse, directory: KnownKeys())
+    let work = PublicWork(capacity: 0)
+    var lettingIn = LettingIn(Self.call, isKept ? .back(root: alice.address.user) : .other)
+    func hear(_ user: DeviceIdentity, letsIn users: [DeviceIdentity]) {
+      let signer = Signer(
+        user: user.address.user, device: user.address.device, fingerprint: Base64Bytes(user.fingerprint),
+        keys: user.registration)
+      let words = users.map { Admission.letting($0.address.user, into: Self.call, by: user) }
+      lettingIn.take(words, [signer], isWhole: false)
+      lettingIn.judge(nil, own: own, known: known, work: work)
+    }
+    hear(mallory, letsIn: [mallory, bob])
+    #expect(lettingIn.root == (isKept ? alice : mallory).address.user)
+    let entry = ListEntry(
+      user: mallory.address.user, device: mallory.address.device, participant: 7, joinId: join.joinId,
+      joinKey: join.joinKey, fingerprint: Base64Bytes(mallory.fingerprint))
+    #expect(lettingIn.origin(of: entry) == (isKept ? .nobody : .started))
+    hear(alice, letsIn: [alice, bob])
+    #expect(lettingIn.root == (isKept ? alice : mallory).address.user)
+  }
+
   @Test func theRingerIsRememberedForTheNewestCalls() {
     var ringers = Ringers()
     for number in 0..<Ringers.limit + 1 { ringers.note(UserID("u\(number)")!, of: CallID("c\(number)")!) }

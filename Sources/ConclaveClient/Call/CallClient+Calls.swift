@@ -151,13 +151,14 @@ extension CallClient {
 
   /// Returns to a call that this user was in, after a restart of the app: as a new participant with new keys and a new PeerConnection. After a lost
   /// connection a call returns automatically.
-  public func rejoin(_ call: String) async throws(SignalingError) -> JoinedCall {
-    try await join(call, by: nil) { .call($0, .rejoin($1.body)) }
+  /// - Parameter root: the `root` of the call's last snapshot, which the app has kept with the call's id. Without it a server could name another.
+  public func rejoin(_ call: String, root: String? = nil) async throws(SignalingError) -> JoinedCall {
+    try await join(call, by: nil, root: root) { .call($0, .rejoin($1.body)) }
   }
 
   /// Moves a call of this user from the other device to this one. The other device leaves once media flows here.
-  public func transfer(_ call: String) async throws(SignalingError) -> JoinedCall {
-    try await join(call, by: nil) { .call($0, .transfer($1.body)) }
+  public func transfer(_ call: String, root: String? = nil) async throws(SignalingError) -> JoinedCall {
+    try await join(call, by: nil, root: root) { .call($0, .transfer($1.body)) }
   }
 
   /// Leaves a call for which the app has no `JoinedCall` (`ClientEvent.interrupted`).
@@ -172,12 +173,17 @@ extension CallClient {
   }
 
   func join(
-    _ call: String, by secret: LinkSecret?, calling people: Set<UserID>? = nil,
+    _ call: String, by secret: LinkSecret?, root: String? = nil, calling people: Set<UserID>? = nil,
     _ request: (CallID, JoinCredentials) -> Request
   ) async throws(SignalingError) -> JoinedCall {
     guard let id = CallID(call) else { throw .invalidIdentifier }
+    var entrance = secret.map { .link($0) } ?? entrance(to: id, calling: people)
+    if let root {
+      guard let root = UserID(root) else { throw .invalidIdentifier }
+      entrance = .back(root: root)
+    }
     let credentials = makeCredentials(id)
-    var keys = agreement(credentials, secret.map { .link($0) } ?? entrance(to: id, calling: people))
+    var keys = agreement(credentials, entrance)
     let request = request(id, credentials)
     var isRejoined = false
     if case .calls(.call(_, .rejoin)) = request { isRejoined = true }
@@ -341,6 +347,7 @@ extension CallClient {
     snapshot.devices = lend(to: call) { $0.devices(call.session.state.members) }
     snapshot.silence = call.keys.silence
     snapshot.isLetInByService = call.keys.lettingIn.isLetInByService
+    snapshot.root = call.keys.lettingIn.root?.text
     snapshot.confirmation = call.keys.confirmations.told ?? .confirming
     return snapshot
   }

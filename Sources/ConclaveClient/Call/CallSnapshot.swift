@@ -72,6 +72,8 @@ public struct CallSnapshot: Sendable, Hashable {
   public var silence: [SilenceCause] = []
   /// No member's device has signed this user's invitation, so the app's service lets people in. Show it.
   public var isLetInByService = false
+  /// The user who started the call, once members' signatures have shown it. Keep it with the call's id for `CallClient.rejoin`.
+  public var root: String?
   /// Whether the others have proven that they share the key.
   public var confirmation = ConfirmationState.confirming
 

@@ -17,7 +17,9 @@ package struct LettingIn: Sendable {
     /// The user of the newest ring, or the people whom this user has just called.
     case invited(by: Set<UserID>)
     case link(LinkSecret)
-    /// After a restart of the app, or by a transfer: any chain of good words counts.
+    /// After a restart of the app, which has kept the root of the call.
+    case back(root: UserID)
+    /// After a restart of an app that has kept no root, or by a transfer: any chain of good words counts.
     case other
   }
 
@@ -65,6 +67,7 @@ package struct LettingIn: Sendable {
   init(_ call: CallID, _ entrance: Entrance) {
     self.call = call
     self.entrance = entrance
+    if case .back(let root) = entrance { begin(at: root) }
   }
 
   var nextTimeout: Instant? { root == nil && !isLetInByService ? rootDue : nil }
@@ -99,9 +102,11 @@ package struct LettingIn: Sendable {
   }
 
   /// This client started the call: it is its own root.
-  mutating func start(as own: UserID) {
-    root = own
-    letIn[.user(own)] = .root
+  mutating func start(as own: UserID) { begin(at: own) }
+
+  private mutating func begin(at root: UserID) {
+    self.root = root
+    letIn[.user(root)] = .root
     isStale = true
   }
 
@@ -251,7 +256,7 @@ package struct LettingIn: Sendable {
   /// Whether a client without a root counts a word. For its own user it counts the words of its inviters, or of the link by which it came.
   private func counts(_ word: Admission, for subject: Subject, isOwn: Bool, _ known: KnownDevices) -> Bool {
     switch entrance {
-    case .started, .other: return true
+    case .started, .back, .other: return true
     case .invited(let users):
       return !isOwn || !word.isByLink && keys(of: word, known).map { users.contains($0.address.user) } == true
     case .link(let secret):
