@@ -56,7 +56,7 @@ def test_a_decline_on_one_device_is_one_on_all(person):
     phone.press("Decline")
     laptop.loses("#ring")
     laptop.hears("Declined on another device")
-    carl.sees("#lobby")
+    carl.sees("#unanswered")
 
 
 def test_a_device_that_is_removed_is_out_of_the_call_and_stays_out(person):

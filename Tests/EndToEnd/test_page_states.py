@@ -1,6 +1,7 @@
 """The page of a call: each tile says why two people do not hear or see each other, and what helps."""
 
 import pytest
+from selenium.webdriver.common.keys import Keys
 
 from browser import WRONG_KEY
 from conftest import wait_for
@@ -46,6 +47,14 @@ REFUSED_CAMERA = """
     if (wish.video) return Promise.reject(new DOMException('Permission denied', 'NotAllowedError'));
     return ask.call(this, wish);
   };
+})();
+"""
+
+# A call of this page rings for the shortest time that the protocol has.
+SHORT_RING = """
+(() => {
+  const write = JSON.stringify;
+  JSON.stringify = (value, ...rest) => write(value?.callees ? { ...value, policy: { ...value.policy, ringSeconds: 5 } } : value, ...rest);
 })();
 """
 
@@ -253,3 +262,80 @@ def test_the_heading_names_the_one_whose_connection_is_lost(person, look):
     look(alice, "a lost connection of the only other person")
     alice.click("#leave-lost", "Leave")
     alice.sees("#lobby")
+
+
+def not_to_be_disturbed(tab):
+    tab.press("Do not disturb")
+    tab.sees("#availability.pressed")
+
+
+def outcome(tab, words):
+    wait_for(lambda: tab.shown("#unanswered") and tab.text("#unanswered-title") == words, 15, f"{tab.name} is shown “{words}”")
+
+
+def test_after_a_decline_the_caller_may_call_again_or_close(person, look):
+    alice, bob = person("Alice"), person("Bob")
+    alice.fill("People", "Bob")
+    alice.press("Audio call")
+    bob.press("Decline")
+    outcome(alice, "Bob declined")
+    ask = alice.driver.execute_script
+    assert ask("return document.activeElement.id") == "unanswered-title", "a screen reader says it"
+    assert ask("return document.title") == "Bob declined · Conclave"
+    wait_for(lambda: not alice.text("#notices"), 5, "no notice says it a second time")
+    assert alice.text("#unanswered-facts").startswith("Audio call · ")
+    look(alice, "a call that was declined")
+    order = []
+    for _ in range(2):
+        alice.driver.switch_to.active_element.send_keys(Keys.TAB)
+        order.append(ask("return document.activeElement.id"))
+    assert order == ["unanswered-again", "unanswered-close"]
+
+    # The same people with the same media, and a call replaces the view.
+    alice.press("Call again")
+    alice.sees("#call")
+    assert not alice.shown("#unanswered")
+    bob.sees("#ring")
+    assert bob.text("#ring-text") == "Audio call"
+    bob.press("Decline")
+    outcome(alice, "Bob declined")
+    alice.driver.switch_to.active_element.send_keys(Keys.ESCAPE)
+    alice.sees("#lobby")
+    assert ask("return document.title") == "Conclave"
+    wait_for(lambda: "Was declined" in alice.text("#history-list"), 10, "the calls in the history")
+
+    # A ring replaces the view.
+    alice.call("Bob")
+    bob.press("Decline")
+    outcome(alice, "Bob declined")
+    bob.find("input", "People").click()  # the dialog that has closed gave it the focus, but in this browser no caret
+    bob.call("Alice")
+    alice.sees("#ring")
+    alice.press("Decline")
+    alice.loses("#unanswered")
+    assert alice.shown("#lobby")
+    outcome(bob, "Alice declined")
+    bob.press("Close")
+    bob.sees("#lobby")
+
+    # A caller who cancels sees nothing of it.
+    alice.call("Bob")
+    bob.sees("#ring")
+    alice.leave()
+    bob.loses("#ring")
+    assert not alice.shown("#unanswered")
+
+
+def test_after_a_call_to_several_people_each_has_an_outcome(person, look):
+    alice, bob, carol, dora = person("Alice", SHORT_RING), person("Bob"), person("Carol"), person("Dora")
+    not_to_be_disturbed(dora)
+    alice.call("Bob", "Carol", "Dora")
+    bob.press("Decline")
+    outcome(alice, "Nobody answered")
+    rows = alice.driver.execute_script("return [...document.querySelectorAll('#unanswered-list li')].map(({ innerText }) => innerText.split('\\n').at(-1))")
+    assert sorted(rows) == ["Bob declined", "Carol did not answer", "Dora is not available"], rows
+    look(alice, "a call that nobody answered")
+    alice.press("Call again")
+    for tab in (bob, carol):
+        tab.press("Decline", seconds=20)
+    wait_for(lambda: alice.text("#unanswered-title") == "Nobody answered" and "Carol declined" in alice.text("#unanswered-list"), 15, "the outcome of the second call")

@@ -5,7 +5,7 @@ class Element {
   dataset = {};
   listeners = {};
   style = { setProperty() {} };
-  classList = { add() {}, toggle() {} };
+  classList = { add() {}, toggle() {}, contains: () => false };
   hidden = false;
 
   constructor(tag) {

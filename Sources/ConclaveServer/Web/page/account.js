@@ -5,7 +5,7 @@ import { Conclave } from '../conclave/index.js';
 import { beginDevices } from './devices-view.js';
 import { busy, byID, setText } from './dom.js';
 import { GuestVisit } from './guest-visit.js';
-import { Lobby, ringsNobody } from './lobby.js';
+import { Lobby } from './lobby.js';
 import { beginNames, labelFor, learnNames, nameFor } from './names.js';
 import { clearWarnings, notice, placeNotices, warn, warnOfKey, wordsForEnd, wordsForError } from './notices.js';
 import { answerTabs } from './other-tabs.js';
@@ -14,6 +14,7 @@ import { beginSetup, openSetup } from './setup-dialog.js';
 import { beginShortcuts } from './shortcuts.js';
 import { hasText, t } from './texts.js';
 import { beginToolbar } from './toolbar.js';
+import { ringsNobody } from './unanswered-view.js';
 import { show } from './views.js';
 
 let conclave;
@@ -41,7 +42,10 @@ addEventListener('pageshow', ({ persisted }) => persisted && location.reload());
 function setTitle() {
   const ring = lobby?.rings.current;
   if (ring) document.title = `${t('ring.title', { name: labelFor(ring.from) })} · Conclave`;
-  else document.title = conclave?.call ? `${byID('call-title').textContent} · Conclave` : 'Conclave';
+  else {
+    const title = conclave?.call ? 'call-title' : byID('unanswered').hidden ? undefined : 'unanswered-title';
+    document.title = title ? `${byID(title).textContent} · Conclave` : 'Conclave';
+  }
 }
 
 /**
@@ -266,6 +270,7 @@ function showCurrent() {
     shown.add(call);
     call.addEventListener('ended', ({ detail }) => left(call, detail));
     call.addEventListener('change', setTitle);
+    if (!signIn.guest) call.addEventListener('change', () => call === conclave.call && lobby.leaveUnanswered(call));
   }
   showCall(call, { connection: conclave, options: lobby.fieldOptions });
   if (byID('call').hidden) show('call');
@@ -279,6 +284,7 @@ function left(call, detail) {
   if (!isOther) {
     session.forgetCall(conclave.identity.device);
     hideCall();
+    if (lobby.showUnanswered(call, detail)) return undefined;
     show('lobby');
   }
   // A ring beside the active call that was cancelled because it crossed another is no news.

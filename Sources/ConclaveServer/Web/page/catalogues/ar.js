@@ -418,6 +418,8 @@ export default {
   'over.elsewhere': 'تستمر المكالمة على جهاز آخر من أجهزتك',
   'over.removed': 'أُخرج هذا الجهاز من المكالمة',
   'over.lost': 'تعذّر استمرار المكالمة',
+  'unanswered.again': 'الاتصال مجددًا',
+  'unanswered.nobody': 'تعذّر الوصول إلى أي شخص',
 
   // Keys
   'key.compare': 'مقارنة رمز المكالمة',

@@ -418,6 +418,8 @@ export default {
   'over.elsewhere': 'Der Anruf läuft auf einem anderen deiner Geräte weiter',
   'over.removed': 'Dieses Gerät wurde aus dem Anruf entfernt',
   'over.lost': 'Der Anruf konnte nicht fortgesetzt werden',
+  'unanswered.again': 'Erneut anrufen',
+  'unanswered.nobody': 'Niemand war erreichbar',
 
   // Keys
   'key.compare': 'Anrufcode vergleichen',

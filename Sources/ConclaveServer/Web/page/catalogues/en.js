@@ -418,6 +418,8 @@ export default {
   'over.elsewhere': 'The call continues on another of your devices',
   'over.removed': 'This device was taken out of the call',
   'over.lost': 'The call could not be continued',
+  'unanswered.again': 'Call again',
+  'unanswered.nobody': 'No one could be reached',
 
   // Keys
   'key.compare': 'Compare the call code',

@@ -418,6 +418,8 @@ export default {
   'over.elsewhere': 'La llamada continúa en otro de tus dispositivos',
   'over.removed': 'Este dispositivo se ha retirado de la llamada',
   'over.lost': 'La llamada no pudo continuar',
+  'unanswered.again': 'Llamar de nuevo',
+  'unanswered.nobody': 'No se pudo contactar con nadie',
 
   // Keys
   'key.compare': 'Comparar el código de llamada',

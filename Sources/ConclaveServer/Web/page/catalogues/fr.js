@@ -418,6 +418,8 @@ export default {
   'over.elsewhere': 'L’appel continue sur un autre de vos appareils',
   'over.removed': 'Cet appareil a été retiré de l’appel',
   'over.lost': 'L’appel n’a pas pu continuer',
+  'unanswered.again': 'Appeler à nouveau',
+  'unanswered.nobody': 'Personne n’a pu être joint',
 
   // Keys
   'key.compare': 'Comparer le code d’appel',

@@ -418,6 +418,8 @@ export default {
   'over.elsewhere': 'कॉल आपके दूसरे डिवाइस पर जारी है',
   'over.removed': 'इस डिवाइस को कॉल से हटाया गया',
   'over.lost': 'कॉल जारी नहीं रखी जा सकी',
+  'unanswered.again': 'फिर से कॉल करें',
+  'unanswered.nobody': 'किसी से संपर्क नहीं हो सका',
 
   // Keys
   'key.compare': 'कॉल कोड मिलाएँ',

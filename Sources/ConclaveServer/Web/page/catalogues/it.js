@@ -418,6 +418,8 @@ export default {
   'over.elsewhere': 'La chiamata continua su un altro tuo dispositivo',
   'over.removed': 'Questo dispositivo è stato tolto dalla chiamata',
   'over.lost': 'Non è stato possibile continuare la chiamata',
+  'unanswered.again': 'Chiama di nuovo',
+  'unanswered.nobody': 'Nessuno era raggiungibile',
 
   // Keys
   'key.compare': 'Confronta il codice di chiamata',

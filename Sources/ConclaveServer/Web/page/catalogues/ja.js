@@ -418,6 +418,8 @@ export default {
   'over.elsewhere': '通話は別のデバイスで続いています',
   'over.removed': 'このデバイスは通話から外されました',
   'over.lost': '通話を続けられませんでした',
+  'unanswered.again': 'もう一度かける',
+  'unanswered.nobody': '誰にもつながりませんでした',
 
   // Keys
   'key.compare': '通話コードを照合',

@@ -418,6 +418,8 @@ export default {
   'over.elsewhere': '통화가 다른 기기에서 계속됩니다',
   'over.removed': '이 기기가 통화에서 제외되었습니다',
   'over.lost': '통화를 계속할 수 없습니다',
+  'unanswered.again': '다시 전화하기',
+  'unanswered.nobody': '아무에게도 연결되지 않았습니다',
 
   // Keys
   'key.compare': '통화 코드 비교',

@@ -418,6 +418,8 @@ export default {
   'over.elsewhere': 'Het gesprek gaat verder op een ander apparaat van je',
   'over.removed': 'Dit apparaat is uit het gesprek gehaald',
   'over.lost': 'Het gesprek kon niet worden voortgezet',
+  'unanswered.again': 'Opnieuw bellen',
+  'unanswered.nobody': 'Niemand was bereikbaar',
 
   // Keys
   'key.compare': 'De gesprekscode vergelijken',

@@ -418,6 +418,8 @@ export default {
   'over.elsewhere': 'Rozmowa trwa dalej na innym Twoim urządzeniu',
   'over.removed': 'To urządzenie usunięto z rozmowy',
   'over.lost': 'Nie udało się kontynuować rozmowy',
+  'unanswered.again': 'Zadzwoń ponownie',
+  'unanswered.nobody': 'Nie udało się połączyć z nikim',
 
   // Keys
   'key.compare': 'Porównaj kod rozmowy',

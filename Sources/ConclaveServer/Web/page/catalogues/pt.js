@@ -418,6 +418,8 @@ export default {
   'over.elsewhere': 'A chamada continua em outro dispositivo seu',
   'over.removed': 'Este dispositivo foi retirado da chamada',
   'over.lost': 'A chamada não pôde continuar',
+  'unanswered.again': 'Ligar de novo',
+  'unanswered.nobody': 'Não foi possível falar com ninguém',
 
   // Keys
   'key.compare': 'Comparar o código da chamada',

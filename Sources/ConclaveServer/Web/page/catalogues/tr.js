@@ -418,6 +418,8 @@ export default {
   'over.elsewhere': 'Görüşme başka bir cihazınızda sürüyor',
   'over.removed': 'Bu cihaz görüşmeden çıkarıldı',
   'over.lost': 'Görüşme sürdürülemedi',
+  'unanswered.again': 'Yeniden ara',
+  'unanswered.nobody': 'Kimseye ulaşılamadı',
 
   // Keys
   'key.compare': 'Görüşme kodunu karşılaştır',

@@ -418,6 +418,8 @@ export default {
   'over.elsewhere': '通话在你的另一台设备上继续',
   'over.removed': '此设备已被移出通话',
   'over.lost': '通话无法继续',
+  'unanswered.again': '再次呼叫',
+  'unanswered.nobody': '无法联系到任何人',
 
   // Keys
   'key.compare': '核对通话码',
