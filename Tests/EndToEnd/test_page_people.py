@@ -108,6 +108,30 @@ def test_somebody_who_does_not_want_to_be_disturbed_has_a_missed_call_and_the_ca
     assert not wes.shown("#call")
 
 
+def test_calls_in_a_row_with_somebody_share_a_row_that_opens_them(person, look):
+    ada, ben = person("Ada"), person("Ben")
+    for _ in range(2):
+        audio_call(ada, ben)
+        ada.leave()
+        ben.sees("#lobby")
+    ada.sees("#history-list li[data-count='2']")
+    assert ada.shown("#history-list > li") == 1 and "(2)" in history(ada)
+    ada.press("Details: Ben (2)")
+    ada.sees("#history-list .totals")
+    lines = ada.driver.execute_script("return [...document.querySelectorAll('.single-calls li')].map(({ innerText }) => innerText)")
+    assert len(lines) == 2 and all(line.startswith("Outgoing · today") for line in lines), lines
+    look(ada, "the single calls with a person")
+    ada.press("Call back: Ben")
+    ben.answer("Accept with audio")
+    ada.leave()
+    # It stays open, with one more.
+    ada.sees("#history-list li[data-count='3'] .single-calls")
+    ada.driver.execute_script("document.querySelector('.single-calls button').click()")
+    ada.sees("#history-list li[data-count='2']")
+    ada.press("Delete: Ben (2)")
+    ada.loses("#history-list li")
+
+
 def test_a_name_that_nobody_has_is_not_called(person):
     yara = person("Yara", WARNINGS)
     yara.fill("People", "Nobody")

@@ -92,6 +92,7 @@ export default {
   'history.more': 'عرض مكالمات أقدم',
   'history.only-you': 'أنت فقط',
   'history.details': 'التفاصيل: {who}',
+  'history.times': '({count})',
   'history.call-back': 'معاودة الاتصال',
   'history.delete': 'حذف',
   'history.favourite': 'المفضلة: {who}',

@@ -92,6 +92,7 @@ export default {
   'history.more': 'Ältere Anrufe anzeigen',
   'history.only-you': 'Nur du',
   'history.details': 'Details: {who}',
+  'history.times': '({count})',
   'history.call-back': 'Zurückrufen',
   'history.delete': 'Löschen',
   'history.favourite': 'Favorit: {who}',

@@ -92,6 +92,7 @@ export default {
   'history.more': 'Show older calls',
   'history.only-you': 'Only you',
   'history.details': 'Details: {who}',
+  'history.times': '({count})',
   'history.call-back': 'Call back',
   'history.delete': 'Delete',
   'history.favourite': 'Favourite: {who}',

@@ -92,6 +92,7 @@ export default {
   'history.more': 'Mostrar llamadas anteriores',
   'history.only-you': 'Solo tú',
   'history.details': 'Detalles: {who}',
+  'history.times': '({count})',
   'history.call-back': 'Devolver llamada',
   'history.delete': 'Eliminar',
   'history.favourite': 'Favorito: {who}',

@@ -92,6 +92,7 @@ export default {
   'history.more': 'Afficher les appels plus anciens',
   'history.only-you': 'Vous seul',
   'history.details': 'Détails : {who}',
+  'history.times': '({count})',
   'history.call-back': 'Rappeler',
   'history.delete': 'Supprimer',
   'history.favourite': 'Favori : {who}',

@@ -92,6 +92,7 @@ export default {
   'history.more': 'पुरानी कॉल दिखाएँ',
   'history.only-you': 'सिर्फ़ आप',
   'history.details': 'विवरण: {who}',
+  'history.times': '({count})',
   'history.call-back': 'वापस कॉल करें',
   'history.delete': 'मिटाएँ',
   'history.favourite': 'पसंदीदा: {who}',

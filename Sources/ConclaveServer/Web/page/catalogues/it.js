@@ -92,6 +92,7 @@ export default {
   'history.more': 'Mostra chiamate precedenti',
   'history.only-you': 'Solo tu',
   'history.details': 'Dettagli: {who}',
+  'history.times': '({count})',
   'history.call-back': 'Richiama',
   'history.delete': 'Elimina',
   'history.favourite': 'Preferito: {who}',

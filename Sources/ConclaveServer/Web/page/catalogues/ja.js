@@ -92,6 +92,7 @@ export default {
   'history.more': '以前の通話を表示',
   'history.only-you': 'あなただけ',
   'history.details': '詳細：{who}',
+  'history.times': '（{count}）',
   'history.call-back': 'かけ直す',
   'history.delete': '削除',
   'history.favourite': 'お気に入り：{who}',

@@ -92,6 +92,7 @@ export default {
   'history.more': '이전 통화 보기',
   'history.only-you': '나만',
   'history.details': '세부 정보: {who}',
+  'history.times': '({count})',
   'history.call-back': '다시 걸기',
   'history.delete': '삭제',
   'history.favourite': '즐겨찾기: {who}',

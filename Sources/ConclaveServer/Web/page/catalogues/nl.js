@@ -92,6 +92,7 @@ export default {
   'history.more': 'Oudere gesprekken tonen',
   'history.only-you': 'Alleen jij',
   'history.details': 'Informatie: {who}',
+  'history.times': '({count})',
   'history.call-back': 'Terugbellen',
   'history.delete': 'Verwijderen',
   'history.favourite': 'Favoriet: {who}',

@@ -92,6 +92,7 @@ export default {
   'history.more': 'Pokaż starsze rozmowy',
   'history.only-you': 'Tylko Ty',
   'history.details': 'Szczegóły: {who}',
+  'history.times': '({count})',
   'history.call-back': 'Oddzwoń',
   'history.delete': 'Usuń',
   'history.favourite': 'Ulubione: {who}',

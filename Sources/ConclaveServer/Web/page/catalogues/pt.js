@@ -92,6 +92,7 @@ export default {
   'history.more': 'Mostrar chamadas mais antigas',
   'history.only-you': 'Só você',
   'history.details': 'Detalhes: {who}',
+  'history.times': '({count})',
   'history.call-back': 'Ligar de volta',
   'history.delete': 'Excluir',
   'history.favourite': 'Favorito: {who}',

@@ -92,6 +92,7 @@ export default {
   'history.more': 'Показать более ранние звонки',
   'history.only-you': 'Только вы',
   'history.details': 'Подробности: {who}',
+  'history.times': '({count})',
   'history.call-back': 'Перезвонить',
   'history.delete': 'Удалить',
   'history.favourite': 'Избранное: {who}',

@@ -92,6 +92,7 @@ export default {
   'history.more': 'Daha eski aramaları göster',
   'history.only-you': 'Yalnızca siz',
   'history.details': 'Ayrıntılar: {who}',
+  'history.times': '({count})',
   'history.call-back': 'Geri ara',
   'history.delete': 'Sil',
   'history.favourite': 'Sık kullanılan: {who}',

@@ -92,6 +92,7 @@ export default {
   'history.more': 'Показати давніші дзвінки',
   'history.only-you': 'Лише ви',
   'history.details': 'Подробиці: {who}',
+  'history.times': '({count})',
   'history.call-back': 'Передзвонити',
   'history.delete': 'Видалити',
   'history.favourite': 'Обране: {who}',

@@ -92,6 +92,7 @@ export default {
   'history.more': '显示更早的通话',
   'history.only-you': '只有你',
   'history.details': '详情：{who}',
+  'history.times': '（{count}）',
   'history.call-back': '回拨',
   'history.delete': '删除',
   'history.favourite': '收藏：{who}',
