@@ -264,11 +264,6 @@ def test_the_heading_names_the_one_whose_connection_is_lost(person, look):
     alice.sees("#lobby")
 
 
-def not_to_be_disturbed(tab):
-    tab.press("Do not disturb")
-    tab.sees("#availability.pressed")
-
-
 def outcome(tab, words):
     wait_for(lambda: tab.shown("#unanswered") and tab.text("#unanswered-title") == words, 15, f"{tab.name} is shown “{words}”")
 
@@ -328,7 +323,7 @@ def test_after_a_decline_the_caller_may_call_again_or_close(person, look):
 
 def test_after_a_call_to_several_people_each_has_an_outcome(person, look):
     alice, bob, carol, dora = person("Alice", SHORT_RING), person("Bob"), person("Carol"), person("Dora")
-    not_to_be_disturbed(dora)
+    dora.do_not_disturb()
     alice.call("Bob", "Carol", "Dora")
     bob.press("Decline")
     outcome(alice, "Nobody answered")

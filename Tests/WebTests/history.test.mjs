@@ -53,7 +53,7 @@ test('a row has the newest call, the number of its calls, and opens them with th
   assert.equal(button(opened, 'Details: bob (3)')['aria-expanded'], 'true');
   const lines = opened.querySelector('.single-calls').children;
   assert.equal(lines.length, 3);
-  assert.match(lines[2].children[0].children[1], /^Declined · .*\d:\d\d/);
+  assert.match(lines[2].children[0].children[1], /^Declined ·\s.*\d:\d\d/);
   assert.match(texts(opened, 'totals')[0], /^bob: available · in all 7 calls/);
   // One call of several, then the row.
   await lines[2].querySelector('button').click();
@@ -80,5 +80,6 @@ test('where many calls make one row, more are loaded at once', async () => {
 test('older calls have a date and a time, and those of other years the year', () => {
   const now = new Date(2026, 10, 21, 15).getTime();
   assert.match(when(new Date(2026, 2, 3, 9, 10).getTime(), now), /^Mar\s3,\s0?9:10/);
+  assert.match(when(new Date(2026, 10, 22, 7).getTime(), now), /^tomorrow\s0?7:00/);
   assert.match(when(new Date(2025, 2, 3, 9, 10).getTime(), now), /^Mar\s3,\s2025,\s0?9:10/);
 });

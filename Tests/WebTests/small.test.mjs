@@ -119,8 +119,8 @@ test('quality is told of what came since the last time, and of nothing that was 
 test('a past call is told in words', () => {
   const now = new Date(2026, 10, 21, 15).getTime();
   const call = { direction: 'incoming', outcome: 'missed', seconds: 0, startedAt: new Date(2026, 10, 21, 9, 5).getTime() };
-  assert.match(outcomeOf(call, now), /^Missed · today\s.*9:05/);
-  assert.match(outcomeOf({ ...call, direction: 'outgoing', outcome: 'answered', seconds: 720 }, now), /^Outgoing · .* · 12 min$/);
+  assert.match(outcomeOf(call, now), /^Missed ·\stoday\s.*9:05/);
+  assert.match(outcomeOf({ ...call, direction: 'outgoing', outcome: 'answered', seconds: 720 }, now), /^Outgoing ·\s.* ·\s12\smin$/);
   assert.match(when(now - 86_400_000, now), /^yesterday\s/);
   assert.deepEqual([8, 3_600, 12_000].map(duration), ['8 sec', '1 hr', '3 hr 20 min']);
   assert.deepEqual([totalsOf({ calls: 1, seconds: 60 }), totalsOf({ calls: 2, seconds: 60 })], ['1 call, 1 min', '2 calls, 1 min']);

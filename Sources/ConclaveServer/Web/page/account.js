@@ -3,11 +3,12 @@
 import { hideCall, showCall, useSpeaker } from './call-view.js';
 import { Conclave } from '../conclave/index.js';
 import { beginDevices } from './devices-view.js';
+import { DoNotDisturb } from './do-not-disturb.js';
 import { busy, byID, setText } from './dom.js';
 import { GuestVisit } from './guest-visit.js';
 import { Lobby } from './lobby.js';
 import { beginNames, labelFor, learnNames, nameFor } from './names.js';
-import { clearWarnings, notice, placeNotices, warn, warnOfKey, wordsForEnd, wordsForError } from './notices.js';
+import { clearWarnings, notice, placeNotices, warn, warnOfKey, wordsForEnd } from './notices.js';
 import { answerTabs } from './other-tabs.js';
 import * as session from './session.js';
 import { beginSetup, openSetup } from './setup-dialog.js';
@@ -80,11 +81,14 @@ export async function connect(entered, { isDemo, link = undefined, refuse: refus
     const { user, device } = detail;
     warnOfKey(detail, { label: labelFor(user), deviceName: conclave.deviceName(user, device), isOwn: user === conclave.user, trust: (fingerprint) => conclave.trust(user, device, fingerprint) });
   });
-  conclave.addEventListener('presence', showAvailability);
   conclave.addEventListener('calls', () => conclave.call && conclave.call.participant && showCurrent());
   document.body.classList.toggle('as-guest', Boolean(signIn.guest));
   if (signIn.guest) lobby = new GuestVisit({ conclave, signIn, entered: () => showCurrent() });
-  else lobby = new Lobby({ conclave, isDemo, entered: () => showCurrent(), ringsChanged: setTitle });
+  else {
+    lobby = new Lobby({ conclave, isDemo, entered: () => showCurrent(), ringsChanged: setTitle });
+    // Calls that did not ring meanwhile are missed calls.
+    new DoNotDisturb({ conclave, ended: () => lobby.refresh() });
+  }
   beginDevices(conclave);
   answerTabs(() => (signedInAs ? signIn : undefined));
   const { capture } = conclave;
@@ -242,20 +246,6 @@ for (const id of ['show-setup', 'more-setup']) {
     openSetup();
   });
 }
-
-// Availability
-
-function showAvailability() {
-  const isAway = conclave.presence.own === 'unavailable';
-  byID('availability').ariaPressed = isAway;
-  byID('availability').classList.toggle('pressed', isAway);
-}
-
-byID('availability').addEventListener('click', busy(byID('availability'), async () => {
-  const isAway = conclave.presence.own === 'unavailable';
-  await conclave.presence.set(isAway ? 'available' : 'unavailable').catch((error) => notice(wordsForError(error)));
-  if (isAway) await lobby.refresh(); // calls that did not ring meanwhile are missed calls
-}));
 
 // The call
 

@@ -97,9 +97,10 @@ export class HistoryView {
 
   /** Without `calls`: all. */
   async #delete(calls) {
+    const ids = calls?.map(({ id }) => id);
     try {
-      await this.#conclave.deleteHistory(calls?.map(({ id }) => id));
-      this.#calls = calls ? this.#calls.filter((other) => !calls.includes(other)) : [];
+      await this.#conclave.deleteHistory(ids);
+      this.#calls = ids ? this.#calls.filter(({ id }) => !ids.includes(id)) : []; // the list may have been loaded again meanwhile
       byID('history-more').hidden ||= !calls;
       this.show();
     } catch (error) {

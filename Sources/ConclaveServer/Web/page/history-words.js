@@ -11,8 +11,10 @@ export function duration(seconds) {
   return rest > 0 ? `${withUnit(hours, 'hour')} ${withUnit(rest, 'minute')}` : withUnit(hours, 'hour');
 }
 
-/** "today 14:05", "yesterday 09:10", or "3 Mar, 09:10": unbroken, however narrow the row. */
-export const when = (time, now = Date.now()) => dayAndClock(time, now).replaceAll(' ', '\u00a0');
+const unbroken = (text) => text.replaceAll(' ', '\u00a0');
+
+/** "today 14:05", "yesterday 09:10", "tomorrow 07:00", or "3 Mar, 09:10": unbroken, however narrow the row. */
+export const when = (time, now = Date.now()) => unbroken(dayAndClock(time, now));
 
 export const clock = (time) => new Date(time).toLocaleTimeString(locale, { hour: '2-digit', minute: '2-digit' });
 
@@ -21,16 +23,16 @@ const days = new Intl.RelativeTimeFormat(locale, { numeric: 'auto' });
 function dayAndClock(time, now) {
   const date = new Date(time);
   const day = (ms) => new Date(ms).toDateString();
-  if (day(time) === day(now)) return `${days.format(0, 'day')} ${clock(time)}`;
-  if (day(time) === day(now - 86_400_000)) return `${days.format(-1, 'day')} ${clock(time)}`;
+  const near = [0, -1, 1].find((number) => day(time) === day(now + number * 86_400_000));
+  if (near !== undefined) return `${days.format(near, 'day')} ${clock(time)}`;
   const isThisYear = date.getFullYear() === new Date(now).getFullYear();
   return date.toLocaleString(locale, { ...(!isThisYear && { year: 'numeric' }), day: 'numeric', month: 'short', hour: '2-digit', minute: '2-digit' });
 }
 
 export function outcomeOf({ direction, outcome, seconds, startedAt }, now) {
-  const spent = outcome === 'answered' && seconds > 0 ? ` · ${duration(seconds)}` : '';
+  const spent = outcome === 'answered' && seconds > 0 ? ` ·\u00a0${unbroken(duration(seconds))}` : '';
   const shown = direction === 'incoming' && outcome === 'cancelled' ? 'missed' : outcome;
-  return `${t(`history.${direction}-${shown}`)} · ${when(startedAt, now)}${spent}`;
+  return `${t(`history.${direction}-${shown}`)} ·\u00a0${when(startedAt, now)}${spent}`;
 }
 
 export const othersOf = ({ members }, user) => members.filter((member) => member.user !== user);

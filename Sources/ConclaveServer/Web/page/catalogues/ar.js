@@ -9,6 +9,11 @@ export default {
 
   // Signing in
   'do-not-disturb': 'عدم الإزعاج',
+  'quiet.text': 'لا ترنّ المكالمات على أي من أجهزتك، وتبقى مكالمات فائتة. ينتهي ذلك مبكرًا إذا أُغلق Conclave على جميعها.',
+  'quiet.hour': 'لمدة ساعة',
+  'quiet.tomorrow': 'حتى الغد',
+  'quiet.always': 'حتى أوقفه',
+  'quiet.until': 'حتى {time}',
   'devices': 'الأجهزة',
   'sign-out': 'تسجيل الخروج',
   'connection.connecting': 'جارٍ الاتصال…',

@@ -9,6 +9,11 @@ export default {
 
   // Signing in
   'do-not-disturb': 'Nicht stören',
+  'quiet.text': 'Anrufe klingeln auf keinem deiner Geräte und erscheinen als verpasst. Es endet vorzeitig, wenn Conclave auf allen geschlossen ist.',
+  'quiet.hour': '1 Stunde lang',
+  'quiet.tomorrow': 'Bis morgen',
+  'quiet.always': 'Bis ich es ausschalte',
+  'quiet.until': 'bis {time}',
   'devices': 'Geräte',
   'sign-out': 'Abmelden',
   'connection.connecting': 'Verbindung wird hergestellt…',

@@ -9,6 +9,11 @@ export default {
 
   // Signing in
   'do-not-disturb': 'Do not disturb',
+  'quiet.text': 'Calls do not ring on any of your devices, and wait as missed calls. It ends early if Conclave is closed on all of them.',
+  'quiet.hour': 'For 1 hour',
+  'quiet.tomorrow': 'Until tomorrow',
+  'quiet.always': 'Until I turn it off',
+  'quiet.until': 'until {time}',
   'devices': 'Devices',
   'sign-out': 'Sign out',
   'connection.connecting': 'Connecting…',

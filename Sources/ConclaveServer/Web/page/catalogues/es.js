@@ -9,6 +9,11 @@ export default {
 
   // Signing in
   'do-not-disturb': 'No molestar',
+  'quiet.text': 'Las llamadas no suenan en ninguno de tus dispositivos y quedan como perdidas. Termina antes si Conclave se cierra en todos ellos.',
+  'quiet.hour': 'Durante 1 hora',
+  'quiet.tomorrow': 'Hasta mañana',
+  'quiet.always': 'Hasta que lo desactive',
+  'quiet.until': 'hasta las {time}',
   'devices': 'Dispositivos',
   'sign-out': 'Cerrar sesión',
   'connection.connecting': 'Conectando…',

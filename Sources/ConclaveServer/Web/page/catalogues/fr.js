@@ -9,6 +9,11 @@ export default {
 
   // Signing in
   'do-not-disturb': 'Ne pas déranger',
+  'quiet.text': 'Les appels ne sonnent sur aucun de vos appareils et restent comme appels manqués. Ce mode prend fin plus tôt si Conclave est fermé sur tous.',
+  'quiet.hour': 'Pendant 1 heure',
+  'quiet.tomorrow': 'Jusqu’à demain',
+  'quiet.always': 'Jusqu’à ce que je le désactive',
+  'quiet.until': 'jusqu’à {time}',
   'devices': 'Appareils',
   'sign-out': 'Se déconnecter',
   'connection.connecting': 'Connexion…',

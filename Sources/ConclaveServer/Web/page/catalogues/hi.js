@@ -9,6 +9,11 @@ export default {
 
   // Signing in
   'do-not-disturb': 'परेशान न करें',
+  'quiet.text': 'आपके किसी भी डिवाइस पर घंटी नहीं बजती, और कॉल छूटी हुई कॉल में दिखती हैं। सभी डिवाइस पर Conclave बंद होने पर यह पहले ही समाप्त हो जाता है।',
+  'quiet.hour': '1 घंटे के लिए',
+  'quiet.tomorrow': 'कल तक',
+  'quiet.always': 'जब तक मैं इसे बंद न करूँ',
+  'quiet.until': '{time} तक',
   'devices': 'डिवाइस',
   'sign-out': 'साइन आउट करें',
   'connection.connecting': 'कनेक्ट हो रहा है…',

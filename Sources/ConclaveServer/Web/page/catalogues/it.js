@@ -9,6 +9,11 @@ export default {
 
   // Signing in
   'do-not-disturb': 'Non disturbare',
+  'quiet.text': 'Le chiamate non squillano su nessuno dei tuoi dispositivi e restano come perse. Termina prima se Conclave viene chiuso su tutti.',
+  'quiet.hour': 'Per 1 ora',
+  'quiet.tomorrow': 'Fino a domani',
+  'quiet.always': 'Finché non lo disattivo',
+  'quiet.until': 'fino alle {time}',
   'devices': 'Dispositivi',
   'sign-out': 'Esci',
   'connection.connecting': 'Connessione…',

@@ -8,7 +8,12 @@ export default {
   'more-names': { other: 'ほか{count}人' },
 
   // Signing in
-  'do-not-disturb': '着信拒否',
+  'do-not-disturb': 'おやすみモード',
+  'quiet.text': 'どのデバイスでも着信音は鳴らず、不在着信として残ります。すべてのデバイスでConclaveを閉じると、早めに終了します。',
+  'quiet.hour': '1時間',
+  'quiet.tomorrow': '明日まで',
+  'quiet.always': '自分でオフにするまで',
+  'quiet.until': '{time}まで',
   'devices': 'デバイス',
   'sign-out': 'サインアウト',
   'connection.connecting': '接続中…',

@@ -9,6 +9,11 @@ export default {
 
   // Signing in
   'do-not-disturb': '방해 금지',
+  'quiet.text': '어느 기기에서도 전화가 울리지 않고 부재중 전화로 남습니다. 모든 기기에서 Conclave를 닫으면 더 일찍 끝납니다.',
+  'quiet.hour': '1시간 동안',
+  'quiet.tomorrow': '내일까지',
+  'quiet.always': '내가 끌 때까지',
+  'quiet.until': '{time}까지',
   'devices': '기기',
   'sign-out': '로그아웃',
   'connection.connecting': '연결 중…',

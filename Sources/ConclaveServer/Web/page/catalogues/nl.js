@@ -9,6 +9,11 @@ export default {
 
   // Signing in
   'do-not-disturb': 'Niet storen',
+  'quiet.text': 'Gesprekken gaan op geen van je apparaten over en staan in de lijst als gemist. Het eindigt eerder als Conclave op allemaal gesloten is.',
+  'quiet.hour': '1 uur lang',
+  'quiet.tomorrow': 'Tot morgen',
+  'quiet.always': 'Tot ik het uitzet',
+  'quiet.until': 'tot {time}',
   'devices': 'Apparaten',
   'sign-out': 'Afmelden',
   'connection.connecting': 'Verbinden…',

@@ -9,6 +9,11 @@ export default {
 
   // Signing in
   'do-not-disturb': 'Nie przeszkadzać',
+  'quiet.text': 'Rozmowy nie dzwonią na żadnym z Twoich urządzeń i czekają na liście jako nieodebrane. Tryb kończy się wcześniej, gdy Conclave jest zamknięty na wszystkich.',
+  'quiet.hour': 'Przez 1 godzinę',
+  'quiet.tomorrow': 'Do jutra',
+  'quiet.always': 'Dopóki nie wyłączę',
+  'quiet.until': 'do {time}',
   'devices': 'Urządzenia',
   'sign-out': 'Wyloguj się',
   'connection.connecting': 'Łączenie…',

@@ -9,6 +9,11 @@ export default {
 
   // Signing in
   'do-not-disturb': 'Não perturbe',
+  'quiet.text': 'As chamadas não tocam em nenhum dos seus dispositivos e ficam como perdidas. Termina antes se o Conclave for fechado em todos eles.',
+  'quiet.hour': 'Por 1 hora',
+  'quiet.tomorrow': 'Até amanhã',
+  'quiet.always': 'Até eu desativar',
+  'quiet.until': 'até {time}',
   'devices': 'Dispositivos',
   'sign-out': 'Sair da conta',
   'connection.connecting': 'Conectando…',

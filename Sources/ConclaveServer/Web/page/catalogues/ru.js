@@ -9,6 +9,11 @@ export default {
 
   // Signing in
   'do-not-disturb': 'Не беспокоить',
+  'quiet.text': 'Звонки не звучат ни на одном из ваших устройств и остаются пропущенными. Режим закончится раньше, если закрыть Conclave на всех устройствах.',
+  'quiet.hour': 'На 1 час',
+  'quiet.tomorrow': 'До завтра',
+  'quiet.always': 'Пока не отключу',
+  'quiet.until': 'до {time}',
   'devices': 'Устройства',
   'sign-out': 'Выйти',
   'connection.connecting': 'Подключение…',

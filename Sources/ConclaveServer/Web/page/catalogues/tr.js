@@ -9,6 +9,11 @@ export default {
 
   // Signing in
   'do-not-disturb': 'Rahatsız etmeyin',
+  'quiet.text': 'Aramalar hiçbir cihazınızda çalmaz ve cevapsız arama olarak bekler. Conclave hepsinde kapatılırsa daha erken sona erer.',
+  'quiet.hour': '1 saat boyunca',
+  'quiet.tomorrow': 'Yarına kadar',
+  'quiet.always': 'Ben kapatana kadar',
+  'quiet.until': 'bitiş: {time}',
   'devices': 'Cihazlar',
   'sign-out': 'Oturumu kapat',
   'connection.connecting': 'Bağlanıyor…',

@@ -9,6 +9,11 @@ export default {
 
   // Signing in
   'do-not-disturb': 'Не турбувати',
+  'quiet.text': 'Дзвінки не лунають на жодному з ваших пристроїв і залишаються пропущеними. Режим завершиться раніше, якщо закрити Conclave на всіх пристроях.',
+  'quiet.hour': 'На 1 годину',
+  'quiet.tomorrow': 'До завтра',
+  'quiet.always': 'Поки не вимкну',
+  'quiet.until': 'до {time}',
   'devices': 'Пристрої',
   'sign-out': 'Вийти',
   'connection.connecting': 'З’єднання…',

@@ -9,6 +9,11 @@ export default {
 
   // Signing in
   'do-not-disturb': '勿扰',
+  'quiet.text': '来电不会在你的任何设备上响铃，而是显示为未接来电。如果所有设备上的 Conclave 都已关闭，勿扰会提前结束。',
+  'quiet.hour': '1 小时',
+  'quiet.tomorrow': '直到明天',
+  'quiet.always': '直到我将其关闭',
+  'quiet.until': '直到 {time}',
   'devices': '设备',
   'sign-out': '退出登录',
   'connection.connecting': '正在连接…',
