@@ -193,6 +193,7 @@ def test_do_not_disturb_outlives_a_reload_is_the_same_on_all_devices_and_ends(pe
     laptop.press("Do not disturb")
     laptop.driver.find_element(By.ID, "quiet-hour").click()
     phone.sees("#quiet-sign")
+    wait_for(lambda: laptop.text("#quiet-end"), 5, "the end beside the name")
     laptop.driver.execute_script("for (const key of Object.keys(localStorage)) if (key.startsWith('quiet-end/')) localStorage[key] = Date.now() - 1; location.reload()")
     phone.loses("#quiet-sign")
     laptop.sees("#availability[aria-pressed=false]")
