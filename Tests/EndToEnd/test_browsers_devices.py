@@ -1,6 +1,7 @@
 """The web client on several devices: ringing, moving and holding calls, links, history, coming back, and keys that change."""
 
 import pytest
+from selenium.webdriver.common.by import By
 
 from client import Client
 from conftest import wait_for
@@ -56,7 +57,7 @@ def test_a_decline_on_one_device_is_one_on_all(person):
     phone.press("Decline")
     laptop.loses("#ring")
     laptop.hears("Declined on another device")
-    carl.sees("#lobby")
+    carl.sees("#unanswered")
 
 
 def test_a_device_that_is_removed_is_out_of_the_call_and_stays_out(person):
@@ -153,7 +154,7 @@ def test_recent_calls_ring_back_and_show_how_people_are(person):
     mona.click("#end-dialog button", "End for all")
     mona.sees("#history-list [data-outcome=answered]")
     mona.sees("#history-list .presence[data-state=available]")
-    nils.press("Do not disturb")
+    nils.do_not_disturb()
     mona.sees("#history-list .presence[data-state=unavailable]")
     nils.press("Do not disturb")
     mona.click("#history-list button", "Details: Nils")
@@ -169,17 +170,32 @@ def test_recent_calls_ring_back_and_show_how_people_are(person):
     mona.loses("#history-list li")
 
 
-def test_do_not_disturb_outlives_a_reload_and_is_the_same_on_all_devices(person):
+def test_do_not_disturb_outlives_a_reload_is_the_same_on_all_devices_and_ends(person, look):
     laptop, phone = person("Yuri"), person("Yuri")
     laptop.press("Do not disturb")
+    laptop.sees("#quiet-dialog[open]")
+    look(laptop, "how long not to be disturbed")
+    laptop.driver.find_element(By.ID, "quiet-hour").click()
     phone.sees("#availability[aria-pressed=true]")
+    assert phone.shown("#quiet-sign") and phone.text("#quiet-end") == "", "another browser does not know the end"
     laptop.driver.refresh()
     laptop.sees("#availability[aria-pressed=true]")
+    wait_for(lambda: laptop.text("#quiet-end").startswith("until "), 5, "the end beside the name")
+    look(laptop, "not to be disturbed")
     zoe = person("Zoe")
     zoe.fill("People", "Yuri")
     zoe.press("Video call")
-    zoe.hears("Yuri is not available")
+    wait_for(lambda: zoe.text("#unanswered-title") == "Yuri is not available", 10, "why the call did not come about")
     phone.press("Do not disturb")
+    laptop.sees("#availability[aria-pressed=false]")
+    laptop.loses("#quiet-sign")
+    # The page was closed at the end, and looks when it starts.
+    laptop.press("Do not disturb")
+    laptop.driver.find_element(By.ID, "quiet-hour").click()
+    phone.sees("#quiet-sign")
+    wait_for(lambda: laptop.text("#quiet-end"), 5, "the end beside the name")
+    laptop.driver.execute_script("for (const key of Object.keys(localStorage)) if (key.startsWith('quiet-end/')) localStorage[key] = Date.now() - 1; location.reload()")
+    phone.loses("#quiet-sign")
     laptop.sees("#availability[aria-pressed=false]")
 
 

@@ -63,6 +63,8 @@ def test_firefox_and_chromium_talk_share_mute_come_back_decline_and_meet_by_a_li
     alice.sees("#lobby")
     bob.call("Alice")
     alice.press("Decline")
+    bob.sees("#unanswered")
+    bob.press("Close")
     bob.sees("#lobby")
 
     # As somebody without an account, who has a link.

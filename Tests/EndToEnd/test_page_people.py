@@ -111,25 +111,47 @@ def test_a_page_that_is_closed_in_a_call_remembers_its_people(person):
 
 def test_somebody_who_does_not_want_to_be_disturbed_has_a_missed_call_and_the_caller_a_name(person, look):
     wes, xia = person("Wes", WARNINGS), person("Xia")
-    xia.press("Do not disturb")
-    wait_for(lambda: xia.shown("#availability.pressed"), 5, "Xia is not to be disturbed")
+    xia.do_not_disturb()
     wes.fill("People", "Xia")
     wes.press("Audio call")
-    wes.hears("Xia is not available")
-    wait_for(lambda: "Xia" in history(wes) and "No answer" in history(wes), 10, "the call in the history of Wes")
-    assert wes.shown("#lobby") and not wes.shown("#call")
-    assert told(wes, "cancelled") == [], "one sentence"
-    assert wes.shown("#history-list [aria-label^='Call back']")
+    wait_for(lambda: wes.shown("#unanswered") and wes.text("#unanswered-title") == "Xia is not available", 10, "why the call did not come about")
+    assert not wes.shown("#lobby, #call") and told(wes, "") == [], "no notice says it, too"
     look(wes, "a call to somebody who is not available")
+    wes.press("Close")
+    wait_for(lambda: "Xia" in history(wes) and "No answer" in history(wes), 10, "the call in the history of Wes")
+    assert wes.shown("#history-list [aria-label^='Call back']")
     xia.press("Do not disturb")
     wait_for(lambda: "Wes" in history(xia) and "Missed" in history(xia), 10, "the missed call")
     # Several people of whom none rings are no call to wait in either.
-    xia.press("Do not disturb")
-    wait_for(lambda: xia.shown("#availability.pressed"), 5, "Xia is not to be disturbed")
+    xia.do_not_disturb()
     wes.fill("People", "Xia,nobody-of-that-name,")
     wes.press("Audio call")
-    wes.hears("Xia is not available")
-    assert not wes.shown("#call")
+    wes.sees("#unanswered-list [data-user=xia]")
+    assert "Xia is not available" in wes.text("#unanswered-list") and not wes.shown("#call")
+
+
+def test_calls_in_a_row_with_somebody_share_a_row_that_opens_them(person, look):
+    ada, ben = person("Ada"), person("Ben")
+    for _ in range(2):
+        audio_call(ada, ben)
+        ada.leave()
+        ben.sees("#lobby")
+    ada.sees("#history-list li[data-count='2']")
+    assert ada.shown("#history-list > li") == 1 and "(2)" in history(ada)
+    ada.press("Details: Ben (2)")
+    ada.sees("#history-list .totals")
+    lines = ada.driver.execute_script("return [...document.querySelectorAll('.single-calls li')].map(({ innerText }) => innerText)")
+    assert len(lines) == 2 and all("Outgoing" in line and "today" in line for line in lines), lines
+    look(ada, "the single calls with a person")
+    ada.press("Call back: Ben")
+    ben.answer("Accept with audio")
+    ada.leave()
+    # It stays open, with one more.
+    ada.sees("#history-list li[data-count='3'] .single-calls")
+    ada.driver.execute_script("document.querySelector('.single-calls button').click()")
+    ada.sees("#history-list li[data-count='2']")
+    ada.press("Delete: Ben (2)")
+    ada.loses("#history-list li")
 
 
 def test_a_name_that_nobody_has_is_not_called(person):

@@ -1,6 +1,7 @@
 """The page of a call: each tile says why two people do not hear or see each other, and what helps."""
 
 import pytest
+from selenium.webdriver.common.keys import Keys
 
 from browser import LONG_RING, WRONG_KEY
 from conftest import wait_for
@@ -294,8 +295,83 @@ def test_a_ring_shows_ones_own_picture_where_the_camera_is_allowed_and_leads_to_
     bob.press("Decline")
     bob.loses("#ring[open]")
     wait_for(lambda: cameras() == 0, 5, "the camera is closed")
-    alice.call("Bob")
+    alice.press("Call again")
     bob.sees("#ring-video")
     bob.answer()
     everybody_decodes(alice, bob)
     assert cameras() == 1, "the call's own"
+
+
+def outcome(tab, words):
+    wait_for(lambda: tab.shown("#unanswered") and tab.text("#unanswered-title") == words, 15, f"{tab.name} is shown “{words}”")
+
+
+def test_after_a_decline_the_caller_may_call_again_or_close(person, look):
+    alice, bob = person("Alice", LONG_RING), person("Bob", LONG_RING)
+    alice.fill("People", "Bob")
+    alice.press("Audio call")
+    bob.press("Decline")
+    outcome(alice, "Bob declined")
+    ask = alice.driver.execute_script
+    assert ask("return document.activeElement.id") == "unanswered-title", "a screen reader says it"
+    assert ask("return document.title") == "Bob declined · Conclave"
+    wait_for(lambda: not alice.text("#notices"), 5, "no notice says it a second time")
+    assert alice.text("#unanswered-facts").startswith("Audio call · ")
+    look(alice, "a call that was declined")
+    order = []
+    for _ in range(2):
+        alice.driver.switch_to.active_element.send_keys(Keys.TAB)
+        order.append(ask("return document.activeElement.id"))
+    assert order == ["unanswered-again", "unanswered-close"]
+
+    # The same people with the same media, and a call replaces the view.
+    alice.press("Call again")
+    alice.sees("#call")
+    assert not alice.shown("#unanswered")
+    bob.sees("#ring")
+    assert bob.text("#ring-text") == "Audio call"
+    bob.press("Decline")
+    outcome(alice, "Bob declined")
+    alice.driver.switch_to.active_element.send_keys(Keys.ESCAPE)
+    alice.sees("#lobby")
+    assert ask("return document.title") == "Conclave"
+    wait_for(lambda: "Was declined" in alice.text("#history-list"), 10, "the calls in the history")
+
+    # A ring replaces the view.
+    alice.call("Bob")
+    bob.press("Decline")
+    outcome(alice, "Bob declined")
+    bob.find("input", "People").click()  # the dialog that has closed gave it the focus, but in this browser no caret
+    bob.call("Alice")
+    alice.sees("#ring")
+    alice.press("Decline")
+    alice.loses("#unanswered")
+    assert alice.shown("#lobby")
+    outcome(bob, "Alice declined")
+    bob.press("Close")
+    bob.sees("#lobby")
+
+    # A caller who cancels sees nothing of it.
+    alice.call("Bob")
+    bob.sees("#ring")
+    alice.leave()
+    bob.loses("#ring")
+    assert not alice.shown("#unanswered")
+
+
+def test_after_a_call_to_several_people_each_has_an_outcome_and_it_is_over_with_the_last_one(person, look):
+    alice, bob, carol, dora = person("Alice", LONG_RING), person("Bob"), person("Carol"), person("Dora")
+    dora.do_not_disturb()
+    alice.call("Bob", "Carol", "Dora")
+    bob.press("Decline")
+    alice.hears("Bob declined")
+    assert alice.shown("#call") and not alice.shown("#unanswered"), "it still rings Carol"
+    carol.press("Decline")
+    outcome(alice, "Nobody answered")
+    rows = alice.driver.execute_script("return [...document.querySelectorAll('#unanswered-list .row-text')].map(({ innerText }) => innerText)")
+    assert rows == ["Bob declined", "Carol declined", "Dora is not available"]
+    look(alice, "a call that nobody answered")
+    alice.press("Close")
+    row = lambda: alice.text("#history-list li")
+    wait_for(lambda: all(name in row() for name in ("Bob", "Carol", "Dora")), 10, lambda: f"the call in the history: {row()}")
+    assert not alice.shown("#running")

@@ -5,7 +5,7 @@ class Element {
   dataset = {};
   listeners = {};
   style = { setProperty() {} };
-  classList = { add() {}, remove() {}, toggle() {} };
+  classList = { add() {}, remove() {}, toggle() {}, contains: () => false };
   hidden = false;
 
   constructor(tag) {

@@ -119,8 +119,8 @@ test('quality is told of what came since the last time, and of nothing that was 
 test('a past call is told in words', () => {
   const now = new Date(2026, 10, 21, 15).getTime();
   const call = { direction: 'incoming', outcome: 'missed', seconds: 0, startedAt: new Date(2026, 10, 21, 9, 5).getTime() };
-  assert.match(outcomeOf(call, now), /^Missed · today\s.*9:05/);
-  assert.match(outcomeOf({ ...call, direction: 'outgoing', outcome: 'answered', seconds: 720 }, now), /^Outgoing · .* · 12 min$/);
+  assert.match(outcomeOf(call, now), /^Missed ·\stoday\s.*9:05/);
+  assert.match(outcomeOf({ ...call, direction: 'outgoing', outcome: 'answered', seconds: 720 }, now), /^Outgoing ·\s.* ·\s12\smin$/);
   assert.match(when(now - 86_400_000, now), /^yesterday\s/);
   assert.match(when(new Date(2026, 9, 3, 9, 5).getTime(), now), /^Oct\s3,\s0?9:05\s?AM$/);
   assert.match(when(new Date(2025, 11, 24, 17, 30).getTime(), now), /^Dec\s24,\s2025,\s0?5:30\s?PM$/);

@@ -119,7 +119,7 @@ test('neither the page’s modules nor its markup have words of their own', () =
 });
 
 /** Names that look like words: of keys on a keyboard, of the product, of what stands for an unknown browser. */
-const CODE = new Set(['Enter', 'Backspace', 'Conclave', 'Browser']);
+const CODE = new Set(['Enter', 'Backspace', 'Escape', 'Conclave', 'Browser']);
 
 test('the first language of the browser that has a catalogue is used, with its region for dates', () => {
   assert.deepEqual(choose(['xx', 'de-AT', 'en']), { language: 'de', locale: 'de-AT' });

@@ -20,7 +20,7 @@ const done = arguments[0];
       return { count: named.size, length: text.length, pattern: new RegExp(`^${parts.join('')}$`, 's'), text: translated[form] ?? translated.other };
     }),
   ).sort((one, other) => one.count - other.count || other.length - one.length);
-  const translate = (words) => words.split(' · ').map((part) => {
+  const translate = (words) => words.split(/ ·\s/).map((part) => {
     for (const { pattern, text } of patterns) {
       const found = pattern.exec(part.trim());
       if (found) return text.replace(/\{(\w+)\}/g, (_, name) => translate(found.groups?.[name] ?? ''));

@@ -291,6 +291,11 @@ class Tab:
         """
         wait_for(lambda: self.driver.execute_script(press, device, action), 10, f"{self.name} presses “{action}” of {device}")
 
+    def do_not_disturb(self, choice="Until I turn it off"):
+        self.press("Do not disturb")
+        self.press(choice)
+        self.sees("#availability.pressed")
+
     def only_verified(self):
         self.devices()
         self.driver.find_element(By.ID, "verified-only").click()

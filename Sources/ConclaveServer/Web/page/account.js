@@ -3,18 +3,20 @@
 import { hideCall, showCall, useSpeaker } from './call-view.js';
 import { Conclave } from '../conclave/index.js';
 import { beginDevices } from './devices-view.js';
+import { DoNotDisturb } from './do-not-disturb.js';
 import { busy, byID, setText } from './dom.js';
 import { GuestVisit } from './guest-visit.js';
 import { beginIdle } from './idle.js';
-import { Lobby, ringsNobody } from './lobby.js';
+import { Lobby } from './lobby.js';
 import { beginNames, labelFor, learnNames, nameFor } from './names.js';
-import { clearWarnings, notice, placeNotices, warn, warnOfKey, wordsForEnd, wordsForError } from './notices.js';
+import { clearWarnings, notice, placeNotices, warn, warnOfKey, wordsForEnd } from './notices.js';
 import { answerTabs } from './other-tabs.js';
 import * as session from './session.js';
 import { beginSetup, openSetup } from './setup-dialog.js';
 import { beginShortcuts } from './shortcuts.js';
 import { hasText, t } from './texts.js';
 import { beginToolbar } from './toolbar.js';
+import { ringsNobody } from './unanswered-view.js';
 import { show } from './views.js';
 
 let conclave;
@@ -43,7 +45,10 @@ addEventListener('pageshow', ({ persisted }) => persisted && location.reload());
 function setTitle() {
   const ring = lobby?.rings.current;
   if (ring) document.title = `${t('ring.title', { name: labelFor(ring.from) })} · Conclave`;
-  else document.title = conclave?.call ? `${byID('call-title').textContent} · Conclave` : 'Conclave';
+  else {
+    const title = conclave?.call ? 'call-title' : byID('unanswered').hidden ? undefined : 'unanswered-title';
+    document.title = title ? `${byID(title).textContent} · Conclave` : 'Conclave';
+  }
 }
 
 /**
@@ -78,11 +83,14 @@ export async function connect(entered, { isDemo, link = undefined, refuse: refus
     const { user, device } = detail;
     warnOfKey(detail, { label: labelFor(user), deviceName: conclave.deviceName(user, device), isOwn: user === conclave.user, trust: (fingerprint) => conclave.trust(user, device, fingerprint) });
   });
-  conclave.addEventListener('presence', showAvailability);
   conclave.addEventListener('calls', () => conclave.call && conclave.call.participant && showCurrent());
   document.body.classList.toggle('as-guest', Boolean(signIn.guest));
   if (signIn.guest) lobby = new GuestVisit({ conclave, signIn, entered: () => showCurrent() });
-  else lobby = new Lobby({ conclave, isDemo, entered: () => showCurrent(), ringsChanged: setTitle });
+  else {
+    lobby = new Lobby({ conclave, isDemo, entered: () => showCurrent(), ringsChanged: setTitle });
+    // Calls that did not ring meanwhile are missed calls.
+    new DoNotDisturb({ conclave, ended: () => lobby.refresh() });
+  }
   beginDevices(conclave);
   answerTabs(() => (signedInAs ? signIn : undefined));
   const { capture } = conclave;
@@ -241,20 +249,6 @@ for (const id of ['show-setup', 'more-setup', 'ring-setup']) {
   });
 }
 
-// Availability
-
-function showAvailability() {
-  const isAway = conclave.presence.own === 'unavailable';
-  byID('availability').ariaPressed = isAway;
-  byID('availability').classList.toggle('pressed', isAway);
-}
-
-byID('availability').addEventListener('click', busy(byID('availability'), async () => {
-  const isAway = conclave.presence.own === 'unavailable';
-  await conclave.presence.set(isAway ? 'available' : 'unavailable').catch((error) => notice(wordsForError(error)));
-  if (isAway) await lobby.refresh(); // calls that did not ring meanwhile are missed calls
-}));
-
 // The call
 
 const shown = new WeakSet();
@@ -268,6 +262,7 @@ function showCurrent() {
     shown.add(call);
     call.addEventListener('ended', ({ detail }) => left(call, detail));
     call.addEventListener('change', setTitle);
+    if (!signIn.guest) call.addEventListener('change', () => call === conclave.call && lobby.leaveUnanswered(call));
   }
   showCall(call, { connection: conclave, options: lobby.fieldOptions });
   if (byID('call').hidden) show('call');
@@ -281,6 +276,7 @@ function left(call, detail) {
   if (!isOther) {
     session.forgetCall(conclave.identity.device);
     hideCall();
+    if (lobby.showUnanswered(call, detail)) return undefined;
     show('lobby');
   }
   // A ring beside the active call that was cancelled because it crossed another is no news.

@@ -1,13 +1,16 @@
-// Recent calls: calling back, the presence of the people, the time spent with them, and deleting.
+// Recent calls, a row for those in a row with the same people: calling back, the single calls, the presence of the people, the time spent with them, and deleting.
 
 import { avatar, busy, byID, element, icon } from './dom.js';
 import { replaceRows, rowButton } from './dialogs.js';
-import { othersOf, outcomeOf, totalsOf } from './history-words.js';
+import { grouped, othersOf, outcomeOf, totalsOf } from './history-words.js';
 import { labelFor, learnNames, nameFor } from './names.js';
 import { notice, wordsForError } from './notices.js';
 import { hasText, listNames, t } from './texts.js';
 
 const PAGE = 20;
+const ROWS = 10; // so many are shown if there are as many
+const PAGES = 5; // at most, for that
+const TOTALS = 8; // people of a row whose totals are asked for
 const NAMED = 3; // in a row
 
 /** A person's presence, in words; undefined for a state that this page does not know. */
@@ -21,6 +24,8 @@ export class HistoryView {
   #enter;
   #calls = [];
   #running = new Set();
+  #opened = new Set(); // ids of calls whose row shows its single calls
+  #totals = new Map(); // by user, as far as they were asked for
 
   constructor({ callBack, enter, favourites }) {
     this.#callBack = callBack;
@@ -43,9 +48,7 @@ export class HistoryView {
     } catch {
       return; // a server without a history: there is nothing to show
     }
-    byID('history-more').hidden = this.#calls.length < PAGE;
-    await this.#watch();
-    this.show();
+    await this.#fill(ROWS, this.#calls);
   }
 
   /** Without the calls that are listed as running: one call has one row. */
@@ -58,14 +61,30 @@ export class HistoryView {
     if (!this.#conclave) return;
     const past = this.#calls.filter(({ id }) => !this.#running.has(id));
     byID('history').hidden = past.length === 0;
-    replaceRows(byID('history-list'), past.map((call) => this.#row(call)), byID('history-title'));
+    replaceRows(byID('history-list'), grouped(past, this.#conclave.user).map((row) => this.#row(row)), byID('history-title'));
   }
 
   async #more() {
+    const before = this.#rows;
+    await this.#fill(before + ROWS, await this.#older());
+  }
+
+  get #rows() {
+    return grouped(this.#calls, this.#conclave.user).length;
+  }
+
+  /** Adds the page after the oldest call. */
+  async #older() {
     const before = this.#calls.at(-1)?.startedAt;
     const older = await this.#conclave.history({ before, limit: PAGE }).catch(() => []);
     this.#calls.push(...older);
-    byID('history-more').hidden = older.length < PAGE;
+    return older;
+  }
+
+  /** Many calls may make few rows: more are asked for until there are `wanted`. `last` is the page that was loaded last. */
+  async #fill(wanted, last) {
+    for (let pages = 1; pages < PAGES && last.length === PAGE && this.#rows < wanted; pages += 1) last = await this.#older();
+    byID('history-more').hidden = last.length < PAGE;
     await this.#watch();
     this.show();
   }
@@ -76,35 +95,64 @@ export class HistoryView {
     await this.#conclave.presence.watch(users).catch(() => {});
   }
 
-  /** Without `call`: all. */
-  async #delete(call) {
+  /** Without `calls`: all. */
+  async #delete(calls) {
+    const ids = calls?.map(({ id }) => id);
     try {
-      await this.#conclave.deleteHistory(call && [call.id]);
-      this.#calls = call ? this.#calls.filter((other) => other !== call) : [];
-      byID('history-more').hidden ||= !call;
+      await this.#conclave.deleteHistory(ids);
+      this.#calls = ids ? this.#calls.filter(({ id }) => !ids.includes(id)) : []; // the list may have been loaded again meanwhile
+      byID('history-more').hidden ||= !calls;
       this.show();
     } catch (error) {
       notice(wordsForError(error));
     }
   }
 
-  #row(call) {
-    const others = othersOf(call, this.#conclave.user);
+  #row({ others, calls }) {
+    const [newest] = calls;
     const who = others.length > 0 ? listNames(others.map(({ user }) => labelFor(user)), NAMED) : t('history.only-you');
-    const details = element('button', { type: 'button', className: 'row-text', ariaLabel: t('history.details', { who }), ariaExpanded: 'false' });
-    const outcome = element('span', { className: 'row-sub' }, icon(call.direction), outcomeOf(call));
-    details.append(element('span', { textContent: who }), outcome);
-    details.addEventListener('click', () => this.#showTotals(details, others));
+    const count = calls.length > 1 ? t('history.times', { count: calls.length }) : '';
+    const name = count ? `${who} ${count}` : who;
+    const isOpen = calls.some(({ id }) => this.#opened.has(id));
+    const details = element('button', { type: 'button', className: 'row-text', ariaLabel: t('history.details', { who: name }) });
+    // As an attribute, which `replaceRows` compares.
+    details.setAttribute('aria-expanded', String(isOpen));
+    const heading = element('span', { className: 'row-name' }, element('span', { textContent: who }), count && element('span', { className: 'row-count', textContent: count }));
+    details.append(heading, wordsOf(newest));
+    details.addEventListener('click', () => this.#toggle(calls, others));
     const made = element('li', {}, avatarOf(others, who, this.#conclave.presence), details);
-    Object.assign(made.dataset, { call: call.id, outcome: call.outcome, direction: call.direction });
+    Object.assign(made.dataset, { call: newest.id, outcome: newest.outcome, direction: newest.direction, count: String(calls.length) });
     const users = others.map(({ user }) => user);
-    if (call.rejoinable) made.append(rowButton(t('running.rejoin'), who, () => this.#enter(call.id)));
-    else if (users.length > 0) made.append(rowButton(t('history.call-back'), who, () => this.#callBack(users, call.media === 'video')));
+    if (newest.rejoinable) made.append(rowButton(t('running.rejoin'), name, () => this.#enter(newest.id)));
+    else if (users.length > 0) made.append(rowButton(t('history.call-back'), who, () => this.#callBack(users, newest.media === 'video')));
     if (users.length === 1) made.append(this.#favouriteButton(users[0], who));
-    const remove = rowButton(t('history.delete'), who, () => this.#delete(call), 'quiet icon-only');
-    remove.replaceChildren(icon('trash'));
-    made.append(remove);
+    made.append(this.#deleteButton(name, calls));
+    if (isOpen) made.append(this.#details(calls, others));
     return made;
+  }
+
+  #deleteButton(about, calls) {
+    const remove = rowButton(t('history.delete'), about, () => this.#delete(calls), 'quiet icon-only');
+    remove.replaceChildren(icon('trash'));
+    return remove;
+  }
+
+  /** The single calls of a row, and the totals of its people. */
+  #details(calls, others) {
+    const made = element('div', { className: 'row-details' });
+    if (calls.length > 1) {
+      const single = (call) => element('li', {}, wordsOf(call), this.#deleteButton(outcomeOf(call), [call]));
+      made.append(element('ul', { className: 'single-calls' }, ...calls.map(single)));
+    }
+    const told = others.filter(({ user }) => this.#totals.has(user));
+    made.append(...told.map(({ user }) => element('p', { className: 'row-sub totals', textContent: this.#wordsForTotals(user) })));
+    return made;
+  }
+
+  #wordsForTotals(user) {
+    const totals = this.#totals.get(user);
+    const facts = [wordsForPresence(this.#conclave.presence.of(user)), totals && t('history.in-all', { totals: totalsOf(totals) })].filter(Boolean);
+    return `${labelFor(user)}: ${facts.join(' · ') || t('history.unknown')}`;
   }
 
   #favouriteButton(user, who) {
@@ -118,22 +166,27 @@ export class HistoryView {
     return button;
   }
 
-  async #showTotals(button, others) {
-    if (button.ariaExpanded === 'true') {
-      button.ariaExpanded = 'false';
-      for (const line of button.querySelectorAll('.totals')) line.remove();
-      return;
+  async #toggle(calls, others) {
+    if (calls.some(({ id }) => this.#opened.has(id))) {
+      for (const { id } of calls) this.#opened.delete(id);
+      return this.show();
     }
-    button.ariaExpanded = 'true';
-    for (const { user } of others.slice(0, 8)) {
-      const state = wordsForPresence(this.#conclave.presence.of(user));
-      const totals = await this.#conclave.totals(user).catch(() => undefined);
-      if (button.ariaExpanded !== 'true') return;
-      const facts = [state, totals && t('history.in-all', { totals: totalsOf(totals) })].filter(Boolean).join(' · ');
-      button.append(element('span', { className: 'row-sub totals', textContent: `${labelFor(user)}: ${facts || t('history.unknown')}` }));
+    for (const { id } of calls) this.#opened.add(id);
+    this.show();
+    for (const { user } of others.slice(0, TOTALS)) {
+      this.#totals.set(user, await this.#conclave.totals(user).catch(() => undefined));
+      this.show();
     }
+    return undefined;
   }
 }
+
+/** The outcome, time and length of a call. */
+const wordsOf = (call) => {
+  const made = element('span', { className: 'row-sub' }, icon(call.direction), outcomeOf(call));
+  Object.assign(made.dataset, { outcome: call.outcome, direction: call.direction });
+  return made;
+};
 
 /** The avatar of a single person has a dot that shows the presence. */
 function avatarOf(others, who, presence) {

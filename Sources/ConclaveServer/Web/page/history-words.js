@@ -11,8 +11,10 @@ export function duration(seconds) {
   return rest > 0 ? `${withUnit(hours, 'hour')} ${withUnit(rest, 'minute')}` : withUnit(hours, 'hour');
 }
 
-/** "today 14:05", "yesterday 09:10", or the date and the time, with the year if it is another: unbroken, however narrow the row. */
-export const when = (time, now = Date.now()) => dayAndClock(time, now).replaceAll(' ', '\u00a0');
+const unbroken = (text) => text.replaceAll(' ', '\u00a0');
+
+/** "today 14:05", "yesterday 09:10", "tomorrow 07:00", or "3 Mar, 09:10": unbroken, however narrow the row. */
+export const when = (time, now = Date.now()) => unbroken(dayAndClock(time, now));
 
 export const clock = (time) => new Date(time).toLocaleTimeString(locale, { hour: '2-digit', minute: '2-digit' });
 
@@ -21,19 +23,40 @@ const days = new Intl.RelativeTimeFormat(locale, { numeric: 'auto' });
 function dayAndClock(time, now) {
   const date = new Date(time);
   const day = (ms) => new Date(ms).toDateString();
-  if (day(time) === day(now)) return `${days.format(0, 'day')} ${clock(time)}`;
-  if (day(time) === day(now - 86_400_000)) return `${days.format(-1, 'day')} ${clock(time)}`;
+  const near = [0, -1, 1].find((number) => day(time) === day(now + number * 86_400_000));
+  if (near !== undefined) return `${days.format(near, 'day')} ${clock(time)}`;
   const isThisYear = date.getFullYear() === new Date(now).getFullYear();
-  return date.toLocaleString(locale, { day: 'numeric', month: 'short', ...(isThisYear ? {} : { year: 'numeric' }), hour: '2-digit', minute: '2-digit' });
+  return date.toLocaleString(locale, { ...(!isThisYear && { year: 'numeric' }), day: 'numeric', month: 'short', hour: '2-digit', minute: '2-digit' });
 }
 
 export function outcomeOf({ direction, outcome, seconds, startedAt }, now) {
-  const spent = outcome === 'answered' && seconds > 0 ? ` · ${duration(seconds)}` : '';
+  const spent = outcome === 'answered' && seconds > 0 ? ` ·\u00a0${unbroken(duration(seconds))}` : '';
   const shown = direction === 'incoming' && outcome === 'cancelled' ? 'missed' : outcome;
-  return `${t(`history.${direction}-${shown}`)} · ${when(startedAt, now)}${spent}`;
+  return `${t(`history.${direction}-${shown}`)} ·\u00a0${when(startedAt, now)}${spent}`;
 }
 
 export const othersOf = ({ members }, user) => members.filter((member) => member.user !== user);
 
 /** "12 calls, 3 hr 20 min". */
 export const totalsOf = ({ calls, seconds }) => t('history.totals', { count: calls, duration: duration(seconds) });
+
+/**
+ * The calls, newest first, as rows: those in a row with the same people share one, as in a phone's list, so that the order of time stays true. A call that may be
+ * rejoined stands by itself. Each row is `{others, calls}`.
+ */
+export function grouped(calls, user) {
+  const rows = [];
+  /** @type {any} The row that may go on, and its people. */
+  let open;
+  for (const call of calls) {
+    const others = othersOf(call, user);
+    const people = others.map((other) => other.user).sort().join();
+    if (open?.people === people && !call.rejoinable) open.row.calls.push(call);
+    else {
+      const row = { others, calls: [call] };
+      rows.push(row);
+      open = call.rejoinable ? undefined : { row, people };
+    }
+  }
+  return rows;
+}

@@ -6,7 +6,7 @@ import { HistoryView } from './history-view.js';
 import { linkIn } from './link.js';
 import { labelFor, learnNames } from './names.js';
 import { notice, tellResults, wordsForError } from './notices.js';
-import { openWithLink } from './people-dialog.js';
+import { hasLink, openWithLink } from './people-dialog.js';
 import { PeopleField, canRing, checkNames, chosenIDs, suggestPeople } from './people.js';
 import { RingNotifications } from './ring-notifications.js';
 import { RingPreview } from './ring-preview.js';
@@ -14,6 +14,7 @@ import { Ringing } from './ringing.js';
 import { showBeside, showRunning } from './running-view.js';
 import * as session from './session.js';
 import { t } from './texts.js';
+import { UnansweredView, isUnanswered, outcomesOf, ringsNobody } from './unanswered-view.js';
 
 const RING_ENDS = ['answered-elsewhere', 'declined-elsewhere', 'cancelled', 'missed', 'ended']; // those that are announced
 
@@ -30,6 +31,8 @@ export class Lobby {
     callBack: (users, camera) => this.#start(users, camera),
     enter: (id) => this.#rejoin(id),
   });
+  #unanswered = new UnansweredView({ callAgain: (users, camera) => this.#start(users, camera), closed: () => this.refresh() });
+  #givenUp = new WeakSet(); // calls that the page left because nobody answered
   #actions = {
     resume: (call) => this.#conclave.resume(call),
     leave: (call) => call.leave(),
@@ -57,6 +60,7 @@ export class Lobby {
     });
     conclave.addEventListener('ring', ({ detail }) => {
       learnNames(detail.members);
+      this.#unanswered.close();
       this.rings.add(detail);
       this.notifications.add(detail);
       ringsChanged();
@@ -150,10 +154,34 @@ export class Lobby {
 
   async #start(users, camera) {
     const call = await this.#conclave.start(users, { camera });
-    if (ringsNobody(call.results)) await call.leave(); // there is nobody to wait for
-    else if (!call.hasEnded) this.#entered(call);
-    tellResults(call.results);
+    if (ringsNobody(call.results)) {
+      const left = call.leave(); // there is nobody to wait for
+      this.#showOutcomes(call);
+      return left;
+    }
+    if (!call.hasEnded) this.#entered(call);
+    if (!this.#unanswered.isShown) tellResults(call.results);
     if (call.hasEnded) this.#refreshShown();
+    return undefined;
+  }
+
+  /** Everybody who was called has declined or did not answer. The server would keep the call of several people for others to join (protocol section 6). */
+  leaveUnanswered(call) {
+    if (call.hasEnded || !isUnanswered(call.facts) || call.facts.policy.aloneSeconds !== undefined) return;
+    if (hasLink(call) || byID('people-dialog').open) return; // somebody else may come
+    this.#givenUp.add(call);
+    call.leave();
+  }
+
+  /** Shows why `call`, which is over, did not come about. Returns whether there was something to show. */
+  showUnanswered(call, { reason }) {
+    if (!this.#givenUp.has(call) && !(['declined', 'no-answer'].includes(reason) && isUnanswered(call.facts))) return false;
+    return this.#showOutcomes(call);
+  }
+
+  #showOutcomes(call) {
+    const { media, startedAt, others } = call.facts;
+    return this.#unanswered.show(outcomesOf(call.results, others), { withCamera: media === 'video', at: startedAt });
   }
 
   async #startWithLink() {
@@ -212,14 +240,6 @@ export class Lobby {
     byID('invited-audio').addEventListener('click', busy(byID('invited-audio'), () => this.joinByLink(false)));
     window.addEventListener('hashchange', () => this.showLink());
   }
-}
-
-const RUNG = ['ringing', 'offline']; // somebody who is offline rings if they return in time
-
-/** Whether people were called and none of them rings, according to the results of `start`. */
-export function ringsNobody(results) {
-  const all = Object.values(results ?? {});
-  return all.length > 0 && !all.some((result) => RUNG.includes(result));
 }
 
 function tellRingOver({ ring, reason, by }) {

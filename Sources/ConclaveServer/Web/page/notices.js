@@ -42,6 +42,11 @@ export function clearNotices() {
   byID('notices').replaceChildren();
 }
 
+/** Removes the notices with these texts, which are shown elsewhere now. */
+export function withdrawNotices(texts) {
+  for (const line of [...byID('notices').children]) if (texts.includes(line.textContent)) line.remove();
+}
+
 /**
  * A warning that stays until it is dismissed; one with the same `key` replaces it. `action` is `{label, run}`: if the previous warning had another text its
  * button is disabled for a moment, because a press may have been meant for that. With `action.isRepeatable` the warning stays when it is pressed. `dismissal`

@@ -91,6 +91,9 @@ byID('add-form').addEventListener('submit', (event) => {
 
 // The link
 
+/** Whether somebody may join `other` by a link that was made here. */
+export const hasLink = (other) => links.has(other);
+
 function showLink() {
   const link = links.get(call);
   byID('link-make').hidden = Boolean(link);

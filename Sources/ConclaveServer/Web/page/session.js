@@ -142,6 +142,16 @@ export function saveNames(user, names) {
 export const savedFavourites = (user) => read(browser, `favourites/${user}`) ?? [];
 export const saveFavourites = (user, favourites) => write(browser, `favourites/${user}`, favourites);
 
+// The end of *Do not disturb*, in ms
+
+export const savedQuietEnd = (user) => read(browser, `quiet-end/${user}`) ?? undefined;
+
+/** Without `end` it has none. */
+export function saveQuietEnd(user, end) {
+  if (end === undefined) browser.removeItem(`quiet-end/${user}`);
+  else write(browser, `quiet-end/${user}`, end);
+}
+
 /** Another device for this tab: the previous one no longer has keys. */
 export function forgetDevice(user) {
   const device = read(tab, 'device')?.device;
@@ -158,7 +168,7 @@ export function forgetAll(user) {
     forgetCall(device);
     browser.removeItem(`device-name/${device}`);
   }
-  for (const key of [`devices/${user}`, `names/${user}`, `favourites/${user}`, 'name', 'push-sign-in']) browser.removeItem(key);
+  for (const key of [`devices/${user}`, `names/${user}`, `favourites/${user}`, `quiet-end/${user}`, 'name', 'push-sign-in']) browser.removeItem(key);
   for (const key of Object.keys(browser)) if (key.startsWith('setting/')) browser.removeItem(key);
   tab.clear();
 }

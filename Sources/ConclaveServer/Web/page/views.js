@@ -2,7 +2,7 @@
 
 import { byID } from './dom.js';
 
-const VIEWS = ['welcome', 'guest', 'farewell', 'lobby', 'call', 'elsewhere'];
+const VIEWS = ['welcome', 'guest', 'farewell', 'lobby', 'call', 'unanswered', 'elsewhere'];
 
 export function show(view) {
   for (const name of VIEWS) byID(name).hidden = name !== view;

@@ -9,6 +9,11 @@ export default {
 
   // Signing in
   'do-not-disturb': 'عدم الإزعاج',
+  'quiet.text': 'لا ترنّ المكالمات على أي من أجهزتك، وتبقى مكالمات فائتة. ينتهي ذلك مبكرًا إذا أُغلق Conclave على جميعها.',
+  'quiet.hour': 'لمدة ساعة',
+  'quiet.tomorrow': 'حتى الغد',
+  'quiet.always': 'حتى أوقفه',
+  'quiet.until': 'حتى {time}',
   'devices': 'الأجهزة',
   'sign-out': 'تسجيل الخروج',
   'connection.connecting': 'جارٍ الاتصال…',
@@ -92,6 +97,7 @@ export default {
   'history.more': 'عرض مكالمات أقدم',
   'history.only-you': 'أنت فقط',
   'history.details': 'التفاصيل: {who}',
+  'history.times': '({count})',
   'history.call-back': 'معاودة الاتصال',
   'history.delete': 'حذف',
   'history.favourite': 'المفضلة: {who}',
@@ -422,6 +428,8 @@ export default {
   'over.elsewhere': 'تستمر المكالمة على جهاز آخر من أجهزتك',
   'over.removed': 'أُخرج هذا الجهاز من المكالمة',
   'over.lost': 'تعذّر استمرار المكالمة',
+  'unanswered.again': 'الاتصال مجددًا',
+  'unanswered.nobody': 'تعذّر الوصول إلى أي شخص',
 
   // Keys
   'key.compare': 'مقارنة رمز المكالمة',

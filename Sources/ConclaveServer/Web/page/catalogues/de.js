@@ -9,6 +9,11 @@ export default {
 
   // Signing in
   'do-not-disturb': 'Nicht stören',
+  'quiet.text': 'Anrufe klingeln auf keinem deiner Geräte und erscheinen als verpasst. Es endet vorzeitig, wenn Conclave auf allen geschlossen ist.',
+  'quiet.hour': '1 Stunde lang',
+  'quiet.tomorrow': 'Bis morgen',
+  'quiet.always': 'Bis ich es ausschalte',
+  'quiet.until': 'bis {time}',
   'devices': 'Geräte',
   'sign-out': 'Abmelden',
   'connection.connecting': 'Verbindung wird hergestellt…',
@@ -92,6 +97,7 @@ export default {
   'history.more': 'Ältere Anrufe anzeigen',
   'history.only-you': 'Nur du',
   'history.details': 'Details: {who}',
+  'history.times': '({count})',
   'history.call-back': 'Zurückrufen',
   'history.delete': 'Löschen',
   'history.favourite': 'Favorit: {who}',
@@ -422,6 +428,8 @@ export default {
   'over.elsewhere': 'Der Anruf läuft auf einem anderen deiner Geräte weiter',
   'over.removed': 'Dieses Gerät wurde aus dem Anruf entfernt',
   'over.lost': 'Der Anruf konnte nicht fortgesetzt werden',
+  'unanswered.again': 'Erneut anrufen',
+  'unanswered.nobody': 'Niemand war erreichbar',
 
   // Keys
   'key.compare': 'Anrufcode vergleichen',

@@ -9,6 +9,11 @@ export default {
 
   // Signing in
   'do-not-disturb': 'Do not disturb',
+  'quiet.text': 'Calls do not ring on any of your devices, and wait as missed calls. It ends early if Conclave is closed on all of them.',
+  'quiet.hour': 'For 1 hour',
+  'quiet.tomorrow': 'Until tomorrow',
+  'quiet.always': 'Until I turn it off',
+  'quiet.until': 'until {time}',
   'devices': 'Devices',
   'sign-out': 'Sign out',
   'connection.connecting': 'Connecting…',
@@ -92,6 +97,7 @@ export default {
   'history.more': 'Show older calls',
   'history.only-you': 'Only you',
   'history.details': 'Details: {who}',
+  'history.times': '({count})',
   'history.call-back': 'Call back',
   'history.delete': 'Delete',
   'history.favourite': 'Favourite: {who}',
@@ -422,6 +428,8 @@ export default {
   'over.elsewhere': 'The call continues on another of your devices',
   'over.removed': 'This device was taken out of the call',
   'over.lost': 'The call could not be continued',
+  'unanswered.again': 'Call again',
+  'unanswered.nobody': 'No one could be reached',
 
   // Keys
   'key.compare': 'Compare the call code',

@@ -9,6 +9,11 @@ export default {
 
   // Signing in
   'do-not-disturb': 'No molestar',
+  'quiet.text': 'Las llamadas no suenan en ninguno de tus dispositivos y quedan como perdidas. Termina antes si Conclave se cierra en todos ellos.',
+  'quiet.hour': 'Durante 1 hora',
+  'quiet.tomorrow': 'Hasta mañana',
+  'quiet.always': 'Hasta que lo desactive',
+  'quiet.until': 'hasta las {time}',
   'devices': 'Dispositivos',
   'sign-out': 'Cerrar sesión',
   'connection.connecting': 'Conectando…',
@@ -92,6 +97,7 @@ export default {
   'history.more': 'Mostrar llamadas anteriores',
   'history.only-you': 'Solo tú',
   'history.details': 'Detalles: {who}',
+  'history.times': '({count})',
   'history.call-back': 'Devolver llamada',
   'history.delete': 'Eliminar',
   'history.favourite': 'Favorito: {who}',
@@ -422,6 +428,8 @@ export default {
   'over.elsewhere': 'La llamada continúa en otro de tus dispositivos',
   'over.removed': 'Este dispositivo se ha retirado de la llamada',
   'over.lost': 'La llamada no pudo continuar',
+  'unanswered.again': 'Llamar de nuevo',
+  'unanswered.nobody': 'No se pudo contactar con nadie',
 
   // Keys
   'key.compare': 'Comparar el código de llamada',

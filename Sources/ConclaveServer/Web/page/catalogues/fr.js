@@ -9,6 +9,11 @@ export default {
 
   // Signing in
   'do-not-disturb': 'Ne pas déranger',
+  'quiet.text': 'Les appels ne sonnent sur aucun de vos appareils et restent comme appels manqués. Ce mode prend fin plus tôt si Conclave est fermé sur tous.',
+  'quiet.hour': 'Pendant 1 heure',
+  'quiet.tomorrow': 'Jusqu’à demain',
+  'quiet.always': 'Jusqu’à ce que je le désactive',
+  'quiet.until': 'jusqu’à {time}',
   'devices': 'Appareils',
   'sign-out': 'Se déconnecter',
   'connection.connecting': 'Connexion…',
@@ -92,6 +97,7 @@ export default {
   'history.more': 'Afficher les appels plus anciens',
   'history.only-you': 'Vous seul',
   'history.details': 'Détails : {who}',
+  'history.times': '({count})',
   'history.call-back': 'Rappeler',
   'history.delete': 'Supprimer',
   'history.favourite': 'Favori : {who}',
@@ -422,6 +428,8 @@ export default {
   'over.elsewhere': 'L’appel continue sur un autre de vos appareils',
   'over.removed': 'Cet appareil a été retiré de l’appel',
   'over.lost': 'L’appel n’a pas pu continuer',
+  'unanswered.again': 'Appeler à nouveau',
+  'unanswered.nobody': 'Personne n’a pu être joint',
 
   // Keys
   'key.compare': 'Comparer le code d’appel',

@@ -9,6 +9,11 @@ export default {
 
   // Signing in
   'do-not-disturb': 'परेशान न करें',
+  'quiet.text': 'आपके किसी भी डिवाइस पर घंटी नहीं बजती, और कॉल छूटी हुई कॉल में दिखती हैं। सभी डिवाइस पर Conclave बंद होने पर यह पहले ही समाप्त हो जाता है।',
+  'quiet.hour': '1 घंटे के लिए',
+  'quiet.tomorrow': 'कल तक',
+  'quiet.always': 'जब तक मैं इसे बंद न करूँ',
+  'quiet.until': '{time} तक',
   'devices': 'डिवाइस',
   'sign-out': 'साइन आउट करें',
   'connection.connecting': 'कनेक्ट हो रहा है…',
@@ -92,6 +97,7 @@ export default {
   'history.more': 'पुरानी कॉल दिखाएँ',
   'history.only-you': 'सिर्फ़ आप',
   'history.details': 'विवरण: {who}',
+  'history.times': '({count})',
   'history.call-back': 'वापस कॉल करें',
   'history.delete': 'मिटाएँ',
   'history.favourite': 'पसंदीदा: {who}',
@@ -422,6 +428,8 @@ export default {
   'over.elsewhere': 'कॉल आपके दूसरे डिवाइस पर जारी है',
   'over.removed': 'इस डिवाइस को कॉल से हटाया गया',
   'over.lost': 'कॉल जारी नहीं रखी जा सकी',
+  'unanswered.again': 'फिर से कॉल करें',
+  'unanswered.nobody': 'किसी से संपर्क नहीं हो सका',
 
   // Keys
   'key.compare': 'कॉल कोड मिलाएँ',

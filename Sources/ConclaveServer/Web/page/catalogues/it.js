@@ -9,6 +9,11 @@ export default {
 
   // Signing in
   'do-not-disturb': 'Non disturbare',
+  'quiet.text': 'Le chiamate non squillano su nessuno dei tuoi dispositivi e restano come perse. Termina prima se Conclave viene chiuso su tutti.',
+  'quiet.hour': 'Per 1 ora',
+  'quiet.tomorrow': 'Fino a domani',
+  'quiet.always': 'Finché non lo disattivo',
+  'quiet.until': 'fino alle {time}',
   'devices': 'Dispositivi',
   'sign-out': 'Esci',
   'connection.connecting': 'Connessione…',
@@ -92,6 +97,7 @@ export default {
   'history.more': 'Mostra chiamate precedenti',
   'history.only-you': 'Solo tu',
   'history.details': 'Dettagli: {who}',
+  'history.times': '({count})',
   'history.call-back': 'Richiama',
   'history.delete': 'Elimina',
   'history.favourite': 'Preferito: {who}',
@@ -422,6 +428,8 @@ export default {
   'over.elsewhere': 'La chiamata continua su un altro tuo dispositivo',
   'over.removed': 'Questo dispositivo è stato tolto dalla chiamata',
   'over.lost': 'Non è stato possibile continuare la chiamata',
+  'unanswered.again': 'Chiama di nuovo',
+  'unanswered.nobody': 'Nessuno era raggiungibile',
 
   // Keys
   'key.compare': 'Confronta il codice di chiamata',

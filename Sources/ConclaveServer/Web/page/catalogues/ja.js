@@ -9,6 +9,11 @@ export default {
 
   // Signing in
   'do-not-disturb': 'おやすみモード',
+  'quiet.text': 'どのデバイスでも着信音は鳴らず、不在着信として残ります。すべてのデバイスでConclaveを閉じると、早めに終了します。',
+  'quiet.hour': '1時間',
+  'quiet.tomorrow': '明日まで',
+  'quiet.always': '自分でオフにするまで',
+  'quiet.until': '{time}まで',
   'devices': 'デバイス',
   'sign-out': 'サインアウト',
   'connection.connecting': '接続中…',
@@ -92,6 +97,7 @@ export default {
   'history.more': '以前の通話を表示',
   'history.only-you': 'あなただけ',
   'history.details': '詳細：{who}',
+  'history.times': '（{count}）',
   'history.call-back': 'かけ直す',
   'history.delete': '削除',
   'history.favourite': 'お気に入り：{who}',
@@ -422,6 +428,8 @@ export default {
   'over.elsewhere': '通話は別のデバイスで続いています',
   'over.removed': 'このデバイスは通話から外されました',
   'over.lost': '通話を続けられませんでした',
+  'unanswered.again': 'もう一度かける',
+  'unanswered.nobody': '誰にもつながりませんでした',
 
   // Keys
   'key.compare': '通話コードを照合',

@@ -9,6 +9,11 @@ export default {
 
   // Signing in
   'do-not-disturb': 'កុំរំខាន',
+  'quiet.text': 'ការហៅមិនរោទ៍លើឧបករណ៍ណាមួយរបស់អ្នកទេ ហើយត្រូវបានរក្សាទុកជាការហៅខកខាន។ វាបញ្ចប់មុនកំណត់ ប្រសិនបើ Conclave ត្រូវបានបិទលើឧបករណ៍ទាំងអស់។',
+  'quiet.hour': 'រយៈពេល 1 ម៉ោង',
+  'quiet.tomorrow': 'រហូតដល់ថ្ងៃស្អែក',
+  'quiet.always': 'រហូតដល់ខ្ញុំបិទវា',
+  'quiet.until': 'រហូតដល់ {time}',
   'devices': 'ឧបករណ៍',
   'sign-out': 'ចេញពីគណនី',
   'connection.connecting': 'កំពុងភ្ជាប់…',
@@ -92,6 +97,7 @@ export default {
   'history.more': 'បង្ហាញការហៅចាស់ៗ',
   'history.only-you': 'មានតែអ្នក',
   'history.details': 'ព័ត៌មានលម្អិត៖ {who}',
+  'history.times': '({count})',
   'history.call-back': 'ហៅទៅវិញ',
   'history.delete': 'លុប',
   'history.favourite': 'សំណព្វ៖ {who}',
@@ -422,6 +428,8 @@ export default {
   'over.elsewhere': 'ការហៅបន្តនៅលើឧបករណ៍មួយទៀតរបស់អ្នក',
   'over.removed': 'ឧបករណ៍នេះត្រូវបានដកចេញពីការហៅ',
   'over.lost': 'មិនអាចបន្តការហៅបានទេ',
+  'unanswered.again': 'ហៅម្ដងទៀត',
+  'unanswered.nobody': 'មិនអាចទាក់ទងនរណាម្នាក់បានទេ',
 
   // Keys
   'key.compare': 'ប្រៀបធៀបកូដការហៅ',

@@ -9,6 +9,11 @@ export default {
 
   // Signing in
   'do-not-disturb': '방해 금지',
+  'quiet.text': '어느 기기에서도 전화가 울리지 않고 부재중 전화로 남습니다. 모든 기기에서 Conclave를 닫으면 더 일찍 끝납니다.',
+  'quiet.hour': '1시간 동안',
+  'quiet.tomorrow': '내일까지',
+  'quiet.always': '내가 끌 때까지',
+  'quiet.until': '{time}까지',
   'devices': '기기',
   'sign-out': '로그아웃',
   'connection.connecting': '연결 중…',
@@ -92,6 +97,7 @@ export default {
   'history.more': '이전 통화 보기',
   'history.only-you': '나만',
   'history.details': '세부 정보: {who}',
+  'history.times': '({count})',
   'history.call-back': '다시 걸기',
   'history.delete': '삭제',
   'history.favourite': '즐겨찾기: {who}',
@@ -422,6 +428,8 @@ export default {
   'over.elsewhere': '통화가 다른 기기에서 계속됩니다',
   'over.removed': '이 기기가 통화에서 제외되었습니다',
   'over.lost': '통화를 계속할 수 없습니다',
+  'unanswered.again': '다시 전화하기',
+  'unanswered.nobody': '아무에게도 연결되지 않았습니다',
 
   // Keys
   'key.compare': '통화 코드 비교',

@@ -9,6 +9,11 @@ export default {
 
   // Signing in
   'do-not-disturb': 'Niet storen',
+  'quiet.text': 'Gesprekken gaan op geen van je apparaten over en staan in de lijst als gemist. Het eindigt eerder als Conclave op allemaal gesloten is.',
+  'quiet.hour': '1 uur lang',
+  'quiet.tomorrow': 'Tot morgen',
+  'quiet.always': 'Tot ik het uitzet',
+  'quiet.until': 'tot {time}',
   'devices': 'Apparaten',
   'sign-out': 'Afmelden',
   'connection.connecting': 'Verbinden…',
@@ -92,6 +97,7 @@ export default {
   'history.more': 'Oudere gesprekken tonen',
   'history.only-you': 'Alleen jij',
   'history.details': 'Informatie: {who}',
+  'history.times': '({count})',
   'history.call-back': 'Terugbellen',
   'history.delete': 'Verwijderen',
   'history.favourite': 'Favoriet: {who}',
@@ -422,6 +428,8 @@ export default {
   'over.elsewhere': 'Het gesprek gaat verder op een ander apparaat van je',
   'over.removed': 'Dit apparaat is uit het gesprek gehaald',
   'over.lost': 'Het gesprek kon niet worden voortgezet',
+  'unanswered.again': 'Opnieuw bellen',
+  'unanswered.nobody': 'Niemand was bereikbaar',
 
   // Keys
   'key.compare': 'De gesprekscode vergelijken',

@@ -9,6 +9,11 @@ export default {
 
   // Signing in
   'do-not-disturb': 'Nie przeszkadzać',
+  'quiet.text': 'Rozmowy nie dzwonią na żadnym z Twoich urządzeń i czekają na liście jako nieodebrane. Tryb kończy się wcześniej, gdy Conclave jest zamknięty na wszystkich.',
+  'quiet.hour': 'Przez 1 godzinę',
+  'quiet.tomorrow': 'Do jutra',
+  'quiet.always': 'Dopóki nie wyłączę',
+  'quiet.until': 'do {time}',
   'devices': 'Urządzenia',
   'sign-out': 'Wyloguj się',
   'connection.connecting': 'Łączenie…',
@@ -92,6 +97,7 @@ export default {
   'history.more': 'Pokaż starsze rozmowy',
   'history.only-you': 'Tylko Ty',
   'history.details': 'Szczegóły: {who}',
+  'history.times': '({count})',
   'history.call-back': 'Oddzwoń',
   'history.delete': 'Usuń',
   'history.favourite': 'Ulubione: {who}',
@@ -422,6 +428,8 @@ export default {
   'over.elsewhere': 'Rozmowa trwa dalej na innym Twoim urządzeniu',
   'over.removed': 'To urządzenie usunięto z rozmowy',
   'over.lost': 'Nie udało się kontynuować rozmowy',
+  'unanswered.again': 'Zadzwoń ponownie',
+  'unanswered.nobody': 'Nie udało się połączyć z nikim',
 
   // Keys
   'key.compare': 'Porównaj kod rozmowy',

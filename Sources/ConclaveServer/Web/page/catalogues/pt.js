@@ -9,6 +9,11 @@ export default {
 
   // Signing in
   'do-not-disturb': 'Não perturbe',
+  'quiet.text': 'As chamadas não tocam em nenhum dos seus dispositivos e ficam como perdidas. Termina antes se o Conclave for fechado em todos eles.',
+  'quiet.hour': 'Por 1 hora',
+  'quiet.tomorrow': 'Até amanhã',
+  'quiet.always': 'Até eu desativar',
+  'quiet.until': 'até {time}',
   'devices': 'Dispositivos',
   'sign-out': 'Sair da conta',
   'connection.connecting': 'Conectando…',
@@ -92,6 +97,7 @@ export default {
   'history.more': 'Mostrar chamadas mais antigas',
   'history.only-you': 'Só você',
   'history.details': 'Detalhes: {who}',
+  'history.times': '({count})',
   'history.call-back': 'Ligar de volta',
   'history.delete': 'Excluir',
   'history.favourite': 'Favorito: {who}',
@@ -422,6 +428,8 @@ export default {
   'over.elsewhere': 'A chamada continua em outro dispositivo seu',
   'over.removed': 'Este dispositivo foi retirado da chamada',
   'over.lost': 'A chamada não pôde continuar',
+  'unanswered.again': 'Ligar de novo',
+  'unanswered.nobody': 'Não foi possível falar com ninguém',
 
   // Keys
   'key.compare': 'Comparar o código da chamada',

@@ -9,6 +9,11 @@ export default {
 
   // Signing in
   'do-not-disturb': 'Не беспокоить',
+  'quiet.text': 'Звонки не звучат ни на одном из ваших устройств и остаются пропущенными. Режим закончится раньше, если закрыть Conclave на всех устройствах.',
+  'quiet.hour': 'На 1 час',
+  'quiet.tomorrow': 'До завтра',
+  'quiet.always': 'Пока не отключу',
+  'quiet.until': 'до {time}',
   'devices': 'Устройства',
   'sign-out': 'Выйти',
   'connection.connecting': 'Подключение…',
@@ -92,6 +97,7 @@ export default {
   'history.more': 'Показать более ранние звонки',
   'history.only-you': 'Только вы',
   'history.details': 'Подробности: {who}',
+  'history.times': '({count})',
   'history.call-back': 'Перезвонить',
   'history.delete': 'Удалить',
   'history.favourite': 'Избранное: {who}',
@@ -422,6 +428,8 @@ export default {
   'over.elsewhere': 'Звонок продолжается на другом вашем устройстве',
   'over.removed': 'Это устройство исключено из звонка',
   'over.lost': 'Звонок не удалось продолжить',
+  'unanswered.again': 'Позвонить ещё раз',
+  'unanswered.nobody': 'Ни до кого не удалось дозвониться',
 
   // Keys
   'key.compare': 'Сравнить код звонка',

@@ -9,6 +9,11 @@ export default {
 
   // Signing in
   'do-not-disturb': 'ห้ามรบกวน',
+  'quiet.text': 'สายเรียกเข้าจะไม่ดังบนอุปกรณ์ใดของคุณ และจะเก็บไว้เป็นสายที่ไม่ได้รับ โหมดนี้จะสิ้นสุดก่อนเวลาหากปิด Conclave บนทุกอุปกรณ์',
+  'quiet.hour': '1 ชั่วโมง',
+  'quiet.tomorrow': 'จนถึงพรุ่งนี้',
+  'quiet.always': 'จนกว่าฉันจะปิด',
+  'quiet.until': 'จนถึง {time}',
   'devices': 'อุปกรณ์',
   'sign-out': 'ออกจากระบบ',
   'connection.connecting': 'กำลังเชื่อมต่อ…',
@@ -92,6 +97,7 @@ export default {
   'history.more': 'แสดงการโทรที่เก่ากว่า',
   'history.only-you': 'มีเพียงคุณ',
   'history.details': 'รายละเอียด: {who}',
+  'history.times': '({count})',
   'history.call-back': 'โทรกลับ',
   'history.delete': 'ลบ',
   'history.favourite': 'รายการโปรด: {who}',
@@ -422,6 +428,8 @@ export default {
   'over.elsewhere': 'การโทรดำเนินต่อบนอุปกรณ์อีกเครื่องของคุณ',
   'over.removed': 'อุปกรณ์นี้ถูกนำออกจากการโทร',
   'over.lost': 'ดำเนินการโทรต่อไม่ได้',
+  'unanswered.again': 'โทรอีกครั้ง',
+  'unanswered.nobody': 'ติดต่อใครไม่ได้',
 
   // Keys
   'key.compare': 'เทียบรหัสการโทร',

@@ -9,6 +9,11 @@ export default {
 
   // Signing in
   'do-not-disturb': 'Rahatsız etmeyin',
+  'quiet.text': 'Aramalar hiçbir cihazınızda çalmaz ve cevapsız arama olarak bekler. Conclave hepsinde kapatılırsa daha erken sona erer.',
+  'quiet.hour': '1 saat boyunca',
+  'quiet.tomorrow': 'Yarına kadar',
+  'quiet.always': 'Ben kapatana kadar',
+  'quiet.until': 'bitiş: {time}',
   'devices': 'Cihazlar',
   'sign-out': 'Oturumu kapat',
   'connection.connecting': 'Bağlanıyor…',
@@ -92,6 +97,7 @@ export default {
   'history.more': 'Daha eski aramaları göster',
   'history.only-you': 'Yalnızca siz',
   'history.details': 'Ayrıntılar: {who}',
+  'history.times': '({count})',
   'history.call-back': 'Geri ara',
   'history.delete': 'Sil',
   'history.favourite': 'Sık kullanılan: {who}',
@@ -422,6 +428,8 @@ export default {
   'over.elsewhere': 'Görüşme başka bir cihazınızda sürüyor',
   'over.removed': 'Bu cihaz görüşmeden çıkarıldı',
   'over.lost': 'Görüşme sürdürülemedi',
+  'unanswered.again': 'Yeniden ara',
+  'unanswered.nobody': 'Kimseye ulaşılamadı',
 
   // Keys
   'key.compare': 'Görüşme kodunu karşılaştır',

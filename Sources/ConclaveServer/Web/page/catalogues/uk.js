@@ -9,6 +9,11 @@ export default {
 
   // Signing in
   'do-not-disturb': 'Не турбувати',
+  'quiet.text': 'Дзвінки не лунають на жодному з ваших пристроїв і залишаються пропущеними. Режим завершиться раніше, якщо закрити Conclave на всіх пристроях.',
+  'quiet.hour': 'На 1 годину',
+  'quiet.tomorrow': 'До завтра',
+  'quiet.always': 'Поки не вимкну',
+  'quiet.until': 'до {time}',
   'devices': 'Пристрої',
   'sign-out': 'Вийти',
   'connection.connecting': 'З’єднання…',
@@ -92,6 +97,7 @@ export default {
   'history.more': 'Показати давніші дзвінки',
   'history.only-you': 'Лише ви',
   'history.details': 'Подробиці: {who}',
+  'history.times': '({count})',
   'history.call-back': 'Передзвонити',
   'history.delete': 'Видалити',
   'history.favourite': 'Обране: {who}',
@@ -422,6 +428,8 @@ export default {
   'over.elsewhere': 'Дзвінок триває на іншому вашому пристрої',
   'over.removed': 'Цей пристрій вилучено з дзвінка',
   'over.lost': 'Дзвінок не вдалося продовжити',
+  'unanswered.again': 'Зателефонувати ще раз',
+  'unanswered.nobody': 'Ні до кого не вдалося додзвонитися',
 
   // Keys
   'key.compare': 'Порівняти код дзвінка',

@@ -9,6 +9,11 @@ export default {
 
   // Signing in
   'do-not-disturb': 'Không làm phiền',
+  'quiet.text': 'Cuộc gọi không đổ chuông trên thiết bị nào của bạn và được lưu là cuộc gọi nhỡ. Chế độ này kết thúc sớm nếu bạn đóng Conclave trên tất cả thiết bị.',
+  'quiet.hour': 'Trong 1 giờ',
+  'quiet.tomorrow': 'Đến ngày mai',
+  'quiet.always': 'Cho đến khi tôi tắt',
+  'quiet.until': 'đến {time}',
   'devices': 'Thiết bị',
   'sign-out': 'Đăng xuất',
   'connection.connecting': 'Đang kết nối…',
@@ -92,6 +97,7 @@ export default {
   'history.more': 'Hiện các cuộc gọi cũ hơn',
   'history.only-you': 'Chỉ có bạn',
   'history.details': 'Chi tiết: {who}',
+  'history.times': '({count})',
   'history.call-back': 'Gọi lại',
   'history.delete': 'Xóa',
   'history.favourite': 'Yêu thích: {who}',
@@ -422,6 +428,8 @@ export default {
   'over.elsewhere': 'Cuộc gọi tiếp tục trên một thiết bị khác của bạn',
   'over.removed': 'Thiết bị này đã bị đưa ra khỏi cuộc gọi',
   'over.lost': 'Không thể tiếp tục cuộc gọi',
+  'unanswered.again': 'Gọi lại',
+  'unanswered.nobody': 'Không liên lạc được với ai',
 
   // Keys
   'key.compare': 'So sánh mã cuộc gọi',

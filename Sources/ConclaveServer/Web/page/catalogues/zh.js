@@ -9,6 +9,11 @@ export default {
 
   // Signing in
   'do-not-disturb': '勿扰',
+  'quiet.text': '来电不会在你的任何设备上响铃，而是显示为未接来电。如果所有设备上的 Conclave 都已关闭，勿扰会提前结束。',
+  'quiet.hour': '1 小时',
+  'quiet.tomorrow': '直到明天',
+  'quiet.always': '直到我将其关闭',
+  'quiet.until': '直到 {time}',
   'devices': '设备',
   'sign-out': '退出登录',
   'connection.connecting': '正在连接…',
@@ -92,6 +97,7 @@ export default {
   'history.more': '显示更早的通话',
   'history.only-you': '只有你',
   'history.details': '详情：{who}',
+  'history.times': '（{count}）',
   'history.call-back': '回拨',
   'history.delete': '删除',
   'history.favourite': '收藏：{who}',
@@ -422,6 +428,8 @@ export default {
   'over.elsewhere': '通话在你的另一台设备上继续',
   'over.removed': '此设备已被移出通话',
   'over.lost': '通话无法继续',
+  'unanswered.again': '再次呼叫',
+  'unanswered.nobody': '无法联系到任何人',
 
   // Keys
   'key.compare': '核对通话码',
