@@ -136,6 +136,8 @@ def test_more_people_fill_tiles_of_16_9_beside_the_small_own_one_and_one_can_be_
         assert abs((right - left) / (bottom - top) - 16 / 9) < 0.03
     own = box(alice, ".tile.own")
     assert own[2] - own[0] < (tiles[0][2] - tiles[0][0]) / 2 and corner_of(alice) == ("top", "right")
+    use_tool(alice, ".tile.own", "Move your picture to the next corner")
+    wait_for(lambda: corner_of(alice) == ("bottom", "right"), 5, lambda: f"it moves without dragging, too; it is in {corner_of(alice)}")
     fit = lambda: alice.driver.execute_script("return getComputedStyle(document.querySelector('.tile[data-user=bob] video')).objectFit")
     assert fit() == "cover"
     bobs = alice.driver.find_element(By.CSS_SELECTOR, ".tile[data-user=bob]")

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Forwarding
 
-/// 1,000 switches of layer, source and mute on one worker, and as many on two, 100 for each seed, with 5 % of what the senders send lost. A sanitized debug build takes one seed.
+/// 1,000 switches of layer, source and mute on one worker, and as many on two, 100 for each seed, with 5 % of what the senders send lost. A debug build takes one seed.
 struct LayerSwitchTests {
   /// One sender has dependency descriptors and the other has not, and so it is with the receivers. Each receiver decodes all that it gets.
   @Test(arguments: UInt64(1)...(isRelease ? 10 : 1), workerCounts)

@@ -157,6 +157,7 @@ extension CallClient {
   }
 
   /// Moves a call of this user from the other device to this one. The other device leaves once media flows here.
+  /// - Parameter root: as in `rejoin`, if this device was in the call before.
   public func transfer(_ call: String, root: String? = nil) async throws(SignalingError) -> JoinedCall {
     try await join(call, by: nil, root: root) { .call($0, .transfer($1.body)) }
   }

@@ -155,9 +155,9 @@ final class HTTPHandler: ChannelInboundHandler, RemovableChannelHandler {
   }
 
   /// Logs a refusal with the headers that the client sent, for an operator whose proxy changes them. None of it is personal: `Origin` belongs to a page,
-  /// `Host` to this server. Browsers ask every server for files that are not there, and a token that is missing has a line of its own.
+  /// `Host` to this server. Browsers ask every server for files that are not there: 404 leaves no line.
   private func logRefusal(of head: HTTPRequestHead, _ response: HTTPResponse) {
-    guard (400..<500).contains(response.status), ![401, 404].contains(response.status) else { return }
+    guard (400..<500).contains(response.status), response.status != 404 else { return }
     func shown(_ name: String) -> Logger.MetadataValue {
       .string(
         String(

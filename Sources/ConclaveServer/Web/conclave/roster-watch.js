@@ -239,7 +239,7 @@ export class RosterWatch {
     if (stopping.length > 0) {
       const isSecond = now - this.#stopEndedAt < SECOND_STOP_MS;
       const isHeld = this.stopped?.isHeld || (isSecond && !this.#isStoppedByList);
-      // An honest server's list never makes a stranger that stays, but a word may be missing for as long as the call lasts.
+      // A stranger is explained by a next list. A missing word may stay missing for as long as the call lasts.
       const needsPerson = isHeld || stopping.every(({ kind }) => kind === 'uninvited');
       this.stopped = { cause: stopping[0].kind, people: stopping.map(({ entry }) => entry), isHeld, needsPerson };
     } else if (this.#isStoppedByList && !this.stopped.isHeld) this.#end(now);

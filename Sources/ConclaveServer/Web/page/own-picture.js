@@ -12,6 +12,7 @@ export class OwnPicture {
   #node;
   #corner = CORNERS[0];
   #grip; // {x, y} of the pointer in the picture
+  #floating = new AbortController(); // ends what listens to the tile
 
   /** `root` is the stage. */
   constructor(root) {
@@ -21,17 +22,19 @@ export class OwnPicture {
   /** `node` is the tile that floats, or undefined. */
   attach(node) {
     if (node === this.#node) return;
+    this.#drop();
     this.#node?.classList.remove('floating');
+    this.#floating.abort();
     this.#node = node;
     if (!node) return;
     node.classList.add('floating');
     node.dataset.corner = this.#corner;
-    if (node.dataset.moves) return;
-    node.dataset.moves = 'true';
-    node.addEventListener('pointerdown', (event) => this.#grab(event));
-    node.addEventListener('pointermove', (event) => this.#drag(event));
-    for (const name of ['pointerup', 'pointercancel']) node.addEventListener(name, () => this.#release());
-    node.addEventListener('keydown', (event) => this.#key(event));
+    this.#floating = new AbortController();
+    const { signal } = this.#floating;
+    node.addEventListener('pointerdown', (event) => this.#grab(event), { signal });
+    node.addEventListener('pointermove', (event) => this.#drag(event), { signal });
+    for (const name of ['pointerup', 'pointercancel']) node.addEventListener(name, () => this.#release(), { signal });
+    node.addEventListener('keydown', (event) => this.#key(event), { signal });
   }
 
   /** Moves it to the next corner: the same as dragging, with one press (WCAG 2.2, 2.5.7). */
@@ -45,7 +48,7 @@ export class OwnPicture {
   }
 
   #grab(event) {
-    if (!this.#node?.contains(event.target) || event.target.closest('button')) return;
+    if (event.target.closest('button')) return;
     const { left, top } = this.#node.getBoundingClientRect();
     this.#grip = { x: event.clientX - left, y: event.clientY - top };
     this.#node.setPointerCapture(event.pointerId);
@@ -64,19 +67,25 @@ export class OwnPicture {
   /** Where it lies in the middle it would hide a face: it goes to the nearest corner. */
   #release() {
     if (!this.#grip) return;
-    this.#grip = undefined;
     const stage = this.#root.getBoundingClientRect();
     const own = this.#node.getBoundingClientRect();
     const isRight = own.left + own.right > stage.left + stage.right;
     const isLow = own.top + own.bottom > stage.top + stage.bottom;
+    this.#drop();
+    this.#stand(cornerOf(isRight, isLow));
+  }
+
+  /** Ends a drag, which may be under way when the picture stops floating. */
+  #drop() {
+    if (!this.#grip) return;
+    this.#grip = undefined;
     this.#node.classList.remove('dragged');
     this.#node.style.translate = '';
-    this.#stand(cornerOf(isRight, isLow));
   }
 
   #key(event) {
     const by = arrows[event.key];
-    if (!by || !this.#node?.contains(event.target)) return;
+    if (!by) return;
     event.preventDefault();
     const [row, column] = this.#corner.split(' ');
     const isRight = by[0] ? by[0] > 0 : (column === 'end') !== isRightToLeft();
