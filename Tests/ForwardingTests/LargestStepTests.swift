@@ -138,8 +138,7 @@ struct LargestStepTests {
       var numbers = slot.map(packet)
       if numbers == nil {
         beginnings += 1
-        slot.endSource()
-        slot.start(packet, clockRate: 90_000, now: now)
+        slot.start(packet, as: .newSource, clockRate: 90_000, now: now)
         numbers = slot.map(packet)
       }
       if let numbers {

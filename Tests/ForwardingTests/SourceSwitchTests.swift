@@ -10,15 +10,13 @@ struct SourceSwitchTests {
 
   @Test func aSourceFollowsWithTheNextNumberAndTheTimePassed() throws {
     var slot = SourceSwitch(first: 65_534)
-    slot.start(packet(70_000, timestamp: 5_000), clockRate: 90_000, now: instant(0))
+    slot.start(packet(70_000, timestamp: 5_000), as: .newSource, clockRate: 90_000, now: instant(0))
     let first = try #require(send(packet(70_000, timestamp: 5_000), &slot, at: 0))
     #expect(first.sequenceNumber == 65_534)
     let second = try #require(send(packet(70_001, timestamp: 8_000), &slot, at: 33))
     #expect(second.timestamp &- first.timestamp == 3_000)
-    slot.endSource()
-    #expect(!slot.isRunning)
     // An audio source's clock, and numbers far below those of the first.
-    slot.start(packet(66_000, timestamp: 4_000_000_000), clockRate: 48_000, now: instant(133))
+    slot.start(packet(66_000, timestamp: 4_000_000_000), as: .newSource, clockRate: 48_000, now: instant(133))
     let third = try #require(send(packet(66_000, timestamp: 4_000_000_000), &slot, at: 133))
     #expect(third.sequenceNumber == 0)
     #expect(third.timestamp &- second.timestamp == 4_800)
@@ -27,21 +25,18 @@ struct SourceSwitchTests {
 
   @Test func aSourceThatFollowsAtOnceIsLaterAllTheSame() throws {
     var slot = SourceSwitch(first: 1)
-    slot.start(packet(70_000, timestamp: 50), clockRate: 90_000, now: instant(9))
+    slot.start(packet(70_000, timestamp: 50), as: .newSource, clockRate: 90_000, now: instant(9))
     let first = try #require(send(packet(70_000, timestamp: 50), &slot, at: 9))
-    slot.endSource()
-    slot.start(packet(80_000, timestamp: 77), clockRate: 90_000, now: instant(9))
+    slot.start(packet(80_000, timestamp: 77), as: .newSource, clockRate: 90_000, now: instant(9))
     #expect(try #require(send(packet(80_000, timestamp: 77), &slot, at: 9)).timestamp == first.timestamp &+ 1)
   }
 
   /// The sender's clock goes on while it is muted.
   @Test func aMuteLeavesNoGapInNumbersAndItsTimeInTimestamps() throws {
     var slot = SourceSwitch(first: 10)
-    slot.start(packet(70_000, timestamp: 900), clockRate: 90_000, now: instant(0))
+    slot.start(packet(70_000, timestamp: 900), as: .newSource, clockRate: 90_000, now: instant(0))
     let first = try #require(send(packet(70_000, timestamp: 900), &slot, at: 0))
-    slot.pause()
-    #expect(slot.sourceIndex(first.sequenceNumber) == nil)
-    slot.start(packet(70_500, timestamp: 900 + 450_000), clockRate: 90_000, now: instant(5_200))
+    slot.start(packet(70_500, timestamp: 900 + 450_000), as: .resumed, clockRate: 90_000, now: instant(5_200))
     let second = try #require(send(packet(70_500, timestamp: 900 + 450_000), &slot, at: 5_200))
     #expect(second.sequenceNumber == 11)
     #expect(second.timestamp &- first.timestamp == 450_000)
@@ -51,9 +46,9 @@ struct SourceSwitchTests {
 
   @Test func anOmittedPacketIsNeitherMissedNorSentAgain() throws {
     var slot = SourceSwitch(first: 10)
-    slot.start(packet(70_000, timestamp: 0), clockRate: 90_000, now: instant(0))
+    slot.start(packet(70_000, timestamp: 0), as: .newSource, clockRate: 90_000, now: instant(0))
     _ = send(packet(70_000, timestamp: 0), &slot, at: 0)
-    slot.omit(packet(70_001, timestamp: 0))
+    slot.omit(70_001)
     let next = try #require(send(packet(70_002, timestamp: 0), &slot, at: 1))
     #expect(next.sequenceNumber == 11)
     #expect(slot.numbers(of: packet(70_001, timestamp: 0)) == nil)
@@ -63,11 +58,11 @@ struct SourceSwitchTests {
 
   @Test func aPacketSentAgainHasTheSameNumbers() throws {
     var slot = SourceSwitch(first: 10)
-    slot.start(packet(70_000, timestamp: 0), clockRate: 90_000, now: instant(0))
+    slot.start(packet(70_000, timestamp: 0), as: .newSource, clockRate: 90_000, now: instant(0))
     var sent: [(UInt64, SourceSwitch.Numbers)] = []
     for index in 70_000..<70_400 as Range<UInt64> {
       if index > 70_000, index % 5 == 0 {
-        slot.omit(packet(index, timestamp: UInt32(index)))
+        slot.omit(index)
       } else {
         sent.append((index, try #require(send(packet(index, timestamp: UInt32(index)), &slot, at: index))))
       }
@@ -87,22 +82,22 @@ struct SourceSwitchTests {
     var previous: SourceSwitch.Numbers?
     var (sent, lost, time) = (0, UInt64(0), UInt64(0))
     for _ in 0..<400 {
-      if Bool.random(using: &random) {
-        slot.endSource()
+      let isNew = Bool.random(using: &random)
+      if isNew {
         index = .random(in: 65_536..<200_000, using: &random)
         timestamp = UInt32(truncatingIfNeeded: random.next())
       } else {
-        slot.pause()
         index += .random(in: 1...3000, using: &random)
         timestamp &+= 90_000
       }
       time += .random(in: 1...2_000, using: &random)
-      slot.start(packet(index, timestamp: timestamp), clockRate: 90_000, now: instant(time))
+      slot.start(
+        packet(index, timestamp: timestamp), as: isNew ? .newSource : .resumed, clockRate: 90_000, now: instant(time))
       lost = 0
       for step in 0..<Int.random(in: 1...900, using: &random) {
         switch step == 0 ? 9 : Int.random(in: 0..<10, using: &random) {
         case 0: lost += 1
-        case 1, 2: slot.omit(packet(index, timestamp: timestamp))
+        case 1, 2: slot.omit(index)
         default:
           let numbers = try #require(send(packet(index, timestamp: timestamp), &slot, at: time))
           if let previous {

@@ -39,6 +39,7 @@ private final class Estimators {
   private var quality = QualityMeter()
   private var activity = SpeechActivity()
   private var slot = SourceSwitch(first: 1)
+  private var state = SlotState.awaiting(rank: 0, next: nil, .newSource)
   private var last: UInt64 = 65_536
   private let bytes = UnsafeMutableRawBufferPointer.allocate(byteCount: 1_000, alignment: 8)
   private let destination = SocketAddress(ipv4: 1, port: 1)
@@ -120,11 +121,10 @@ private final class Estimators {
     guard let base = bytes.baseAddress, let header = RTPHeader(parsing: bytes.bytes) else { return }
     let packet = Packet(base: base, length: 12, header: header, index: last)
     let before = slot.newest
-    if !slot.isRunning || slot.map(packet) == nil && slot.hasJumped(to: last) {
-      slot.endSource()
-      slot.start(packet, clockRate: 90_000, now: now)
+    if state.begin() != nil || slot.map(packet) == nil && slot.hasJumped(to: last) {
+      slot.start(packet, as: .newSource, clockRate: 90_000, now: now)
     }
-    if step >> 31 != 0 { slot.omit(packet) }
+    if step >> 31 != 0 { slot.omit(last) }
     guard let numbers = slot.map(packet) else { return }
     slot.sent(numbers, now: now)
     precondition(abs(SequenceNumber.distance(from: before, to: numbers.sequenceNumber)) <= 1_024)

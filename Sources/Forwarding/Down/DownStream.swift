@@ -4,20 +4,12 @@ import Octets
 import RTP
 import Transport
 
-/// Everything needed to send one more packet to a slot, in flat memory. Created and kept up to date by the slot's
-/// `DownTrack`.
+/// Writes and encrypts the packets of a slot: one stream under one SSRC, and its retransmissions. In flat memory, as a part of `Slot`.
 struct DownStream {
-  /// The outcome of sending one packet to one receiver.
-  enum SendResult { case sent, waits, notOpen, dropped(DropReason) }
-
   let path: UnsafeMutablePointer<SendTransport.Path>
-  /// The slot's index among the receiver's video slots, as the pacer knows it; nil for a slot that the pacer does not
-  /// know.
-  var number: UInt8?
   let isVideo: Bool
   let ssrc: UInt32
   let rtxSSRC: UInt32
-  var sourceSwitch: SourceSwitch
   /// The receiver's id of the extension with the transport-wide number; 0 when it does not report on the stream.
   var numberExtension: UInt8 = 0
   /// The receiver's id of the abs-send-time extension; 0 when it does not estimate its rate by that.
@@ -32,207 +24,157 @@ struct DownStream {
   /// The source's payload type → the receiver's, and the receiver's RTX type; 255 for none.
   var payloadTypes = InlineArray<128, UInt8>(repeating: 255)
   var retransmissionTypes = InlineArray<128, UInt8>(repeating: 255)
-  /// The source's clock rate.
-  var clockRate: UInt32 = 90_000
-  /// A new source starts at a key frame, because its key frames can be recognized.
-  var waitsForKeyFrame = false
-  /// The counts for sender reports (RFC 3550 6.4.1).
-  private(set) var packetCount: UInt32 = 0
-  private(set) var octetCount: UInt32 = 0
-  private var retransmissionSequence: UInt16
-  /// Reads the encoding's dependency descriptors; nil where it has none.
-  var frames: UnsafeMutablePointer<FrameReader>?
-  /// Decides which frames go out; nil for a source without descriptors.
-  var selector: FrameSelector?
-  var frameNumbers = FrameNumbers()
-  /// The receiver's wish, in pixels; nil for no limit.
-  var maxHeight: Int?
-  /// The slot waits for a lower layer. Until then the lowest temporal layer of the current one suffices.
-  var isLimited = false
-  /// The highest layers that the receiver's rate has room for; `isWithheld` if it has room for none.
-  var spatialLimit = Int.max
-  var temporalLimit = Int.max
-  var isWithheld = false
-  /// Frames of VP8's higher temporal layers were left out since the last key frame.
-  var isThinned = false
-  /// The decode target chosen by wish and structure, and the revision of the structure by which it was chosen.
-  var target = 0
-  var revision: UInt64 = 0
-  /// The source's packets are kept, so they can wait for the receiver's path.
-  var isKept = false
-  /// The RTX type of the last packet.
-  private var retransmissionType: UInt8 = 255
   /// The receiver's first RTX type; 255 for none.
   var paddingType: UInt8 = 255
   /// The datagrams that were sent, for a receiver without RTX. Owned by the `DownTrack`.
   var sentDatagrams: Unmanaged<PacketHistory>?
+  /// The counts for sender reports (RFC 3550 6.4.1).
+  private(set) var packetCount: UInt32 = 0
+  private(set) var octetCount: UInt32 = 0
+  private var retransmissionSequence: UInt16
+  /// The RTX type of the last packet.
+  private var retransmissionType: UInt8 = 255
 
-  init(_ slot: SlotDescription, path: UnsafeMutablePointer<SendTransport.Path>, random: inout SplitMix64) {
+  init(_ slot: SlotDescription, path: UnsafeMutablePointer<SendTransport.Path>, retransmissionSequence: UInt16) {
     self.path = path
     isVideo = slot.kind == .video
     ssrc = slot.ssrc
     rtxSSRC = slot.rtxSSRC
     mid = slot.mid
-    // Below 2^15, so that the first packets cannot wrap before the receiver has seen one (RFC 3711 3.3.1).
-    sourceSwitch = SourceSwitch(first: UInt16(random.next() & 0x7fff))
-    retransmissionSequence = UInt16(random.next() & 0x7fff)
+    self.retransmissionSequence = retransmissionSequence
+  }
+
+  /// Takes the receiver's numbers for the slot. Those of the source follow in `map(from:…)`.
+  /// - Parameter isKnown: the receiver has identified the stream and no longer needs the MID.
+  mutating func map(to slot: SlotDescription, _ extensions: HeaderExtensionIDs, isKnown: Bool) {
+    mid = slot.mid
+    midExtension = isKnown ? 0 : extensions.mid
+    paddingType = slot.formats.lazy.compactMap(\.rtxPayloadType).first.map { $0 & 127 } ?? 255
+    numberExtension = slot.feedback == .packets ? extensions.transportSequence : 0
+    sendTimeExtension = slot.feedback == .rate ? extensions.sendTime : 0
+    payloadTypes = .init(repeating: 255)
+    retransmissionTypes = .init(repeating: 255)
+    extensionMap = HeaderExtensionMap()
+  }
+
+  /// Builds the tables from the source's numbers to the receiver's. MID, RID, abs-send-time and the transport-wide number belong to the hop; all but RID are
+  /// written for each hop.
+  mutating func map(
+    from formats: [PayloadFormat], _ sender: HeaderExtensionIDs, to own: [PayloadFormat],
+    _ extensions: HeaderExtensionIDs
+  ) {
+    for format in formats {
+      // Prefers the same profile to one that contains it.
+      guard let same = own.first(where: { $0.profile == format.profile }) ?? own.first(where: format.carries)
+      else { continue }
+      let type = Int(format.payloadType & 127)
+      payloadTypes[type] = same.payloadType & 127
+      retransmissionTypes[type] = same.rtxPayloadType.map { $0 & 127 } ?? 255
+    }
+    let ids = [
+      (sender.audioLevel, extensions.audioLevel), (sender.videoOrientation, extensions.videoOrientation),
+      (sender.playoutDelay, extensions.playoutDelay),
+    ]
+    // Packets of both header forms carry it, and the shorter form has no longer ids.
+    sourceDescriptorID = sender.dependencyDescriptor
+    if sender.dependencyDescriptor != 0, (1...14).contains(extensions.dependencyDescriptor) {
+      extensionMap[sender.dependencyDescriptor] = extensions.dependencyDescriptor
+    }
+    for (old, new) in ids where old != 0 { extensionMap[old] = new }
+  }
+
+  /// Media may be sent to the receiver.
+  var isOpen: Bool { path.pointee.isOpen && path.pointee.sender != nil }
+
+  /// The receiver's payload type for the source's; 255 for none.
+  func payloadType(of packet: borrowing Packet) -> UInt8 { payloadTypes[Int(packet.header.payloadType & 127)] }
+
+  /// Whether the receiver has RTX for the packet's format.
+  func hasRetransmission(of packet: borrowing Packet) -> Bool {
+    retransmissionTypes[Int(packet.header.payloadType & 127)] != 255
+  }
+
+  /// The packet leaves now or waits: requests for unused numbers are answered under its RTX type.
+  mutating func taken(_ packet: borrowing Packet) {
+    retransmissionType = retransmissionTypes[Int(packet.header.payloadType & 127)]
+  }
+
+  /// The values of a packet that differ from the source's.
+  struct Rewriting {
+    var payloadType: UInt8
+    var numbers: SourceSwitch.Numbers
+    /// The packet gets the marker although its sender did not set it.
+    var setsMarker: Bool
+    /// What is added to frame number and template ids of a dependency descriptor; nil for a source without descriptors.
+    var shift: (frameNumber: UInt16, templates: UInt8)?
   }
 
   /// Sends the source's packet on: one copy of the header, one encryption from the packet's memory to the outbox's. The packet's VP8
   /// descriptor is overwritten with this receiver's.
-  mutating func forward(_ packet: borrowing Packet, now: Instant, into outbox: Outbox) -> SendResult {
+  mutating func write(
+    _ packet: borrowing Packet, _ new: Rewriting, now: Instant, into outbox: Outbox
+  ) -> SendResult {
     guard path.pointee.isOpen, let sender = path.pointee.sender else { return .notOpen }
-    let payloadType = payloadTypes[Int(packet.header.payloadType & 127)]
-    guard payloadType != 255 else { return .dropped(.payloadType) }
-    let isFirst = !sourceSwitch.isRunning
-    if isFirst {
-      guard !isWithheld else { return .dropped(.notSelected) }
-      guard packet.isKeyFrame || !waitsForKeyFrame else { return .dropped(.awaitingKeyFrame) }
-      begin(packet, now: now)
-    }
-    // Its structure may still come; the packet can be requested again then.
-    guard !packet.isUnreadable else { return .dropped(.dependencies) }
-    if mayOmit, !selects(packet) {
-      sourceSwitch.omit(packet)
-      return .dropped(selector?.isBroken ?? false ? .dependencies : .notSelected)
-    }
-    if isVideo, let downlink = path.pointee.downlink, downlink.pointee.isPacing,
-      let result = pace(packet, by: downlink, now: now)
-    {
-      return result
-    }
-    var mapped = sourceSwitch.map(packet)
-    if mapped == nil { mapped = beginAfterJump(packet, now: now) }
-    guard let numbers = mapped else {
-      return .dropped(sourceSwitch.isRunning ? .beforeSwitch : .jumped)
-    }
     let overhead = path.pointee.overhead
     let size = packet.length + Self.headerRoom + Self.maximumPadding + overhead
     guard let room = outbox.reserve(size, &path.pointee.cursor) else { return .dropped(.outboxFull) }
     let header = writeHeader(
-      packet, payloadType: payloadType, sequenceNumber: numbers.sequenceNumber, ssrc: ssrc,
-      timestamp: numbers.timestamp, now: now, into: room)
-    var isLast = packet.header.marker
-    // Sound after a silence begins a talkspurt (RFC 3551 section 4.1).
-    if isFirst, !isVideo { RTPHeader.setMarker(in: room) }
-    if frames != nil, !isLast, let frame = packet.frame {
-      isLast = endsPicture(frame.dependencies, endsFrame: frame.endsFrame)
-      if isLast { RTPHeader.setMarker(in: room) }
-    }
+      packet, new, sequenceNumber: new.numbers.sequenceNumber, ssrc: ssrc, now: now, into: room)
     packet.vp8?.rewrite(
-      pictureID: numbers.pictureID, tl0PictureIndex: numbers.tl0PictureIndex, keyIndex: numbers.keyIndex,
+      pictureID: new.numbers.pictureID, tl0PictureIndex: new.numbers.tl0PictureIndex, keyIndex: new.numbers.keyIndex,
       in: packet.payload)
     let payload = UnsafeRawBufferPointer(packet.payload)
     var padding = 0
     if isVideo {
-      padding = Self.padding(
-        for: header + payload.count + overhead, isLast: isLast, outbox, path.pointee.cursor)
+      var isLast = packet.header.marker
+      if new.setsMarker { isLast = true }
+      padding = Self.padding(for: header + payload.count + overhead, isLast: isLast, outbox, path.pointee.cursor)
       if padding > 0 { RTPHeader.setPadding(true, in: room) }
     }
     let length = sender._withUnsafeGuaranteedRef {
       $0.protectRTP(room, headerLength: header, payload: payload, padding: UInt8(truncatingIfNeeded: padding))
     }
     guard let length else { return .dropped(.notProtected) }
-    keep(room, length, packet.header.payloadType, index: numbers.index, now: now)
+    keep(room, length, packet.header.payloadType, index: new.numbers.index, now: now)
     commit(length, kind: isVideo ? .video : .audio, now: now, into: outbox)
-    sourceSwitch.sent(numbers, now: now)
-    noteTaken(packet)
     count(payload.count)
     return .sent
   }
 
-  /// The source's packet is not sent on, and the receiver does not miss it.
-  mutating func leaveOut(_ packet: borrowing Packet) { sourceSwitch.omit(packet) }
-
-  /// The source's numbers have jumped: it starts again, with this packet or with a later key frame.
-  /// - Returns: nil if the packet is merely too old, or if a key frame is needed and this is not one.
-  @inline(never)
-  private mutating func beginAfterJump(_ packet: borrowing Packet, now: Instant) -> SourceSwitch.Numbers? {
-    guard sourceSwitch.hasJumped(to: packet.index) else { return nil }
-    sourceSwitch.endSource()
-    guard packet.isKeyFrame || !waitsForKeyFrame else { return nil }
-    begin(packet, now: now)
-    if mayOmit { _ = selects(packet) }
-    return sourceSwitch.map(packet)
-  }
-
-  /// The packet leaves now or waits.
-  private mutating func noteTaken(_ packet: borrowing Packet) {
-    if let frames, let frame = packet.frame { frameNumbers.sent(frame, frames.pointee.structure) }
-    retransmissionType = retransmissionTypes[Int(packet.header.payloadType & 127)]
-  }
-
-  private mutating func count(_ octets: Int) {
-    packetCount &+= 1
-    octetCount &+= UInt32(truncatingIfNeeded: octets)
-  }
-
-  /// Asks the pacer of a narrow path whether the packet may leave.
-  /// - Returns: nil when it leaves now.
-  @inline(never)
-  private mutating func pace(
-    _ packet: borrowing Packet, by downlink: UnsafeMutablePointer<Downlink>, now: Instant
-  ) -> SendResult? {
-    // Requests for unused numbers are answered on the RTX stream.
-    guard let number, isKept, packet.length <= PacketHistory.longestPacket, numberExtension != 0,
-      retransmissionTypes[Int(packet.header.payloadType & 127)] != 255
-    else { return nil }
-    if packet.isKeyFrame, downlink.pointee.holds(slot: number), sourceSwitch.isAhead(packet.index) {
-      // Older packets that wait are discarded in favor of this one: the slot starts again, so the receiver misses none
-      // of them.
-      sourceSwitch.pause()
-      begin(packet, now: now)
+  /// Sends a packet of the source's history, which keeps the source's numbers.
+  /// - Parameter kind: all but `.video` go out on the RTX stream (RFC 4588).
+  mutating func writeKept(
+    _ packet: borrowing Packet, _ new: Rewriting, as kind: SentKind, now: Instant, into outbox: Outbox
+  ) -> SendResult {
+    guard path.pointee.isOpen, let sender = path.pointee.sender else { return .notOpen }
+    let size = packet.length + Self.headerRoom + 2 + path.pointee.overhead
+    guard let room = outbox.reserve(size, &path.pointee.cursor) else { return .dropped(.outboxFull) }
+    let isCopy = kind != .video
+    let header = writeHeader(
+      packet, new, sequenceNumber: isCopy ? retransmissionSequence : new.numbers.sequenceNumber,
+      ssrc: isCopy ? rtxSSRC : ssrc, now: now, into: room)
+    let start = isCopy ? header + 2 : header
+    if isCopy { room.store(new.numbers.sequenceNumber, at: header) }
+    // The packet in the history must keep the source's numbers, so the descriptor is rewritten in the copy.
+    let descriptor = packet.vp8?.length ?? 0
+    let copy = UnsafeMutableRawBufferPointer(rebasing: room[start..<(start + descriptor)])
+    copy.copyMemory(from: UnsafeRawBufferPointer(rebasing: packet.payload[..<descriptor]))
+    packet.vp8?.rewrite(
+      pictureID: new.numbers.pictureID, tl0PictureIndex: new.numbers.tl0PictureIndex, keyIndex: new.numbers.keyIndex,
+      in: copy)
+    let rest = UnsafeRawBufferPointer(rebasing: packet.payload[descriptor...])
+    let length = sender._withUnsafeGuaranteedRef {
+      $0.protectRTP(room, headerLength: header, prefixLength: start - header + descriptor, payload: rest)
     }
-    switch downlink.pointee.offer(pacedPacket(packet, number), now: now) {
-    case .passes: return nil
-    case .queued:
-      sourceSwitch.queued(packet, now: now)
-      noteTaken(packet)
-      return .waits
-    case .dropped:
-      sourceSwitch.omit(packet)
-      if downlink.pointee.needsKeyFrame(slot: number) { sourceSwitch.pause() }
-      return .dropped(.paced)
+    guard let length else { return .dropped(.notProtected) }
+    if isCopy {
+      retransmissionSequence &+= 1
+    } else {
+      keep(room, length, packet.header.payloadType, index: new.numbers.index, now: now)
+      count(packet.payload.count)
     }
-  }
-
-  private func pacedPacket(_ packet: borrowing Packet, _ number: UInt8) -> PacedPacket {
-    var isDiscardable = packet.vp8?.isDiscardable ?? !waitsForKeyFrame
-    if let frame = packet.frame { isDiscardable = frame.dependencies.discardable >> UInt32(target) & 1 != 0 }
-    return PacedPacket(
-      index: packet.index, size: packet.length + path.pointee.overhead,
-      frame: UInt16(truncatingIfNeeded: packet.header.timestamp), slot: number, kind: .video,
-      isDiscardable: isDiscardable, isKeyFrame: packet.isKeyFrame)
-  }
-
-  /// Sends a packet of the source's history that has waited. It gets its sequence number only now, so packets dropped meanwhile have none.
-  mutating func release(_ packet: borrowing Packet, now: Instant, into outbox: Outbox) -> SendResult {
-    let payloadType = payloadTypes[Int(packet.header.payloadType & 127)]
-    guard payloadType != 255 else { return .dropped(.payloadType) }
-    guard let numbers = sourceSwitch.map(packet) else {
-      guard sourceSwitch.hasJumped(to: packet.index) else { return .dropped(.beforeSwitch) }
-      sourceSwitch.endSource()
-      return .dropped(.jumped)
-    }
-    let result = sendKept(packet, numbers, payloadType, as: .video, now: now, into: outbox)
-    guard case .sent = result else { return result }
-    sourceSwitch.released(numbers.index)
-    count(packet.payload.count)
+    commit(length, kind: kind, now: now, into: outbox)
     return .sent
-  }
-
-  /// Sends a packet of the source's history again, under the slot's RTX SSRC (RFC 4588). Returns false if it cannot be
-  /// sent.
-  /// - Parameter kind: how it counts for the estimate.
-  mutating func retransmit(
-    _ packet: borrowing Packet, as kind: SentKind = .retransmission, now: Instant, into outbox: Outbox
-  ) -> Bool {
-    let payloadType = retransmissionTypes[Int(packet.header.payloadType & 127)]
-    guard payloadType != 255, let numbers = sourceSwitch.numbers(of: packet),
-      case .sent = sendKept(packet, numbers, payloadType, as: kind, now: now, into: outbox)
-    else { return false }
-    retransmissionSequence &+= 1
-    return true
   }
 
   /// Sends a datagram again exactly as it was sent before: a different one under its number would reuse a nonce (RFC
@@ -256,44 +198,6 @@ struct DownStream {
     return datagram.bytes.uint16(at: element.offset)
   }
 
-  /// Sends a packet of the source's history, which keeps the source's numbers.
-  /// - Parameter kind: all but `.video` go out on the RTX stream.
-  private mutating func sendKept(
-    _ packet: borrowing Packet, _ numbers: SourceSwitch.Numbers, _ payloadType: UInt8, as kind: SentKind, now: Instant,
-    into outbox: Outbox
-  ) -> SendResult {
-    guard path.pointee.isOpen, let sender = path.pointee.sender else { return .notOpen }
-    let size = packet.length + Self.headerRoom + 2 + path.pointee.overhead
-    guard let room = outbox.reserve(size, &path.pointee.cursor) else { return .dropped(.outboxFull) }
-    let isCopy = kind != .video
-    let header = writeHeader(
-      packet, payloadType: payloadType,
-      sequenceNumber: isCopy ? retransmissionSequence : numbers.sequenceNumber, ssrc: isCopy ? rtxSSRC : ssrc,
-      timestamp: numbers.timestamp, now: now, into: room)
-    if let frames, let element = packet.extensions?.element(sourceDescriptorID, in: packet.bytes.bytes),
-      let descriptor = frames.pointee.layers(element, in: packet.bytes.bytes),
-      endsPicture(descriptor.frame, endsFrame: descriptor.endsFrame)
-    {
-      RTPHeader.setMarker(in: room)
-    }
-    let start = isCopy ? header + 2 : header
-    if isCopy { room.store(numbers.sequenceNumber, at: header) }
-    // The packet in the history must keep the source's numbers, so the descriptor is rewritten in the copy.
-    let descriptor = packet.vp8?.length ?? 0
-    let copy = UnsafeMutableRawBufferPointer(rebasing: room[start..<(start + descriptor)])
-    copy.copyMemory(from: UnsafeRawBufferPointer(rebasing: packet.payload[..<descriptor]))
-    packet.vp8?.rewrite(
-      pictureID: numbers.pictureID, tl0PictureIndex: numbers.tl0PictureIndex, keyIndex: numbers.keyIndex, in: copy)
-    let rest = UnsafeRawBufferPointer(rebasing: packet.payload[descriptor...])
-    let length = sender._withUnsafeGuaranteedRef {
-      $0.protectRTP(room, headerLength: header, prefixLength: start - header + descriptor, payload: rest)
-    }
-    guard let length else { return .dropped(.notProtected) }
-    if !isCopy { keep(room, length, packet.header.payloadType, index: numbers.index, now: now) }
-    commit(length, kind: kind, now: now, into: outbox)
-    return .sent
-  }
-
   /// Keeps the datagram for a receiver without RTX of its format.
   @inline(__always)
   private func keep(
@@ -303,6 +207,11 @@ struct DownStream {
     sentDatagrams._withUnsafeGuaranteedRef {
       $0.insert(UnsafeRawBufferPointer(rebasing: room[..<length]), index: index, now: now)
     }
+  }
+
+  private mutating func count(_ octets: Int) {
+    packetCount &+= 1
+    octetCount &+= UInt32(truncatingIfNeeded: octets)
   }
 
   /// Keeps the packet that was just protected in the outbox. It leaves now.
@@ -315,27 +224,34 @@ struct DownStream {
 
 extension DownStream {
   /// Answers a request for a sequence number under which no packet is sent, so that the receiver stops waiting for it: with an RTX packet
-  /// that contains only the number. Returns false if it cannot be sent.
-  mutating func retransmitNothing(_ sequenceNumber: UInt16, now: Instant, into outbox: Outbox) -> Bool {
+  /// that contains only the number.
+  /// - Parameter timestamp: of the newest packet of the stream.
+  /// - Returns: false if it cannot be sent.
+  mutating func retransmitNothing(
+    _ sequenceNumber: UInt16, timestamp: UInt32, now: Instant, into outbox: Outbox
+  ) -> Bool {
     guard retransmissionType != 255 else { return false }
-    return sendEmpty(retransmissionType, as: .retransmission, answering: sequenceNumber, now: now, into: outbox)
+    return sendEmpty(
+      retransmissionType, timestamp, as: .retransmission, answering: sequenceNumber, now: now, into: outbox)
   }
 
   /// Sends padding on the slot's RTX stream, so that the receiver misses no media. Returns false if it cannot be sent.
-  mutating func sendPadding(now: Instant, into outbox: Outbox) -> Bool {
+  /// - Parameter timestamp: of the newest packet of the stream.
+  mutating func sendPadding(timestamp: UInt32, now: Instant, into outbox: Outbox) -> Bool {
     guard paddingType != 255 else { return false }
-    return sendEmpty(paddingType, as: .padding, answering: nil, now: now, into: outbox)
+    return sendEmpty(paddingType, timestamp, as: .padding, answering: nil, now: now, into: outbox)
   }
 
   private mutating func sendEmpty(
-    _ payloadType: UInt8, as kind: SentKind, answering number: UInt16?, now: Instant, into outbox: Outbox
+    _ payloadType: UInt8, _ timestamp: UInt32, as kind: SentKind, answering number: UInt16?, now: Instant,
+    into outbox: Outbox
   ) -> Bool {
     guard path.pointee.isOpen, let sender = path.pointee.sender else { return false }
     let size = RTPHeader.fixedLength + Self.headerRoom + Self.maximumPadding + path.pointee.overhead
     guard let room = outbox.reserve(size, &path.pointee.cursor) else { return false }
     RTPHeader.write(
-      marker: false, payloadType: payloadType, sequenceNumber: retransmissionSequence,
-      timestamp: sourceSwitch.lastTimestamp, ssrc: rtxSSRC, into: room)
+      marker: false, payloadType: payloadType, sequenceNumber: retransmissionSequence, timestamp: timestamp,
+      ssrc: rtxSSRC, into: room)
     retransmissionSequence &+= 1
     var header = RTPHeader.fixedLength
     if numberExtension != 0 || sendTimeExtension != 0 {
@@ -363,26 +279,28 @@ extension DownStream {
 
   /// Returns the header's length.
   private func writeHeader(
-    _ packet: borrowing Packet, payloadType: UInt8, sequenceNumber: UInt16, ssrc: UInt32, timestamp: UInt32,
-    now: Instant, into room: UnsafeMutableRawBufferPointer
+    _ packet: borrowing Packet, _ new: Rewriting, sequenceNumber: UInt16, ssrc: UInt32, now: Instant,
+    into room: UnsafeMutableRawBufferPointer
   ) -> Int {
     let header = packet.header
     // An extension outside RFC 8285 was not negotiated.
     let start = header.extensionOffset == 0 ? header.headerLength : header.extensionOffset - 4
     room.baseAddress!.copyMemory(from: packet.base, byteCount: start)
     RTPHeader.rewrite(
-      payloadType: payloadType, sequenceNumber: sequenceNumber, timestamp: timestamp, ssrc: ssrc, in: room)
+      payloadType: new.payloadType, sequenceNumber: sequenceNumber, timestamp: new.numbers.timestamp, ssrc: ssrc,
+      in: room)
     RTPHeader.setPadding(false, in: room)
+    if new.setsMarker { RTPHeader.setMarker(in: room) }
     var writer = HeaderExtensionWriter(
       room, at: start, hasTwoByteHeaders: packet.extensions?.hasTwoByteHeaders ?? false)
     writeHop(now: now, &writer)
     if let elements = packet.extensions {
-      let source = frames == nil ? 0 : sourceDescriptorID
+      let source = new.shift == nil ? 0 : sourceDescriptorID
       let descriptor = writer.append(elements, of: packet.bytes, by: extensionMap, noting: source)
       // This receiver's frame number and template ids.
-      if let descriptor, source != 0 {
+      if let descriptor, source != 0, let shift = new.shift {
         DependencyDescriptor.shift(
-          frameNumber: frameNumbers.shift, templates: frameNumbers.templateShift, in: room.part(descriptor))
+          frameNumber: shift.frameNumber, templates: shift.templates, in: room.part(descriptor))
       }
     }
     if midExtension != 0 { writer.append(midExtension, mid) }

@@ -24,8 +24,8 @@ enum Allotment: Comparable {
 extension DownTrack {
   /// The rate of the packets to the receiver now, in bit/s on the wire; 0 while the slot pauses.
   var sentRate: Int {
-    guard let source, let encoding, !source.isSilent, !stream.pointee.isWithheld else { return 0 }
-    return encoding.rate(of: stream.pointee.target)
+    guard let source, let encoding, !source.isSilent, !slot.pointee.state.isWithheld else { return 0 }
+    return encoding.rate(of: slot.pointee.layers.target)
   }
 
   /// The allocator's view of the slot.
@@ -33,7 +33,7 @@ extension DownTrack {
   func wish(priority: Int) -> StreamWish {
     guard let source, !source.isSilent else { return StreamWish(priority: .min, height: 0, steps: []) }
     return StreamWish(
-      isScreen: source.isScreen, priority: priority, height: stream.pointee.maxHeight ?? .max,
+      isScreen: source.isScreen, priority: priority, height: slot.pointee.layers.maxHeight ?? .max,
       // The latest speaker comes first.
       speakerRank: -Int(clamping: source.peer.spokeAt.nanoseconds), steps: source.ladder())
   }
@@ -48,18 +48,18 @@ extension DownTrack {
     rateAllotment = rate ?? rateAllotment
     loadAllotment = load ?? loadAllotment
     guard allotment != old else { return nil }
-    let wasWithheld = stream.pointee.isWithheld
-    limitTargets()
-    if allotment == .nothing {
-      goOver(to: nil)
+    guard allotment != .nothing else {
+      expect(nil)
       forgetWaiting()
-      stream.pointee.isWithheld = true
-      stream.pointee.sourceSwitch.pause()
+      slot.pointee.state.withhold()
+      limitLayers()
       return nil
     }
-    stream.pointee.isWithheld = false
+    let wasWithheld = slot.pointee.state.isWithheld
+    slot.pointee.state.admit()
+    limitLayers()
     if let next = chooseLayer() { return next }
-    guard wasWithheld || stream.pointee.needsKeyFrame else { return nil }
+    guard wasWithheld || slot.pointee.layers.needsKeyFrame else { return nil }
     noteAwaiting()
     return encoding
   }
@@ -71,17 +71,15 @@ extension DownTrack {
     return source.encodings[spatial]
   }
 
-  /// Passes the limit on to the packet path. A layer below the allotted one is sent whole.
-  func limitTargets() {
-    var (spatialLimit, temporalLimit) = (Int.max, Int.max)
+  /// Passes the limits on to the path of the packets. A layer below the allotted one is sent whole.
+  func limitLayers() {
+    var limits = LayerLimits(isSteppingDown: slot.pointee.state.isSteppingDown)
     if case .upTo(let spatial, let temporal) = allotment {
-      if source?.isLayered != true { spatialLimit = spatial }
-      if source?.isLayered != true || encoding?.rank ?? 0 >= spatial { temporalLimit = temporal }
+      let isLayered = source?.isLayered ?? false
+      if !isLayered { limits.spatial = spatial }
+      if !isLayered || slot.pointee.state.rank ?? 0 >= spatial { limits.temporal = temporal }
     }
-    guard spatialLimit != stream.pointee.spatialLimit || temporalLimit != stream.pointee.temporalLimit else { return }
-    stream.pointee.spatialLimit = spatialLimit
-    stream.pointee.temporalLimit = temporalLimit
-    stream.pointee.chooseTarget()
+    slot.pointee.layers.limit(to: limits)
   }
 }
 
@@ -90,18 +88,18 @@ extension DownTrack {
   /// - Parameter back: packets between the newest one and the copied one.
   /// - Returns: false when neither can be sent.
   func sendFiller(back: Int, now: Instant, into outbox: Outbox) -> Bool {
-    if !stream.pointee.isWithheld, let source, let encoding,
-      let index = stream.pointee.sourceSwitch.sourceIndex(stream.pointee.sourceSwitch.newest &- UInt16(back)),
+    if let source, let encoding,
+      let index = slot.pointee.sourceIndex(slot.pointee.sourceSwitch.newest &- UInt16(back)),
       var packet = encoding.history?.packet(index), packet.length >= 300
     {
       if source.payload(packet.header.payloadType)?.codec == .vp8 { packet.readVP8() }
-      if stream.pointee.retransmit(packet, as: .padding, now: now, into: outbox) { return true }
+      if slot.pointee.retransmit(packet, as: .padding, now: now, into: outbox) { return true }
     }
-    return stream.pointee.sendPadding(now: now, into: outbox)
+    return slot.pointee.sendPadding(now: now, into: outbox)
   }
 
   /// It can carry fillers: on an RTX stream, with reports from the receiver.
   var takesFillers: Bool {
-    stream.pointee.numberExtension != 0 && slot.rtxSSRC != 0 && stream.pointee.paddingType != 255
+    slot.pointee.stream.numberExtension != 0 && description.rtxSSRC != 0 && slot.pointee.stream.paddingType != 255
   }
 }

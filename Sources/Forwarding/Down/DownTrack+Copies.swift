@@ -8,7 +8,7 @@ extension DownTrack {
     // Not held twice meanwhile, because its table would be copied.
     copies = nil
     defer { copies = budget }
-    return budget.permits(number, of: slot.ssrc, rate: copiedRate, roundTrip: peer.roundTrip, now: now)
+    return budget.permits(number, of: description.ssrc, rate: copiedRate, roundTrip: peer.roundTrip, now: now)
   }
 
   /// The rate of which copies may take a share, in bit/s. A receiver's own estimate may exceed what the slot sends, but it may also be a

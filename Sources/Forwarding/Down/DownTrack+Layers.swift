@@ -5,11 +5,10 @@ extension DownTrack {
   /// The receiver wishes pictures of this height in pixels; nil for the highest.
   /// - Returns: the encoding whose key frame is needed for it; nil if none is needed.
   func setMaxHeight(_ height: Int?) -> Encoding? {
-    guard height != stream.pointee.maxHeight else { return nil }
-    stream.pointee.maxHeight = height
-    stream.pointee.chooseTarget()
+    guard height != slot.pointee.layers.maxHeight else { return nil }
+    slot.pointee.layers.wish(height)
     if let next = chooseLayer() { return next }
-    guard stream.pointee.needsKeyFrame else { return nil }
+    guard slot.pointee.layers.needsKeyFrame else { return nil }
     noteAwaiting()
     return encoding
   }
@@ -18,24 +17,23 @@ extension DownTrack {
   /// - Returns: the encoding whose key frame is needed now; nil if none is needed.
   func chooseLayer() -> Encoding? {
     guard let source, source.isLayered, let encoding else { return nil }
-    guard let wanted = source.layer(for: stream.pointee.maxHeight) else { return nil }
+    guard let wanted = source.layer(for: slot.pointee.layers.maxHeight) else { return nil }
     // If the path has no room for the wish, the lower layers must be sent, too, so that the best one that fits can be
     // found.
     let lowest = rateAllotment == .everything ? wanted.rank : 0
     claim(source.encodings[lowest...wanted.rank])
-    guard !stream.pointee.isWithheld else { return nil }
+    guard !slot.pointee.state.isWithheld else { return nil }
     let best = source.liveEncoding(near: allotted(wanted, of: source))
     guard best !== encoding else {
-      goOver(to: nil)
+      expect(nil)
       return nil
     }
-    if stream.pointee.sourceSwitch.isRunning {
+    if slot.pointee.state.isRunning {
       guard best !== next else { return nil }
-      goOver(to: best)
+      expect(best)
     } else {
-      goOver(to: nil)
-      stream.pointee.sourceSwitch.changeLayer(source.timestampDifference(from: best, to: encoding))
-      show(best)
+      expect(nil)
+      show(best, insteadOf: encoding, of: source)
       noteAwaiting()
     }
     return best
@@ -43,11 +41,8 @@ extension DownTrack {
 
   /// The key frame of the layer that it waits for has come.
   func takeNext() {
-    guard let source, let old = encoding, let new = next else { return }
-    next = nil
-    setLimit(false)
-    stream.pointee.sourceSwitch.changeLayer(source.timestampDifference(from: new, to: old))
-    show(new)
+    guard let source, let encoding, let next else { return }
+    show(next, insteadOf: encoding, of: source)
   }
 
   /// Notes which layers the receiver should get.
@@ -58,31 +53,35 @@ extension DownTrack {
     for layer in layers { layer.claims += 1 }
   }
 
-  /// Switches to `layer` at its next key frame, or stays with the current layer. On the way down the lowest temporal layer is enough, so that the
-  /// rate falls at once.
-  func goOver(to layer: Encoding?) {
-    guard layer !== next else { return }
-    next?.forget(self)
-    next = layer
+  /// Switches to `layer` at its next key frame, or stays with the current layer.
+  func expect(_ layer: Encoding?) {
+    let old = next
+    guard layer !== old else { return }
+    old?.forget(self)
+    slot.pointee.state.expect(layer?.rank)
     layer?.expect(self)
-    setLimit(layer.map { $0.rank < encoding?.rank ?? 0 } ?? false)
+    limitLayers()
   }
 
-  func setLimit(_ isLimited: Bool) {
-    guard isLimited != stream.pointee.isLimited else { return }
-    stream.pointee.isLimited = isLimited
-    stream.pointee.chooseTarget()
+  private func show(_ new: Encoding, insteadOf old: Encoding, of source: UpTrack) {
+    let difference = source.timestampDifference(from: new, to: old)
+    detach()
+    slot.pointee.state.show(rank: new.rank, difference: difference)
+    attach(to: new)
   }
 
-  /// Shows `new` from now on: the slot gets its packets.
-  func show(_ new: Encoding?) {
+  /// The slot gets the packets of `encoding` from now on.
+  func attach(to encoding: Encoding) {
+    slot.pointee.layers.read(by: encoding.frames)
+    slot.pointee.source.isKept = encoding.history != nil
+    limitLayers()
+    encoding.add(self)
+  }
+
+  /// The slot gets no more packets of its encoding.
+  func detach() {
     forgetWaiting()
     encoding?.remove(self)
-    encoding = new
-    stream.pointee.frames = new?.frames
-    stream.pointee.isKept = new?.history != nil
-    stream.pointee.selector = nil
-    limitTargets()
-    new?.add(self)
+    slot.pointee.layers.read(by: nil)
   }
 }

@@ -4,14 +4,14 @@ import RTP
 extension DownTrack {
   /// Payload bytes since the last time.
   func takeOctets() -> UInt64 {
-    let new = stream.pointee.octetCount
+    let new = slot.pointee.stream.octetCount
     defer { measured.octets = new }
     return UInt64(new &- measured.octets)
   }
 
   /// Packets since the last time.
   func takePackets() -> UInt32 {
-    let new = stream.pointee.packetCount
+    let new = slot.pointee.stream.packetCount
     defer { measured.packets = new }
     return new &- measured.packets
   }
@@ -20,7 +20,7 @@ extension DownTrack {
   /// another report.
   func received(_ block: ReportBlock, now: Instant) -> Duration? {
     isKnown = true
-    stream.pointee.midExtension = 0
+    slot.pointee.stream.midExtension = 0
     guard let sent = sentReport(block.lastSenderReport) else { return nil }
     let delay = NTPTimestamp.nanoseconds(ofCompact: block.delaySinceLastSenderReport)
     let time = sent.duration(to: now) - .nanoseconds(Int64(delay))  // in range: 46 bits
@@ -37,7 +37,7 @@ extension DownTrack {
   /// Writes a sender report that translates the source's times into this slot's. Returns false before the source has reported, and
   /// while it pauses.
   func writeSenderReport(_ now: Instant, into writer: inout RTCPWriter) -> Bool {
-    guard let source, let encoding, stream.pointee.sourceSwitch.isRunning,
+    guard let source, let encoding, slot.pointee.state.isRunning,
       let report = encoding.reception.pointee.statistics.lastReport, let offset = source.peer.clockOffset
     else { return false }
     let elapsed = UInt64(bitPattern: max(0, report.at.duration(to: now).nanoseconds))
@@ -46,7 +46,7 @@ extension DownTrack {
     reportBefore = lastReport
     lastReport = (ntp.compact, now)
     return writer.senderReport(
-      ssrc: slot.ssrc, ntp: ntp, rtpTimestamp: report.rtp &+ stream.pointee.sourceSwitch.timestampOffset &+ ticks,
-      packetCount: stream.pointee.packetCount, octetCount: stream.pointee.octetCount)
+      ssrc: description.ssrc, ntp: ntp, rtpTimestamp: report.rtp &+ slot.pointee.sourceSwitch.timestampOffset &+ ticks,
+      packetCount: slot.pointee.stream.packetCount, octetCount: slot.pointee.stream.octetCount)
   }
 }

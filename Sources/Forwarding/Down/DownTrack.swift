@@ -4,18 +4,15 @@ import RTP
 
 /// A receiver's slot: one stream under one SSRC for its whole life, whichever track is in it.
 final class DownTrack {
-  private(set) var slot: SlotDescription
+  private(set) var description: SlotDescription
   /// The receiver; a slot with a source has one.
   unowned let peer: Peer
   let transport: SendTransport
   /// Its index among the slots of its encoding.
   var place = 0
-  let stream: UnsafeMutablePointer<DownStream>
+  /// The part that each packet needs, with the slot's state.
+  let slot: UnsafeMutablePointer<Slot>
   private(set) var source: UpTrack?
-  /// The encoding of the source that the slot shows.
-  var encoding: Encoding?
-  /// The layer that it will show, starting at that layer's next key frame.
-  var next: Encoding?
   /// For a track with several layers: those that the receiver should get.
   var claimed: ArraySlice<Encoding> = []
   /// How much of the source the receiver's rate and the worker's time have room for.
@@ -34,7 +31,7 @@ final class DownTrack {
   /// than the time between two reports.
   var lastReport: (compact: UInt32, at: Instant)?
   var reportBefore: (compact: UInt32, at: Instant)?
-  /// The counts of `stream` when it was last asked.
+  /// The stream's counts when they were last read.
   var measured: (packets: UInt32, octets: UInt32) = (0, 0)
   /// Bounds the copies to a receiver that does not report arrivals; nil until the receiver requests one.
   var copies: CopyBudget?
@@ -44,35 +41,44 @@ final class DownTrack {
   private var sentDatagrams: PacketHistory?
 
   init(
-    _ slot: SlotDescription, of peer: Peer, _ configuration: SFUConfiguration, _ histories: HistoryBudget,
+    _ description: SlotDescription, of peer: Peer, _ configuration: SFUConfiguration, _ histories: HistoryBudget,
     random: inout SplitMix64
   ) {
-    self.slot = slot
+    self.description = description
     self.peer = peer
     transport = peer.transport
     extensions = peer.configuration.extensions
-    stream = .allocate(capacity: 1)
-    stream.initialize(to: DownStream(slot, path: transport.path, random: &random))
+    slot = .allocate(capacity: 1)
+    slot.initialize(to: Slot(description, path: transport.path, random: &random))
     keepSent(configuration, histories)
   }
 
   deinit {
-    stream.deinitialize(count: 1)
-    stream.deallocate()
+    slot.deinitialize(count: 1)
+    slot.deallocate()
   }
 
-  var isAwaitingKeyFrame: Bool {
-    transport.isOpen && source != nil && !stream.pointee.isWithheld
-      && (stream.pointee.waitsForKeyFrame && !stream.pointee.sourceSwitch.isRunning || stream.pointee.needsKeyFrame)
+  /// The encoding of the source that the slot gets.
+  var encoding: Encoding? { encoding(slot.pointee.state.rank) }
+
+  /// The encoding to which it switches at that one's next key frame.
+  var next: Encoding? { encoding(slot.pointee.state.next) }
+
+  private func encoding(_ rank: Int?) -> Encoding? {
+    guard let rank, let source else { return nil }
+    return source.encodings[rank]
   }
+
+  /// It shows nothing, or not what it should show, until the next key frame.
+  var isAwaitingKeyFrame: Bool { transport.isOpen && slot.pointee.isAwaitingKeyFrame }
 
   /// Takes the values of a later offer for the same slot.
   func describe(
     _ new: SlotDescription, extensions: HeaderExtensionIDs, _ configuration: SFUConfiguration,
     _ histories: HistoryBudget
   ) {
-    if new.formats != slot.formats { supportedFormats = [] }
-    slot = new
+    if new.formats != description.formats { supportedFormats = [] }
+    description = new
     self.extensions = extensions
     keepSent(configuration, histories)
     mapSource()
@@ -82,37 +88,36 @@ final class DownTrack {
   /// A receiver without RTX gets the same datagram again. It needs fewer kept packets than a source whose packets are
   /// requested by many.
   private func keepSent(_ configuration: SFUConfiguration, _ histories: HistoryBudget) {
-    let isOfUse = slot.formats.contains { $0.nack && $0.rtxPayloadType == nil }
+    let isOfUse = description.formats.contains { $0.nack && $0.rtxPayloadType == nil }
     guard isOfUse != (sentDatagrams != nil) else { return }
-    let limit = slot.kind == .video ? configuration.videoHistory / 8 : configuration.audioHistory / 8
+    let limit = description.kind == .video ? configuration.videoHistory / 8 : configuration.audioHistory / 8
     sentDatagrams =
       isOfUse
       ? PacketHistory(first: Encoding.firstHistory, limit: limit, span: configuration.historySpan, budget: histories)
       : nil
-    stream.pointee.sentDatagrams = sentDatagrams.map { .passUnretained($0) }
+    slot.pointee.stream.sentDatagrams = sentDatagrams.map { .passUnretained($0) }
   }
 
   /// Puts `track` in the slot; nil empties it.
   func setSource(_ track: UpTrack?, now: Instant) {
     guard track !== source else { return }
-    goOver(to: nil)
+    expect(nil)
     claim([])
-    show(nil)
+    detach()
+    slot.pointee.state.leave()
     source = track
-    stream.pointee.maxHeight = nil
-    stream.pointee.isWithheld = false
     rateAllotment = .everything
     loadAllotment = .everything
     picture = nil
     judgedPicture = nil
-    if let track, track.isLayered {
-      claim(track.encodings.suffix(1))
-      show(claimed.last.map { track.liveEncoding(near: $0) })
-    } else {
-      show(track?.encodings.first)
+    slot.pointee.layers.wish(nil)
+    if let track {
+      if track.isLayered { claim(track.encodings.suffix(1)) }
+      let first = claimed.last.map(track.liveEncoding) ?? track.encodings[0]
+      slot.pointee.state.take(rank: first.rank)
+      attach(to: first)
     }
     since = now
-    stream.pointee.sourceSwitch.endSource()
     mapSource()
     noteAwaiting()
   }
@@ -140,60 +145,30 @@ final class DownTrack {
   /// Builds the tables from the source's numbers to the receiver's; called again when an offer of either side has
   /// changed them.
   func mapSource() {
-    stream.pointee.mid = slot.mid
-    stream.pointee.midExtension = isKnown ? 0 : extensions.mid
-    stream.pointee.paddingType = slot.formats.lazy.compactMap(\.rtxPayloadType).first.map { $0 & 127 } ?? 255
-    stream.pointee.numberExtension = slot.feedback == .packets ? extensions.transportSequence : 0
-    stream.pointee.sendTimeExtension = slot.feedback == .rate ? extensions.sendTime : 0
-    stream.pointee.payloadTypes = .init(repeating: 255)
-    stream.pointee.retransmissionTypes = .init(repeating: 255)
-    stream.pointee.extensionMap = HeaderExtensionMap()
+    slot.pointee.stream.map(to: description, extensions, isKnown: isKnown)
     guard let source else { return }
-    if stream.pointee.frames != encoding?.frames {
-      stream.pointee.frames = encoding?.frames
-      stream.pointee.sourceSwitch.pause()
+    let frames = encoding?.frames
+    if slot.pointee.layers.frames != frames {
+      slot.pointee.layers.read(by: frames)
+      slot.pointee.state.pause()
     }
-    stream.pointee.isKept = encoding?.history != nil
-    stream.pointee.clockRate = source.clockRate
-    stream.pointee.waitsForKeyFrame = source.hasVisibleKeyFrames
-    for format in source.description.formats {
-      // Prefers the same profile to one that contains it.
-      guard
-        let own = slot.formats.first(where: { $0.profile == format.profile })
-          ?? slot.formats.first(where: format.carries)
-      else { continue }
-      let type = Int(format.payloadType & 127)
-      stream.pointee.payloadTypes[type] = own.payloadType & 127
-      stream.pointee.retransmissionTypes[type] = own.rtxPayloadType.map { $0 & 127 } ?? 255
-    }
-    mapExtensions(from: source.peer.configuration.extensions)
-  }
-
-  /// MID, RID, abs-send-time and the transport-wide number belong to the hop; all but RID are written for each hop.
-  private func mapExtensions(from sender: HeaderExtensionIDs) {
-    let ids = [
-      (sender.audioLevel, extensions.audioLevel), (sender.videoOrientation, extensions.videoOrientation),
-      (sender.playoutDelay, extensions.playoutDelay),
-    ]
-    // Packets of both header forms carry it, and the shorter form has no longer ids.
-    stream.pointee.sourceDescriptorID = sender.dependencyDescriptor
-    if sender.dependencyDescriptor != 0, (1...14).contains(extensions.dependencyDescriptor) {
-      stream.pointee.extensionMap[sender.dependencyDescriptor] = extensions.dependencyDescriptor
-    }
-    for (old, new) in ids where old != 0 { stream.pointee.extensionMap[old] = new }
+    slot.pointee.source = Slot.Source(
+      clockRate: source.clockRate, startsAtKeyFrame: source.hasVisibleKeyFrames, isKept: encoding?.history != nil)
+    slot.pointee.stream.map(
+      from: source.description.formats, source.peer.configuration.extensions, to: description.formats, extensions)
   }
 
   /// The source was muted, or the receiver was away.
   func pause() {
     forgetWaiting()
-    stream.pointee.sourceSwitch.pause()
+    slot.pointee.state.pause()
     noteAwaiting()
   }
 
   /// The source started again under another SSRC.
   func sourceRestarted() {
     forgetWaiting()
-    stream.pointee.sourceSwitch.endSource()
+    slot.pointee.state.restart()
     noteAwaiting()
   }
 
@@ -201,31 +176,31 @@ final class DownTrack {
   func carries(_ key: Int, of formats: [PayloadFormat]) -> Bool {
     while supportedFormats.count < formats.count {
       let format = formats[supportedFormats.count]
-      supportedFormats.append(slot.formats.contains { format.carries($0) })
+      supportedFormats.append(description.formats.contains { format.carries($0) })
     }
     return formats.indices.contains(key) && supportedFormats[key]
   }
 
   /// Sends the packet again that was sent as `sequenceNumber`. Returns false if it cannot be sent.
   func retransmit(_ sequenceNumber: UInt16, now: Instant, into outbox: Outbox) -> Bool {
-    if let sentDatagrams, let index = stream.pointee.sourceSwitch.index(of: sequenceNumber),
+    if let sentDatagrams, let index = slot.pointee.sourceSwitch.index(of: sequenceNumber),
       let datagram = sentDatagrams.datagram(index)
     {
-      return stream.pointee.sendAgain(datagram, now: now, into: outbox)
+      return slot.pointee.stream.sendAgain(datagram, now: now, into: outbox)
     }
-    if stream.pointee.sourceSwitch.isUnused(sequenceNumber) {
-      return stream.pointee.retransmitNothing(sequenceNumber, now: now, into: outbox)
+    if slot.pointee.isUnused(sequenceNumber) {
+      return slot.pointee.retransmitNothing(sequenceNumber, now: now, into: outbox)
     }
-    guard let source, let encoding, let index = stream.pointee.sourceSwitch.sourceIndex(sequenceNumber),
+    guard let source, let encoding, let index = slot.pointee.sourceIndex(sequenceNumber),
       var packet = encoding.history?.packet(index)
     else { return false }
     if source.payload(packet.header.payloadType)?.codec == .vp8 { packet.readVP8() }
-    guard stream.pointee.retransmissionTypes[Int(packet.header.payloadType & 127)] != 255 else {
+    guard slot.pointee.stream.hasRetransmission(of: packet) else {
       // It came before the source's first packet here and has not gone out yet. The sender refuses to encrypt a second packet under one number.
-      guard case .sent = stream.pointee.release(packet, now: now, into: outbox) else { return false }
+      guard case .sent = slot.pointee.release(packet, now: now, into: outbox) else { return false }
       return true
     }
-    if let downlink = transport.downlink, let number = stream.pointee.number {
+    if let downlink = transport.downlink, let number = slot.pointee.number {
       let copy = PacedPacket(index: index, size: packet.length, frame: 0, slot: number, kind: .retransmission)
       switch downlink.pointee.offer(copy, now: now) {
       case .passes: break
@@ -233,23 +208,23 @@ final class DownTrack {
       case .dropped: return false
       }
     }
-    return stream.pointee.retransmit(packet, now: now, into: outbox)
+    return slot.pointee.retransmit(packet, now: now, into: outbox)
   }
 
   /// Sends a packet that has waited for the receiver's path, if it is still kept.
-  func release(_ waiting: PacedPacket, now: Instant, into outbox: Outbox) -> DownStream.SendResult {
+  func release(_ waiting: PacedPacket, now: Instant, into outbox: Outbox) -> SendResult {
     guard let source, var packet = encoding?.history?.packet(waiting.index) else {
-      stream.pointee.sourceSwitch.omit(waiting.index)
+      slot.pointee.leaveOut(waiting.index)
       return .dropped(.notRetransmitted)
     }
     if source.payload(packet.header.payloadType)?.codec == .vp8 { packet.readVP8() }
-    guard waiting.kind == .retransmission else { return stream.pointee.release(packet, now: now, into: outbox) }
-    return stream.pointee.retransmit(packet, now: now, into: outbox) ? .sent : .dropped(.notRetransmitted)
+    guard waiting.kind == .retransmission else { return slot.pointee.release(packet, now: now, into: outbox) }
+    return slot.pointee.retransmit(packet, now: now, into: outbox) ? .sent : .dropped(.notRetransmitted)
   }
 
   /// Packets that wait for the receiver's path are of no use any longer.
   func forgetWaiting() {
-    if let number = stream.pointee.number { transport.downlink?.pointee.removeWaiting(slot: number) }
+    if let number = slot.pointee.number { transport.downlink?.pointee.removeWaiting(slot: number) }
   }
 
   /// Sends the last 200 ms of a speaker who has just been let in, so that the first syllable is heard. The packets keep their timestamps, so a jitter
@@ -265,7 +240,7 @@ final class DownTrack {
       guard let packet = history.packet(index),
         last.header.timestamp &- packet.header.timestamp < source.clockRate / 5
       else { continue }
-      if case .sent = stream.pointee.forward(packet, now: now, into: outbox) { sent += 1 }
+      if case .sent = slot.pointee.forward(packet, now: now, into: outbox) { sent += 1 }
     }
     return sent
   }

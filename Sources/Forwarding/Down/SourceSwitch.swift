@@ -3,6 +3,8 @@ import RTP
 
 /// Makes one stream from the sources that are in a slot one after the other: sequence numbers, timestamps and VP8's picture ids continue.
 ///
+/// It does not know whether the source is running: `SlotState` does, and also how a source continues.
+///
 /// Within a source a packet has the same numbers however often and late it is sent: its sequence number comes from the `SequenceMap`, all others
 /// are its own plus a constant. A source's first sequence number is one more than the newest that was sent, and its first timestamp is later by
 /// the time that has passed.
@@ -32,19 +34,6 @@ struct SourceSwitch {
     var sequenceNumber: UInt16 { UInt16(truncatingIfNeeded: index) }
   }
 
-  /// The source's first packet was sent; false while the slot waits for one.
-  private(set) var isRunning = false
-  /// How the next packet continues from the last source.
-  private enum Continuation {
-    case newSource
-    /// The source was in this slot before a pause.
-    case resumed
-    /// Another layer of the same track, with the difference that converts its timestamps to those of the previous layer, if
-    /// known.
-    case layer(UInt32?)
-  }
-
-  private var continuation = Continuation.newSource
   private var sequence: SequenceMap
   /// From the source's timestamps to the stream's, in the source's clock rate.
   private(set) var timestampOffset: UInt32 = 0
@@ -69,37 +58,13 @@ struct SourceSwitch {
     sequence = SequenceMap(first: 1, output: last.index &+ 1)
   }
 
-  /// The source pauses; it may continue with `start` at a later packet.
-  mutating func pause() {
-    if isRunning { continuation = .resumed }
-    isRunning = false
-  }
-
-  /// Another source will follow.
-  mutating func endSource() {
-    continuation = .newSource
-    isRunning = false
-  }
-
-  /// Another layer of the same track follows.
-  /// - Parameter difference: added to its timestamps to get those of the previous layer; nil if unknown.
-  mutating func changeLayer(_ difference: UInt32?) {
-    switch continuation {
-    case .newSource where !isRunning: break
-    // The previous layer never began here.
-    case .layer(let before) where !isRunning:
-      continuation = .layer(before.flatMap { before in difference.map { before &+ $0 } })
-    default: continuation = .layer(difference)
-    }
-    isRunning = false
-  }
-
-  /// The next packet is the first of another layer.
-  var isBetweenLayers: Bool { if case .layer = continuation { !isRunning } else { false } }
-
   /// The next packet of the stream is `packet`, the source's first, or its first after a pause.
-  /// - Parameter clockRate: of the source, in Hz.
-  mutating func start(_ packet: borrowing Packet, clockRate: UInt32, now: Instant) {
+  /// - Parameters:
+  ///   - continuation: how it continues from the packets before.
+  ///   - clockRate: of the source, in Hz.
+  mutating func start(
+    _ packet: borrowing Packet, as continuation: SlotState.Continuation, clockRate: UInt32, now: Instant
+  ) {
     sequence = SequenceMap(first: packet.index, output: last.index &+ 1)
     switch continuation {
     case .newSource: timestampOffset = nextTimestamp(clockRate, now) &- packet.header.timestamp
@@ -112,11 +77,10 @@ struct SourceSwitch {
       tl0Offset = last.tl0PictureIndex &+ 1 &- (vp8.tl0PictureIndex ?? 0)
       keyOffset = last.keyIndex &+ 1 &- (vp8.keyIndex ?? 0)
     }
-    isRunning = true
   }
 
-  /// Whether the packet with this index is newer than all others of the running source.
-  func isAhead(_ index: UInt64) -> Bool { isRunning && sequence.isAhead(index) }
+  /// Whether the packet with this index is newer than all others of the source.
+  func isAhead(_ index: UInt64) -> Bool { sequence.isAhead(index) }
 
   /// The numbers of a packet that is about to be sent; nil if it precedes the source's beginning here, is too old, or if the source has jumped.
   mutating func map(_ packet: borrowing Packet) -> Numbers? {
@@ -141,11 +105,8 @@ struct SourceSwitch {
     return numbers(packet, index: index)
   }
 
-  /// Leaves a packet of the running source out, so that the receiver does not miss it.
-  mutating func omit(_ packet: borrowing Packet) { omit(packet.index) }
-
-  /// Leaves out the packet with this index, even if it has a number: the number then stays unused.
-  mutating func omit(_ index: UInt64) { if isRunning { sequence.omit(index) } }
+  /// Leaves out the source's packet with this index, so that the receiver does not miss it. If it has a number, the number stays unused.
+  mutating func omit(_ index: UInt64) { sequence.omit(index) }
 
   /// The packet with these numbers of `map` was sent.
   mutating func sent(_ numbers: Numbers, now: Instant) {
@@ -180,7 +141,7 @@ struct SourceSwitch {
   /// The source's packet that was sent under `sequenceNumber`; nil if it was another source's, or if none was sent.
   func sourceIndex(_ sequenceNumber: UInt16) -> UInt64? {
     let behind = SequenceNumber.distance(from: sequenceNumber, to: newest)
-    guard isRunning, behind >= 0 else { return nil }
+    guard behind >= 0 else { return nil }
     return sequence.index(of: last.index &- UInt64(behind))
   }
 
@@ -194,7 +155,7 @@ struct SourceSwitch {
   /// nothing after this source's key frame refers to it.
   func isUnused(_ sequenceNumber: UInt16) -> Bool {
     let behind = SequenceNumber.distance(from: sequenceNumber, to: newest)
-    guard isRunning, behind >= 0 else { return false }
+    guard behind >= 0 else { return false }
     return sequence.isUnused(last.index &- UInt64(behind))
   }
 

@@ -146,16 +146,16 @@ final class Peer: Scheduled {
 
   var isEncrypted: Bool { configuration.isOnKeyList || isEncryptedElsewhere }
 
-  func downTrack(_ ssrc: UInt32) -> DownTrack? { downTracks.first { $0.slot.ssrc == ssrc } }
+  func downTrack(_ ssrc: UInt32) -> DownTrack? { downTracks.first { $0.description.ssrc == ssrc } }
 
   func setSlots(_ slots: [DownTrack]) {
     // Waiting packets are identified by their slots' numbers.
     if !slots.starts(with: downTracks, by: ===) { for down in downTracks { down.forgetWaiting() } }
     downTracks = slots
-    audioSlots = slots.filter { $0.slot.kind == .audio }
-    videoSlots = slots.filter { $0.slot.kind == .video }
+    audioSlots = slots.filter { $0.description.kind == .audio }
+    videoSlots = slots.filter { $0.description.kind == .video }
     for (number, down) in videoSlots.enumerated() {
-      down.stream.pointee.number = number < Pacer.slots ? UInt8(number) : nil
+      down.slot.pointee.number = number < Pacer.slots ? UInt8(number) : nil
     }
     carried.keys = -1
     call.recountVoices()

@@ -155,13 +155,13 @@ extension SFU {
   private func describeSlots(of peer: Peer, now: Instant) {
     let extensions = peer.configuration.extensions
     let slots = peer.configuration.slots
-    for old in peer.downTracks where !slots.contains(where: { $0.ssrc == old.slot.ssrc }) {
+    for old in peer.downTracks where !slots.contains(where: { $0.ssrc == old.description.ssrc }) {
       old.setSource(nil, now: now)
     }
     let known = peer.downTracks
     peer.setSlots(
       slots.map { slot in
-        guard let down = known.first(where: { $0.slot.ssrc == slot.ssrc }) else {
+        guard let down = known.first(where: { $0.description.ssrc == slot.ssrc }) else {
           return DownTrack(slot, of: peer, configuration, histories, random: &random)
         }
         down.describe(slot, extensions: extensions, configuration, histories)

@@ -61,11 +61,11 @@ extension SFU {
   private func handle(_ block: ReportBlock, of peer: Peer, now: Instant) {
     guard let down = peer.downTrack(block.ssrc) else { return }
     if let time = down.received(block, now: now) { peer.roundTrip = time }
-    if down.slot.kind == .video, let downlink = peer.transport.downlink {
+    if down.description.kind == .video, let downlink = peer.transport.downlink {
       downlink.pointee.received(lost: Double(block.fractionLost) / 256, now: now)
     }
     // In range: 32 bits and 30.
-    let jitter = UInt64(block.jitter) * 1_000_000_000 / UInt64(max(1, down.stream.pointee.clockRate))
+    let jitter = UInt64(block.jitter) * 1_000_000_000 / UInt64(max(1, down.slot.pointee.source.clockRate))
     peer.quality.reported(
       fractionLost: block.fractionLost, of: down.takePackets(), jitter: .nanoseconds(Int64(clamping: jitter)))
   }
@@ -100,7 +100,7 @@ extension SFU {
     guard let downlink = down.transport.downlink, downlink.pointee.boundsCopies else {
       return down.permitsCopy(of: number, now: now)
     }
-    return downlink.pointee.permitsCopy(of: number, ssrc: down.slot.ssrc, now: now)
+    return downlink.pointee.permitsCopy(of: number, ssrc: down.description.ssrc, now: now)
   }
 
   private func wantKeyFrame(_ media: UInt32, of peer: Peer, now: Instant) {

@@ -104,7 +104,7 @@ extension SFU {
     encoding.preRoll?.insert(packet, now: now)
     // A packet that was sent to no receiver is never requested, except the rest of a key frame whose first packet arrives
     // last.
-    if !encoding.downStreams.isEmpty || !encoding.waiting.isEmpty { encoding.history?.insert(packet, now: now) }
+    if !encoding.slots.isEmpty || !encoding.waiting.isEmpty { encoding.history?.insert(packet, now: now) }
     if !encoding.relays.isEmpty {
       relayPacket(packet, of: encoding, isRetransmission: isRetransmission, now: now)
     }
@@ -117,7 +117,7 @@ extension SFU {
     _ packet: borrowing Packet, of encoding: Encoding, isRetransmission: Bool, now: Instant
   ) {
     drop(.padding)
-    for stream in encoding.downStreams { stream.pointee.leaveOut(packet) }
+    for slot in encoding.slots { slot.pointee.leaveOut(packet) }
     // Its number must not be a gap there either.
     if !encoding.relays.isEmpty { relayPacket(packet, of: encoding, isRetransmission: isRetransmission, now: now) }
   }
@@ -137,8 +137,8 @@ extension SFU {
 
   private func forward(_ packet: borrowing Packet, of encoding: Encoding, now: Instant, into outbox: Outbox) {
     var sent: UInt64 = 0
-    for (place, stream) in encoding.downStreams.enumerated() {
-      switch stream.pointee.forward(packet, now: now, into: outbox) {
+    for (place, slot) in encoding.slots.enumerated() {
+      switch slot.pointee.forward(packet, now: now, into: outbox) {
       case .sent: sent &+= 1
       case .waits:
         counts.pointee.paced &+= 1
@@ -146,16 +146,16 @@ extension SFU {
       case .notOpen: break
       case .dropped(let reason):
         drop(reason)
-        let isBroken = reason == .dependencies && stream.pointee.needsKeyFrame
+        let isBroken = reason == .dependencies && slot.pointee.layers.needsKeyFrame
         // The pacer dropped a frame that others refer to, or the source's numbers jumped.
-        let isCutOff = (reason == .paced || reason == .jumped) && !stream.pointee.sourceSwitch.isRunning
+        let isCutOff = (reason == .paced || reason == .jumped) && !slot.pointee.state.isRunning
         if isCutOff { encoding.awaitKeyFrame() }
         if isBroken || isCutOff { requestKeyFrame(of: encoding, now: now) }
       }
     }
     counts.pointee.forwarded &+= sent
     encoding.meter.pointee.add(
-      packet.length, copies: sent, slots: encoding.downStreams.count, isVideo: encoding.isVideo, now: now)
+      packet.length, copies: sent, slots: encoding.slots.count, isVideo: encoding.isVideo, now: now)
     if packet.isKeyFrame { encoding.keyFrameSent() }
   }
 

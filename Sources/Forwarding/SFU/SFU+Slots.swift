@@ -166,7 +166,7 @@ extension Peer {
     downTracks.compactMap { down in
       down.source.map { source in
         SlotAssignment(
-          mid: down.slot.mid, track: source.track, source: source.description.source, picture: down.picture)
+          mid: down.description.mid, track: source.track, source: source.description.source, picture: down.picture)
       }
     }
   }

@@ -93,7 +93,7 @@ extension SFU {
         }
         // A receiver cannot continue past a hole that stays, but it can at the next key frame.
         if let lost = reception.pointee.nacks.takeGivenUp(), lost > reception.pointee.lastKeyFrame,
-          !encoding.downStreams.isEmpty || !encoding.relays.isEmpty
+          !encoding.slots.isEmpty || !encoding.relays.isEmpty
         {
           encoding.requestKeyFrame(now)
         }
@@ -160,8 +160,8 @@ extension SFU {
         send(writer, to: peer, into: outbox)
         writer = RTCPWriter(scratch)
       }
-      if down.writeSenderReport(now, into: &writer), down.slot.ssrc != peer.reportSSRC {
-        writer.sourceDescription(ssrc: down.slot.ssrc, cname: Self.cname.span)
+      if down.writeSenderReport(now, into: &writer), down.description.ssrc != peer.reportSSRC {
+        writer.sourceDescription(ssrc: down.description.ssrc, cname: Self.cname.span)
       }
     }
     send(writer, to: peer, into: outbox)
@@ -173,7 +173,7 @@ extension SFU {
 
 extension Peer {
   /// The SSRC from which reports to the peer are sent: that of its first slot.
-  fileprivate var reportSSRC: UInt32 { downTracks.first?.slot.ssrc ?? 1 }
+  fileprivate var reportSSRC: UInt32 { downTracks.first?.description.ssrc ?? 1 }
 }
 
 extension ReportBlock {

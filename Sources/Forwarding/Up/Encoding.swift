@@ -35,7 +35,7 @@ final class Encoding {
   /// The slots that show it.
   private(set) var downTracks: [DownTrack] = []
   /// Those of `downTracks`: for the packets.
-  private(set) var downStreams: ContiguousArray<UnsafeMutablePointer<DownStream>> = []
+  private(set) var slots: ContiguousArray<UnsafeMutablePointer<Slot>> = []
   /// A slot may show nothing until the next key frame. It stays true until then, even if that slot is gone: at worst one key frame too
   /// many is requested.
   private(set) var isAwaited = false
@@ -133,7 +133,7 @@ final class Encoding {
   func add(_ down: DownTrack) {
     down.place = downTracks.count
     downTracks.append(down)
-    downStreams.append(down.stream)
+    slots.append(down.slot)
     track.noteDemandChange()
   }
 
@@ -163,9 +163,9 @@ final class Encoding {
     let place = down.place
     downTracks[downTracks.count - 1].place = place
     downTracks.swapAt(place, downTracks.count - 1)
-    downStreams.swapAt(place, downStreams.count - 1)
+    slots.swapAt(place, slots.count - 1)
     downTracks.removeLast()
-    downStreams.removeLast()
+    slots.removeLast()
     endWait()
     track.noteDemandChange()
   }
