@@ -112,7 +112,7 @@ struct DownStream {
   /// Sends the source's packet on: one copy of the header, one encryption from the packet's memory to the outbox's. The packet's VP8
   /// descriptor is overwritten with this receiver's.
   mutating func write(
-    _ packet: borrowing Packet, _ new: Rewriting, now: Instant, into outbox: Outbox
+    _ packet: inout Packet, _ new: Rewriting, now: Instant, into outbox: Outbox
   ) -> SendResult {
     guard path.pointee.isOpen, let sender = path.pointee.sender else { return .notOpen }
     let overhead = path.pointee.overhead
@@ -120,10 +120,12 @@ struct DownStream {
     guard let room = outbox.reserve(size, &path.pointee.cursor) else { return .dropped(.outboxFull) }
     let header = writeHeader(
       packet, new, sequenceNumber: new.numbers.sequenceNumber, ssrc: ssrc, now: now, into: room)
-    packet.vp8?.rewrite(
-      pictureID: new.numbers.pictureID, tl0PictureIndex: new.numbers.tl0PictureIndex, keyIndex: new.numbers.keyIndex,
-      in: packet.payload)
-    let payload = UnsafeRawBufferPointer(packet.payload)
+    if let vp8 = packet.vp8 {
+      vp8.rewrite(
+        pictureID: new.numbers.pictureID, tl0PictureIndex: new.numbers.tl0PictureIndex, keyIndex: new.numbers.keyIndex,
+        in: packet.overwritten.part(packet.header.headerLength..<packet.length))
+    }
+    let payload = packet.payload
     var padding = 0
     if isVideo {
       var isLast = packet.header.marker

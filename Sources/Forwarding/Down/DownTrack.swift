@@ -1,5 +1,6 @@
 import CongestionControl
 import MediaModel
+import Octets
 import RTP
 
 /// A receiver's slot: one stream under one SSRC for its whole life, whichever track is in it.
@@ -11,7 +12,8 @@ final class DownTrack {
   /// Its index among the slots of its encoding.
   var place = 0
   /// The part that each packet needs, with the slot's state.
-  let slot: UnsafeMutablePointer<Slot>
+  var slot: UnsafeMutablePointer<Slot> { box.pointer }
+  private let box: Box<Slot>
   private(set) var source: UpTrack?
   /// For a track with several layers: those that the receiver should get.
   var claimed: ArraySlice<Encoding> = []
@@ -48,14 +50,8 @@ final class DownTrack {
     self.peer = peer
     transport = peer.transport
     extensions = peer.configuration.extensions
-    slot = .allocate(capacity: 1)
-    slot.initialize(to: Slot(description, path: transport.path, random: &random))
+    box = Box(Slot(description, path: transport.path, random: &random))
     keepSent(configuration, histories)
-  }
-
-  deinit {
-    slot.deinitialize(count: 1)
-    slot.deallocate()
   }
 
   /// The encoding of the source that the slot gets.
@@ -237,10 +233,10 @@ final class DownTrack {
     else { return 0 }
     var sent: UInt64 = 0
     for index in newest &- min(newest, Self.preRollPackets - 1)...newest {
-      guard let packet = history.packet(index),
+      guard var packet = history.packet(index),
         last.header.timestamp &- packet.header.timestamp < source.clockRate / 5
       else { continue }
-      if case .sent = slot.pointee.forward(packet, now: now, into: outbox) { sent += 1 }
+      if case .sent = slot.pointee.forward(&packet, now: now, into: outbox) { sent += 1 }
     }
     return sent
   }

@@ -68,7 +68,8 @@ final class Peer: Scheduled {
   var isGone = false
   var streams: ContiguousArray<Stream> = []
   /// In flat memory, because each packet changes it; nil if the peer does not number its packets.
-  private(set) var arrivals: UnsafeMutablePointer<ArrivalReports>?
+  var arrivals: UnsafeMutablePointer<ArrivalReports>? { arrivalsBox?.pointer }
+  private var arrivalsBox: Box<ArrivalReports>?
   var loudness = Loudness()
   var speech = SpeechActivity()
   /// When its microphone's last level other than silence arrived; nil before that.
@@ -100,7 +101,8 @@ final class Peer: Scheduled {
   /// Payload bytes in all slots, including removed ones.
   var octetsSent: UInt64 = 0
   /// For the packets of all its tracks, and for its RTCP.
-  let published: UnsafeMutablePointer<PublishingBudget>
+  var published: UnsafeMutablePointer<PublishingBudget> { publishedBox.pointer }
+  private let publishedBox: Box<PublishingBudget>
   var controlled: PublishingBudget
   /// A NACK of 1,200 bytes can ask for 5,000 packets.
   var retransmissions = TokenBucket(perSecond: 2_000, burst: 500)
@@ -119,17 +121,11 @@ final class Peer: Scheduled {
 
   init(_ configuration: PeerConfiguration, home: Int? = nil, call: ForwardedCall, limits: SFUConfiguration = .init()) {
     id = configuration.peer
-    published = PublishingBudget.allocate(limits.publisher)
+    publishedBox = Box(PublishingBudget(limits.publisher))
     controlled = PublishingBudget(limits.control)
     self.home = home
     self.call = call
     self.configuration = configuration
-  }
-
-  deinit {
-    published.deallocate()
-    arrivals?.deinitialize(count: 1)
-    arrivals?.deallocate()
   }
 
   /// Reports continue over later offers as long as the packets have numbers.
@@ -138,9 +134,7 @@ final class Peer: Scheduled {
     if let arrivals {
       arrivals.pointee.extensionID = id
     } else if id != 0, !configuration.tracks.isEmpty {
-      let new = UnsafeMutablePointer<ArrivalReports>.allocate(capacity: 1)
-      new.initialize(to: ArrivalReports(extensionID: id))
-      arrivals = new
+      arrivalsBox = Box(ArrivalReports(extensionID: id))
     }
   }
 

@@ -51,34 +51,40 @@ extension SFU {
     case .seen: return drop(.duplicate)
     case .late: return drop(.late)
     }
-    if reception.pointee.lastPacket == nil, encoding.isAwaited {
-      requestKeyFrame(of: encoding, now: now)
-    }
-    reception.pointee.lastPacket = now
-    if !payload.isRetransmission {
-      reception.pointee.statistics.received(
-        index, timestamp: header.timestamp, arrival: now.ticks(track.clockRate))
-    }
-    guard !track.isSilent else { return drop(.muted) }
-    if let highest {
-      mendHoles(of: encoding, highest: highest, index: index, isRetransmission: payload.isRetransmission, now: now)
-    }
-    let packet = Packet(
-      base: base, length: header.headerLength + header.payloadLength, header: header, index: index)
-    accept(
-      packet, payload.codec, of: encoding, isRetransmission: payload.isRetransmission, now: now, into: outbox)
+    receive(
+      Packet(base: base, length: header.headerLength + header.payloadLength, header: header, index: index),
+      payload.codec, of: encoding, isRetransmission: payload.isRetransmission, after: highest, now: now, into: outbox)
   }
 
-  /// A packet that arrived for the first time, from its sender or from the worker that has the sender: read, kept and
-  /// forwarded.
-  func accept(
+  /// A packet that arrived for the first time, from its sender or from the worker that has the sender: counted, and accepted unless its track is silent.
+  /// - Parameter highest: the newest index before it, by which holes are found; nil where they are not mended.
+  func receive(
+    _ packet: consuming Packet, _ codec: PayloadCodec, of encoding: Encoding, isRetransmission: Bool,
+    after highest: UInt64?, now: Instant, into outbox: Outbox
+  ) {
+    let reception = encoding.reception
+    if reception.pointee.lastPacket == nil, encoding.isAwaited { requestKeyFrame(of: encoding, now: now) }
+    reception.pointee.lastPacket = now
+    if !isRetransmission {
+      reception.pointee.statistics.received(
+        packet.index, timestamp: packet.header.timestamp, arrival: now.ticks(encoding.track.clockRate))
+    }
+    guard !encoding.track.isSilent else { return drop(.muted) }
+    if let highest {
+      mendHoles(of: encoding, highest: highest, index: packet.index, isRetransmission: isRetransmission, now: now)
+    }
+    accept(packet, codec, of: encoding, isRetransmission: isRetransmission, now: now, into: outbox)
+  }
+
+  /// The packet is read, kept and forwarded.
+  private func accept(
     _ packet: consuming Packet, _ codec: PayloadCodec, of encoding: Encoding, isRetransmission: Bool, now: Instant,
     into outbox: Outbox
   ) {
     let (track, reception) = (encoding.track, encoding.reception)
     let peer = track.peer
     guard packet.length > packet.header.headerLength else {
-      return leaveOut(packet, of: encoding, isRetransmission: isRetransmission, now: now)
+      return leaveOut(&packet, of: encoding, isRetransmission: isRetransmission, now: now)
     }
     if codec == .vp8 { packet.readVP8() }
     if codec == .vp8 || track.hasVisibleKeyFrames {
@@ -106,20 +112,20 @@ extension SFU {
     // last.
     if !encoding.slots.isEmpty || !encoding.waiting.isEmpty { encoding.history?.insert(packet, now: now) }
     if !encoding.relays.isEmpty {
-      relayPacket(packet, of: encoding, isRetransmission: isRetransmission, now: now)
+      relayPacket(&packet, of: encoding, isRetransmission: isRetransmission, now: now)
     }
-    forward(packet, of: encoding, now: now, into: outbox)
+    forward(&packet, of: encoding, now: now, into: outbox)
   }
 
   /// A packet without media: a receiver would take it for an empty frame.
   @inline(never)
   private func leaveOut(
-    _ packet: borrowing Packet, of encoding: Encoding, isRetransmission: Bool, now: Instant
+    _ packet: inout Packet, of encoding: Encoding, isRetransmission: Bool, now: Instant
   ) {
     drop(.padding)
     for slot in encoding.slots { slot.pointee.leaveOut(packet) }
     // Its number must not be a gap there either.
-    if !encoding.relays.isEmpty { relayPacket(packet, of: encoding, isRetransmission: isRetransmission, now: now) }
+    if !encoding.relays.isEmpty { relayPacket(&packet, of: encoding, isRetransmission: isRetransmission, now: now) }
   }
 
   /// Notes when a packet arrived, whichever stream it belongs to, for the transport-wide feedback.
@@ -135,10 +141,10 @@ extension SFU {
     if !wasWaiting { schedule(peer, arrivals.pointee.deadline) }
   }
 
-  private func forward(_ packet: borrowing Packet, of encoding: Encoding, now: Instant, into outbox: Outbox) {
+  private func forward(_ packet: inout Packet, of encoding: Encoding, now: Instant, into outbox: Outbox) {
     var sent: UInt64 = 0
     for (place, slot) in encoding.slots.enumerated() {
-      switch slot.pointee.forward(packet, now: now, into: outbox) {
+      switch slot.pointee.forward(&packet, now: now, into: outbox) {
       case .sent: sent &+= 1
       case .waits:
         counts.pointee.paced &+= 1

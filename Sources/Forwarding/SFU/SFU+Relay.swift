@@ -48,24 +48,17 @@ extension SFU {
     guard let header = RTPHeader(parsing: bytes.bytes), let base = bytes.baseAddress,
       let payload = encoding.track.payload(header.payloadType)
     else { return drop(.malformed) }
-    let reception = encoding.reception
-    reception.pointee.unwrapper.note(index)
-    if reception.pointee.lastPacket == nil, encoding.isAwaited { requestKeyFrame(of: encoding, now: now) }
-    reception.pointee.lastPacket = now
-    if !isRetransmission {
-      reception.pointee.statistics.received(
-        index, timestamp: header.timestamp, arrival: now.ticks(encoding.track.clockRate))
-    }
-    guard !encoding.track.isSilent else { return drop(.muted) }
-    let packet = Packet(base: base, length: bytes.count, header: header, index: index)
-    accept(packet, payload.codec, of: encoding, isRetransmission: isRetransmission, now: now, into: outbox)
+    encoding.reception.pointee.unwrapper.note(index)
+    receive(
+      Packet(base: base, length: bytes.count, header: header, index: index), payload.codec, of: encoding,
+      isRetransmission: isRetransmission, after: nil, now: now, into: outbox)
   }
 
   /// Passes a packet to the workers that get this encoding.
-  func relayPacket(_ packet: borrowing Packet, of encoding: Encoding, isRetransmission: Bool, now: Instant) {
+  func relayPacket(_ packet: inout Packet, of encoding: Encoding, isRetransmission: Bool, now: Instant) {
     // The padding is already cut off.
     if packet.header.paddingLength > 0 {
-      RTPHeader.setPadding(false, in: UnsafeMutableRawBufferPointer(start: packet.base, count: packet.length))
+      RTPHeader.setPadding(false, in: packet.overwritten)
     }
     let body = RelayMessage.Body.packet(
       index: packet.index, isRetransmission: isRetransmission, restarts: encoding.restarts)

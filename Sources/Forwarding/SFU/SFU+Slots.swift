@@ -58,7 +58,8 @@ extension SFU {
 
   private func updateRanking(of call: ForwardedCall) {
     guard call.isRankingStale else { return }
-    let new = Ranking(of: call.peers, visits: &counts.pointee.visits)
+    var new = Ranking(of: call.peers)
+    counts.pointee.visits &+= new.takeVisits()
     call.rankingChange = max(call.rankingChange, call.ranking.change(to: new, need: configuration))
     if call.ranking.audio.isShort || new.audio.isShort { keepPreRolls(in: call, isShort: new.audio.isShort) }
     call.ranking = new
@@ -91,6 +92,7 @@ extension SFU {
       + allocate(&call.ranking.video, .video, to: peer, now: now, into: outbox)
     if let until = peer.heldUntil { call.allocationDue = min(call.allocationDue ?? until, until) }
     if !peer.isHeld { updateNeed(of: peer, now: now) }
+    counts.pointee.visits &+= call.ranking.takeVisits()
     let slots = peer.assignments
     guard slots != peer.slotMap.slots || unsupported != peer.slotMap.unsupported || peer.slotMap.revision == 0 else {
       return false
@@ -120,7 +122,7 @@ extension SFU {
     let carried = peer.carriedFormats(kind)
     let limit = max(0, min(slots.count, wishes.lastN))
     let candidates =
-      peer.isHeld ? [] : ranked.first(limit + 1, for: peer, carried: carried, wishes, &counts.pointee.visits)
+      peer.isHeld ? [] : ranked.first(limit + 1, for: peer, carried: carried, wishes)
     let choice = SlotAllocator.choose(candidates, for: slots, of: peer, wishes, limit: limit, now: now)
     counts.pointee.visits &+= UInt64(slots.count)
     if let until = choice.heldUntil { peer.heldUntil = min(peer.heldUntil ?? until, until) }
@@ -136,7 +138,7 @@ extension SFU {
     if kind == .video { setHeights(of: slots, wishes, isOpen: peer.transport.isOpen, now: now) }
     guard !peer.isHeld, !ranked.areAll(in: carried) else { return [] }
     peer.lacksFormats = true
-    return ranked.unsupported(peer, carried: carried, wishes, &counts.pointee.visits)
+    return ranked.unsupported(peer, carried: carried, wishes)
   }
 
   private func setHeights(of slots: [DownTrack], _ wishes: Wishes, isOpen: Bool, now: Instant) {
@@ -151,7 +153,7 @@ extension SFU {
     let call = peer.call
     let own = peer.upTracks.count { $0.kind == .audio }
     let videos = min(configuration.videoNeed, max(0, peer.wishes.lastN))
-    let paused = call.ranking.video.paused(peer.wishes, by: peer, &counts.pointee.visits)
+    let paused = call.ranking.video.paused(peer.wishes, by: peer)
     let wanted = SlotNeed.Slots(
       audio: min(configuration.voices, call.ranking.audio.count - own),
       video: min(videos, call.ranking.video.count - (peer.upTracks.count - own) - paused))

@@ -1,4 +1,5 @@
 package import MediaModel
+import Octets
 import RTP
 package import Transport
 
@@ -33,7 +34,8 @@ package final class SFU {
   let longestAge: UInt64
   let responder = STUNResponder(role: .controlled)
   var random: SplitMix64
-  let counts: UnsafeMutablePointer<SFUCounters>
+  var counts: UnsafeMutablePointer<SFUCounters> { countsBox.pointer }
+  private let countsBox = Box(SFUCounters())
   let addresses: AddressTable
   let histories: HistoryBudget
   var peersByID: [PeerID: Peer] = [:]
@@ -51,7 +53,8 @@ package final class SFU {
   /// Calls whose peers or tracks were changed by the current commands.
   var changedCalls: [ForwardedCall] = []
   /// Our checks and the answers to those of others: to addresses that may belong to nobody.
-  let answers: UnsafeMutablePointer<Outbox.Cursor>
+  var answers: UnsafeMutablePointer<Outbox.Cursor> { answersBox.pointer }
+  private let answersBox = Box(Outbox.Cursor())
   /// Buffer in which RTCP is assembled.
   let scratch: UnsafeMutableRawBufferPointer
 
@@ -73,18 +76,12 @@ package final class SFU {
     random = SplitMix64(seed: seed)
     addresses = AddressTable(seed: random.next())
     histories = HistoryBudget(limit: configuration.historyBudget)
-    counts = .allocate(capacity: 1)
-    counts.initialize(to: SFUCounters())
-    answers = .allocate(capacity: 1)
-    answers.initialize(to: Outbox.Cursor())
     scratch = .allocate(byteCount: 1200, alignment: 8)
   }
 
   deinit {
     // Slots and their sources retain each other.
     for down in peers.flatMap(\.downTracks) { down.setSource(nil, now: Instant(nanoseconds: 0)) }
-    counts.deallocate()
-    answers.deallocate()
     scratch.deallocate()
   }
 

@@ -1,4 +1,5 @@
 import MediaModel
+import Octets
 
 /// The cost of the packets to one call's receivers on this worker, measured over half a second each. In flat memory, as each packet changes it.
 ///
@@ -69,12 +70,6 @@ struct LoadMeter {
 
 /// Owns the meter of a call, because its encodings outlive the call.
 final class CallLoad {
-  let meter: UnsafeMutablePointer<LoadMeter>
-
-  init() {
-    meter = .allocate(capacity: 1)
-    meter.initialize(to: LoadMeter())
-  }
-
-  deinit { meter.deallocate() }
+  var meter: UnsafeMutablePointer<LoadMeter> { box.pointer }
+  private let box = Box(LoadMeter())
 }

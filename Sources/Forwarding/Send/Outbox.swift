@@ -1,4 +1,5 @@
 package import MediaModel
+import Octets
 
 /// The datagrams that one SFU wants sent: for each receiver in contiguous memory, so that equal lengths leave as one GSO run.
 ///
@@ -15,7 +16,8 @@ package final class Outbox {
   let memory: UnsafeMutableRawPointer
   let runStorage: UnsafeMutablePointer<DatagramRun>
   /// In flat memory, because each packet changes it and a class's properties are guarded at run time.
-  let state: UnsafeMutablePointer<State>
+  var state: UnsafeMutablePointer<State> { stateBox.pointer }
+  private let stateBox = Box(State())
 
   struct State {
     var usedChunks = 0
@@ -48,14 +50,11 @@ package final class Outbox {
     runCapacity = chunks * 8
     memory = .allocate(byteCount: chunks * Outbox.chunkSize, alignment: 64)
     runStorage = .allocate(capacity: runCapacity)
-    state = .allocate(capacity: 1)
-    state.initialize(to: State())
   }
 
   deinit {
     memory.deallocate()
     runStorage.deallocate()
-    state.deallocate()
   }
 
   /// The datagrams to send, oldest first. Valid until the next call on the SFU or the outbox.

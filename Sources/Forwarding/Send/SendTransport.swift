@@ -1,4 +1,5 @@
 import MediaModel
+import Octets
 import Transport
 
 /// The outgoing side of one peer's transport: its address, its SRTP, its cursor in the outbox.
@@ -18,7 +19,9 @@ final class SendTransport {
     fileprivate(set) var overhead = 0
   }
 
-  let path: UnsafeMutablePointer<Path>
+  var path: UnsafeMutablePointer<Path> { pathBox.pointer }
+  private let pathBox = Box(Path())
+  private var downlinkBox: Box<Downlink>?
 
   /// nil before the handshake and after the end.
   var sender: SRTPSender? {
@@ -26,17 +29,6 @@ final class SendTransport {
       path.pointee.sender = sender.map { .passUnretained($0) }
       path.pointee.overhead = sender?.profile.rtpOverhead ?? 0
     }
-  }
-
-  init() {
-    path = .allocate(capacity: 1)
-    path.initialize(to: Path())
-  }
-
-  deinit {
-    path.pointee.downlink?.deinitialize(count: 1)
-    path.pointee.downlink?.deallocate()
-    path.deallocate()
   }
 
   var downlink: UnsafeMutablePointer<Downlink>? { path.pointee.downlink }
@@ -49,9 +41,8 @@ final class SendTransport {
       downlink.pointee = Downlink(feedback, firstNumber: firstNumber, now: now)
       return
     }
-    let new = UnsafeMutablePointer<Downlink>.allocate(capacity: 1)
-    new.initialize(to: Downlink(feedback, firstNumber: firstNumber, now: now))
-    path.pointee.downlink = new
+    downlinkBox = Box(Downlink(feedback, firstNumber: firstNumber, now: now))
+    path.pointee.downlink = downlinkBox?.pointer
   }
 
   var isOpen: Bool { path.pointee.isOpen }

@@ -4,11 +4,12 @@ import MediaModel
 struct Ranking {
   var audio = RankedTracks()
   var video = RankedTracks()
+  private var visits: UInt64 = 0
 
   init() {}
 
   /// Held peers' tracks are left out.
-  init(of peers: some Sequence<Peer>, visits: inout UInt64) {
+  init(of peers: some Sequence<Peer>) {
     // The most tracks for which the peer with the fewest slots has room, including its own.
     var fewest = Int.max
     for peer in peers {
@@ -22,14 +23,20 @@ struct Ranking {
       for track in peer.upTracks where track.kind == .audio { audio.append(track) }
       for track in peer.upTracks where track.kind == .video { video.append(track) }
     }
-    expectMuted(by: peers, &visits)
-    audio.sort(&visits)
+    expectMuted(by: peers)
+    audio.sort()
     audio.isShort = audio.count > fewest
-    video.sort(&visits)
+    video.sort()
+  }
+
+  /// The peers and tracks that were examined since the last call.
+  mutating func takeVisits() -> UInt64 {
+    defer { visits = 0 }
+    return visits &+ audio.takeVisits() &+ video.takeVisits()
   }
 
   /// A peer that leaves out tracks makes its slots depend on as many more.
-  private mutating func expectMuted(by peers: some Sequence<Peer>, _ visits: inout UInt64) {
+  private mutating func expectMuted(by peers: some Sequence<Peer>) {
     guard peers.contains(where: { !$0.wishes.muted.isEmpty }) else { return }
     var tracks: [ParticipantNumber: Int] = [:]
     for peer in peers { tracks[peer.configuration.participant] = peer.upTracks.count { $0.kind == .audio } }
@@ -114,6 +121,7 @@ struct RankedTracks {
   /// formats.
   private var parts: [UInt64: (carried: [Place], others: [UpTrack])] = [:]
   private var byID: [TrackID: Place]?
+  private var visits: UInt64 = 0
 
   var count: Int { places.count }
   private var reach: Int { most.slots + most.own + most.wishes + 1 }
@@ -128,7 +136,13 @@ struct RankedTracks {
     if track.formatKey < 0 { hasUnkeyed = true } else { formats |= 1 << UInt64(track.formatKey) }
   }
 
-  mutating func sort(_ visits: inout UInt64) {
+  /// The tracks that were examined since the last call.
+  mutating func takeVisits() -> UInt64 {
+    defer { visits = 0 }
+    return visits
+  }
+
+  mutating func sort() {
     var comparisons: UInt64 = 0
     places.sort {
       comparisons &+= 1
@@ -149,19 +163,17 @@ struct RankedTracks {
   func areAll(in carried: UInt64) -> Bool { formats & ~carried == 0 && !hasUnkeyed }
 
   /// The tracks of others that a peer with slots for these formats cannot receive.
-  mutating func unsupported(_ peer: Peer, carried: UInt64, _ wishes: Wishes, _ visits: inout UInt64) -> [TrackID] {
+  mutating func unsupported(_ peer: Peer, carried: UInt64, _ wishes: Wishes) -> [TrackID] {
     if areAll(in: carried) { return [] }
-    let others = parts(carried, &visits).others
+    let others = parts(carried).others
     visits &+= UInt64(others.count)
     return others.filter { $0.peer !== peer && wishes.videos[$0.track]?.isPaused != true }.map(\.track).sorted()
   }
 
   /// The first `count` tracks of others that a peer with slots for these formats wants, best first. A higher priority comes first among
   /// tracks of which both or neither are muted, and both or neither are screens.
-  mutating func first(
-    _ count: Int, for peer: Peer, carried: UInt64, _ wishes: Wishes, _ visits: inout UInt64
-  ) -> [UpTrack] {
-    let usable = areAll(in: carried) ? places : parts(carried, &visits).carried
+  mutating func first(_ count: Int, for peer: Peer, carried: UInt64, _ wishes: Wishes) -> [UpTrack] {
+    let usable = areAll(in: carried) ? places : parts(carried).carried
     var found: [Place] = []
     found.reserveCapacity(count)
     for place in usable {
@@ -173,22 +185,25 @@ struct RankedTracks {
       }
       found.append(place)
     }
-    let wished = wished(wishes, by: peer, carried: carried, &visits)
+    let wished = wished(wishes, by: peer, carried: carried)
     guard !wished.isEmpty else { return found.map(\.track) }
     found += wished
+    // The closure must not touch `self`, which is being changed.
+    var comparisons: UInt64 = 0
     found.sort { a, b in
-      visits &+= 1
+      comparisons &+= 1
       if a.rank.group != b.rank.group { return a.rank.group < b.rank.group }
       let (first, second) = (wishes.priority(of: a.track), wishes.priority(of: b.track))
       return first != second ? first > second : a.rank < b.rank
     }
+    visits &+= comparisons
     return found.prefix(count).map(\.track)
   }
 
   /// How many tracks of others the peer has paused.
-  mutating func paused(_ wishes: Wishes, by peer: Peer, _ visits: inout UInt64) -> Int {
+  mutating func paused(_ wishes: Wishes, by peer: Peer) -> Int {
     guard !wishes.videos.isEmpty else { return 0 }
-    let byID = index(&visits)
+    let byID = index()
     visits &+= UInt64(wishes.videos.count)
     return wishes.videos.count { id, wish in
       guard wish.isPaused, let place = byID[id] else { return false }
@@ -197,9 +212,9 @@ struct RankedTracks {
   }
 
   /// The tracks that have their own priority.
-  private mutating func wished(_ wishes: Wishes, by peer: Peer, carried: UInt64, _ visits: inout UInt64) -> [Place] {
+  private mutating func wished(_ wishes: Wishes, by peer: Peer, carried: UInt64) -> [Place] {
     guard !wishes.videos.isEmpty else { return [] }
-    let byID = index(&visits)
+    let byID = index()
     visits &+= UInt64(wishes.videos.count)
     return wishes.videos.compactMap { id, wish in
       guard !wish.isPaused, wish.priority != 0, let place = byID[id], place.track.peer !== peer else { return nil }
@@ -207,7 +222,7 @@ struct RankedTracks {
     }
   }
 
-  private mutating func index(_ visits: inout UInt64) -> [TrackID: Place] {
+  private mutating func index() -> [TrackID: Place] {
     if let byID { return byID }
     visits &+= UInt64(places.count)
     let new = Dictionary(places.map { ($0.track.track, $0) }, uniquingKeysWith: { first, _ in first })
@@ -215,7 +230,7 @@ struct RankedTracks {
     return new
   }
 
-  private mutating func parts(_ carried: UInt64, _ visits: inout UInt64) -> (carried: [Place], others: [UpTrack]) {
+  private mutating func parts(_ carried: UInt64) -> (carried: [Place], others: [UpTrack]) {
     if let known = parts[carried] { return known }
     visits &+= UInt64(places.count)
     let usable = places.filter { Self.isCarried($0.track, by: carried) }

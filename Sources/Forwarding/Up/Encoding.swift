@@ -1,4 +1,5 @@
 import MediaModel
+import Octets
 import RTP
 
 /// One RTP stream of an up-track with its retransmissions: a track has one, or one for each simulcast layer.
@@ -12,13 +13,15 @@ final class Encoding {
   let rid: String?
   /// Its index among the track's layers, 0 for the lowest.
   let rank: Int
-  let reception: UnsafeMutablePointer<Reception>
+  var reception: UnsafeMutablePointer<Reception> { receptionBox.pointer }
+  private let receptionBox: Box<Reception>
   /// nil for sound without NACK.
   private(set) var history: PacketHistory?
   /// The last packets of a microphone that not everybody hears; nil if they would be of no use.
   private(set) var preRoll: PacketHistory?
   /// Reads its dependency descriptors; nil where they were not negotiated.
-  private(set) var frames: UnsafeMutablePointer<FrameReader>?
+  var frames: UnsafeMutablePointer<FrameReader>? { framesBox?.pointer }
+  private var framesBox: Box<FrameReader>?
   let isVideo: Bool
   /// The call's meter, kept alive by `load`.
   let meter: UnsafeMutablePointer<LoadMeter>
@@ -45,17 +48,10 @@ final class Encoding {
     self.ssrc = ssrc
     self.rid = rid
     self.rank = rank
-    reception = .allocate(capacity: 1)
     isVideo = track.kind == .video
     load = track.peer.call.load
     meter = load.meter
-    reception.initialize(to: Reception(keyFrames: KeyFrameRequester(interval: keyFrameInterval)))
-  }
-
-  deinit {
-    reception.deinitialize(count: 1)
-    reception.deallocate()
-    frames?.deallocate()
+    receptionBox = Box(Reception(keyFrames: KeyFrameRequester(interval: keyFrameInterval)))
   }
 
   /// In pixels: as its structure says, else what browsers send under these layer names.
@@ -84,11 +80,7 @@ final class Encoding {
   }
 
   /// The sender puts dependency descriptors into its packets.
-  func readFrames() {
-    guard frames == nil else { return }
-    frames = .allocate(capacity: 1)
-    frames?.initialize(to: FrameReader())
-  }
+  func readFrames() { if frames == nil { framesBox = Box(FrameReader()) } }
 
   /// The SSRC of its retransmissions, if announced (RFC 4588 section 8.3).
   var rtxSSRC: UInt32? { ssrc.flatMap { track.description.rtx[$0] } }

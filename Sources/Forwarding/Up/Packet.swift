@@ -28,8 +28,13 @@ struct Packet {
 
   var bytes: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: base, count: length) }
 
-  var payload: UnsafeMutableRawBufferPointer {
-    UnsafeMutableRawBufferPointer(start: base + header.headerLength, count: length - header.headerLength)
+  var payload: UnsafeRawBufferPointer {
+    UnsafeRawBufferPointer(start: base + header.headerLength, count: length - header.headerLength)
+  }
+
+  /// Bytes of header and payload that may be overwritten: they are no longer needed, or each receiver writes its own.
+  var overwritten: UnsafeMutableRawBufferPointer {
+    mutating get { UnsafeMutableRawBufferPointer(start: base, count: length) }
   }
 
   /// Reads the dependency descriptor, whose extension has this id, if there is one.
@@ -42,7 +47,6 @@ struct Packet {
 
   /// Reads the fields that only VP8 has.
   mutating func readVP8() {
-    let payload = payload.bytes
-    vp8 = VP8Descriptor(parsing: payload)
+    vp8 = VP8Descriptor(parsing: payload.bytes)
   }
 }

@@ -41,11 +41,4 @@ struct PublishingBudget {
     (packetsFullAt, bytesFullAt) = (packets, bytes)
     return true
   }
-
-  /// A separate budget for a track or a peer, which frees it.
-  static func allocate(_ rate: PublishingRate) -> UnsafeMutablePointer<PublishingBudget> {
-    let budget = UnsafeMutablePointer<PublishingBudget>.allocate(capacity: 1)
-    budget.initialize(to: PublishingBudget(rate))
-    return budget
-  }
 }

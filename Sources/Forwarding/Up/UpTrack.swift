@@ -1,4 +1,5 @@
 import MediaModel
+import Octets
 import RTP
 
 /// One participant's incoming track: its description, and the encodings that carry it.
@@ -30,7 +31,8 @@ final class UpTrack {
   /// It is no longer a track of its peer.
   var isDetached = false
   /// For the packets of all its encodings and their retransmissions.
-  let budget: UnsafeMutablePointer<PublishingBudget>
+  var budget: UnsafeMutablePointer<PublishingBudget> { budgetBox.pointer }
+  private let budgetBox: Box<PublishingBudget>
   private var payloads = InlineArray<128, Payload?>(repeating: nil)
 
   var track: TrackID { description.track }
@@ -55,8 +57,8 @@ final class UpTrack {
     isSilent = isMuted || peer.isHeld
     isMicrophone = description.source == .microphone
     demand = LayerDemand(layers: description.rids.count)
-    budget = PublishingBudget.allocate(
-      description.source.kind == .audio ? configuration.audioTrack : configuration.videoTrack)
+    budgetBox = Box(
+      PublishingBudget(description.source.kind == .audio ? configuration.audioTrack : configuration.videoTrack))
     let interval =
       description.source == .screen ? KeyFrameRequester.screenInterval : KeyFrameRequester.cameraInterval
     encodings = description.rids.enumerated().map { rank, rid in
@@ -67,8 +69,6 @@ final class UpTrack {
     }
     describe(description, configuration, histories)
   }
-
-  deinit { budget.deallocate() }
 
   /// Returns whether the track fell silent, or was heard again.
   func set(isMuted: Bool, isHeld: Bool) -> Bool {
