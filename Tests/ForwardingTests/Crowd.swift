@@ -60,11 +60,18 @@ final class Crowd {
     return passes
   }
 
+  /// A packet of the peer's microphone with this level.
+  func hear(level: UInt8, of peer: Peer, now: Instant? = nil) {
+    let now = now ?? self.now
+    let change = peer.call.speakers.hear(level: level, of: peer, most: sfu.configuration.voices, now: now)
+    sfu.note(change, in: peer.call, now: now)
+  }
+
   /// The peer's microphone is so loud for a while.
   func speak(_ number: UInt32, level: UInt8) {
     let peer = peer(number)
-    for i in 0..<10 { sfu.hear(level: level, of: peer, now: now.advanced(by: .milliseconds(20 * i - 180))) }
-    peer.call.areSpeakersDue = true
+    for i in 0..<10 { hear(level: level, of: peer, now: now.advanced(by: .milliseconds(20 * i - 180))) }
+    peer.call.speakers.isDue = true
     sfu.schedule(peer.call)
   }
 

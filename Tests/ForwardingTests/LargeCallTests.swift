@@ -127,7 +127,7 @@ struct LargeCallTests {
     let visits = crowd.visits { $0.sfu.updateSpeakers(of: $0.call, now: $0.now) }
     #expect((1...40).contains(visits))
     crowd.handle(.remove(PeerID(rawValue: 1)))
-    #expect(crowd.call.loud.map(\.configuration.participant).sorted() == [2, 3])
+    #expect(crowd.call.speakers.loud.map(\.configuration.participant).sorted() == [2, 3])
   }
 
   /// A pass leaves out only peers whose slots stay the same.

@@ -142,7 +142,7 @@ struct SlotTests {
     // Enough that no slot depends on the last ones.
     for number in 2...60 as ClosedRange<UInt32> { crowd.join(number, [.camera], audioSlots: 0, videoSlots: 1) }
     #expect(crowd.peer(1).slotMap.slots.map(\.track.participant) == [2])
-    for number in 3...60 as ClosedRange<UInt32> { crowd.peer(number).spokeAt = crowd.now }
+    for number in 3...60 as ClosedRange<UInt32> { crowd.peer(number).voice.spokeAt = crowd.now }
     crowd.call.isRankingStale = true
     crowd.sfu.allocateSlots(in: crowd.call, now: crowd.now, into: crowd.outbox)
     #expect(crowd.peer(1).slotMap.slots.map(\.track.participant) == [2], "held")

@@ -101,7 +101,7 @@ struct SpeakerTests {
       call.run(milliseconds: 20)
     }
     #expect(call.sfu.counters.forwarded == before + (payload > 0 ? 50 : 0), "a packet of nothing is left out")
-    let loudness = try #require(call.sfu.peersByID[a.configuration.peer]).loudness.value(at: call.now)
+    let loudness = try #require(call.sfu.peersByID[a.configuration.peer]).voice.loudness.value(at: call.now)
     #expect(loudness <= 78_000, "what such a client is presumed to have, not the 127 dB that were read")
   }
 

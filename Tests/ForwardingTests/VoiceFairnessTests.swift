@@ -78,10 +78,10 @@ struct VoiceFairnessTests {
     private func hear(_ number: UInt32, _ level: Int) {
       let peer = crowd.peer(number)
       guard !peer.upTracks[0].isSilent else { return }
-      crowd.sfu.hear(level: UInt8(127 - level), of: peer, now: crowd.now)
+      crowd.hear(level: UInt8(127 - level), of: peer)
     }
 
-    func isVoice(_ number: UInt32) -> Bool { crowd.peer(number).voiceSince != nil }
+    func isVoice(_ number: UInt32) -> Bool { crowd.peer(number).voice.since != nil }
 
     /// The part of the time from `packets` on in which this one was a voice.
     func share(_ number: UInt32, of packets: Int) -> Double { Double(held[number] ?? 0) / Double(packets) }
@@ -147,17 +147,17 @@ struct VoiceFairnessTests {
   @Test func eightHonestSpeakersKeepTheirPlaces() {
     let stage = Stage(12, seed: 4)
     stage.run(seconds: 10, liars: 1...1, .speechWithGaps, honest: Array(2...8))
-    let before = stage.crowd.call.voices.peers.map(\.id)
+    let before = stage.crowd.call.speakers.voices.peers.map(\.id)
     for second in 0..<60 {
       // The four others cough for 300 ms, each in another second.
       let number = UInt32(9 + second % 4)
       for i in 0..<15 {
-        stage.crowd.sfu.hear(
+        stage.crowd.hear(
           level: 10, of: stage.crowd.peer(number), now: stage.crowd.now.advanced(by: .milliseconds(20 * i)))
       }
       stage.run(seconds: 1, liars: 1...1, .speechWithGaps, honest: Array(2...8))
     }
-    #expect(stage.crowd.call.voices.peers.map(\.id) == before)
+    #expect(stage.crowd.call.speakers.voices.peers.map(\.id) == before)
   }
 
   @Test(arguments: [1, 2]) func levelsThatNeverChangeAreNoiseThoughOnePacketIsQuiet(quiet: Int) {
@@ -237,10 +237,10 @@ struct VoiceFairnessTests {
     var first = 0
     for packet in 0..<6000 {
       for (i, level) in levels(packet).enumerated() {
-        crowd.sfu.hear(level: UInt8(127 - level), of: crowd.peer(UInt32(i + 1)), now: crowd.now)
+        crowd.hear(level: UInt8(127 - level), of: crowd.peer(UInt32(i + 1)))
       }
       let level = packet % 23 < 18 ? 100 : 55
-      crowd.sfu.hear(level: UInt8(127 - level), of: crowd.peer(honest), now: crowd.now)
+      crowd.hear(level: UInt8(127 - level), of: crowd.peer(honest))
       crowd.run(milliseconds: 20)
       if crowd.call.speakers.current.first == honest { first += 1 }
     }

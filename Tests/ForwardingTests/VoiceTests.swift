@@ -151,9 +151,9 @@ struct VoiceTests {
     let call = try crowded(12)
     call.run(milliseconds: 3000)
     let state = try #require(call.sfu.calls[SimulatedCall.name])
-    let (next, visits) = (state.nextSpeakers, state.speakers.visits)
+    let next = state.speakers.next
     call.run(milliseconds: 5000)
-    #expect(state.nextSpeakers == next && state.speakers.visits == visits)
+    #expect(state.speakers.next == next && state.speakers.visits == 0)
     #expect(state.deadline == nil)
   }
 
@@ -237,14 +237,14 @@ struct VoiceTests {
       var changes = 0
       let visits = crowd.visits { crowd in
         for step in 0..<250 {
-          let before = crowd.call.voices.peers.map(\.id)
+          let before = crowd.call.speakers.voices.peers.map(\.id)
           // They take turns, each loud for 100 ms in 1.5 s.
           for number in 1...count {
             let isLoud = (step + Int(number) * 7) % 75 < 5
-            crowd.sfu.hear(level: isLoud ? 20 : 70, of: crowd.peer(number), now: crowd.now)
+            crowd.hear(level: isLoud ? 20 : 70, of: crowd.peer(number))
           }
           crowd.run(milliseconds: 20)
-          if crowd.call.voices.peers.map(\.id) != before { changes += 1 }
+          if crowd.call.speakers.voices.peers.map(\.id) != before { changes += 1 }
         }
       }
       return (visits, changes)

@@ -35,7 +35,7 @@ extension DownTrack {
     return StreamWish(
       isScreen: source.isScreen, priority: priority, height: slot.pointee.layers.maxHeight ?? .max,
       // The latest speaker comes first.
-      speakerRank: -Int(clamping: source.peer.spokeAt.nanoseconds), steps: source.ladder())
+      speakerRank: -Int(clamping: source.peer.voice.spokeAt.nanoseconds), steps: source.ladder())
   }
 
   /// The smaller of the two.

@@ -227,7 +227,7 @@ final class DownTrack {
   /// buffer takes them for a burst.
   /// - Returns: the number of packets sent.
   func sendPreRoll(now: Instant, into outbox: Outbox) -> UInt64 {
-    guard let source, let since = source.peer.voiceSince, since.duration(to: now) < Self.preRollWindow,
+    guard let source, let since = source.peer.voice.since, since.duration(to: now) < Self.preRollWindow,
       let encoding, let history = encoding.preRoll, let newest = encoding.reception.pointee.unwrapper.highest,
       let last = history.packet(newest)
     else { return 0 }

@@ -9,16 +9,9 @@ final class ForwardedCall: Scheduled {
   /// The workers that have peers of the call; empty while all are on this one.
   var workers: [Int] = []
   var peers: ContiguousArray<Peer> = []
-  var speakers = SpeakerSelection()
-  var voices = Voices()
-  var nextSpeakers = Instant(nanoseconds: 0)
-  /// Those of `peers` that may be speakers: they have been loud enough at some time since the speakers were last
-  /// determined, or were at that time.
-  var loud: ContiguousArray<Peer> = []
+  let speakers = Speakers()
   /// The number of voice slots of the peer that has most; nil until they are counted again.
   private var mostVoices: Int?
-  /// A microphone was heard and the interval is over.
-  var areSpeakersDue = false
   /// When the slots must be filled again: after a change, or when slots that are held for a moment may change.
   var allocationDue: Instant?
   /// One of each set of formats that are compatible with each other; its index is the set's key.
@@ -103,8 +96,8 @@ final class ForwardedCall: Scheduled {
 
   /// When a timer must look at speakers, or at slots that wait or are held.
   var deadline: Instant? {
-    if areSpeakersDue || !unfilled.isEmpty { return Instant(nanoseconds: 0) }
-    let speaking = speakers.current.isEmpty ? nil : nextSpeakers
+    if !unfilled.isEmpty { return Instant(nanoseconds: 0) }
+    let speaking = speakers.deadline
     guard let allocationDue, let speaking else { return speaking ?? allocationDue }
     return min(allocationDue, speaking)
   }

@@ -56,8 +56,6 @@ final class Peer: Scheduled {
   private var carried: (audio: UInt64, video: UInt64, keys: Int) = (0, 0, -1)
   /// Its slots must be filled at the next allocation, whatever else changed.
   var needsSlots = false
-  /// It is among its call's loud peers.
-  var isLoud = false
   /// It is in its call's queue for slots.
   var isWaitingForSlots = false
   /// None of its slots carries the format of some track.
@@ -70,26 +68,9 @@ final class Peer: Scheduled {
   /// In flat memory, because each packet changes it; nil if the peer does not number its packets.
   var arrivals: UnsafeMutablePointer<ArrivalReports>? { arrivalsBox?.pointer }
   private var arrivalsBox: Box<ArrivalReports>?
-  var loudness = Loudness()
-  var speech = SpeechActivity()
-  /// When its microphone's last level other than silence arrived; nil before that.
-  var levelAt: Instant?
-  /// Replaces levels where there are none.
-  var guess = SoundGuess()
-  /// Its microphone sends no levels, and the sizes of its packets do not tell when it speaks.
-  var isPresumed = false
+  var voice = Voice()
   /// The peer's own worker knows that its frames are encrypted; the configuration here does not say so.
   var isEncryptedElsewhere = false
-  /// When it was let in among the call's voices; nil while it is not among them.
-  var voiceSince: Instant?
-  /// How long its user had held a place when it last left the call.
-  var voiceCredit = Duration.zero
-  var voiceWait = VoiceWait()
-  var isSpeaker = false
-  /// When it last became the dominant speaker.
-  var dominantAt = Instant(nanoseconds: 0)
-  /// When this peer last became a speaker, or the loudest speaker.
-  var spokeAt = Instant(nanoseconds: 0)
   /// Offset from the clock of the peer's sender reports to ours, in nanoseconds. The same for all its tracks, to keep audio
   /// and video in sync.
   var clockOffset: UInt64?

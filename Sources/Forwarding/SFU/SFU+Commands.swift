@@ -41,11 +41,10 @@ extension SFU {
     }
     if peer.home == nil { peers.removeAll { $0 === peer } }
     let call = peer.call
-    call.voices.depart(peer, now: now)
+    call.speakers.depart(peer, now: now)
     for down in peer.downTracks { down.setSource(nil, now: now) }
     for track in peer.upTracks { detach(track, now: now) }
     call.peers.removeAll { $0 === peer }
-    call.loud.removeAll { $0 === peer }
     call.recountVoices()
     call.isRankingStale = true
     if call.peers.isEmpty {
@@ -116,8 +115,7 @@ extension SFU {
     calls[configuration.call] = call
     let peer = Peer(configuration, home: home, call: call, limits: self.configuration)
     call.peers.append(peer)
-    call.voices.arrive(peer)
-    call.loud.reserveCapacity(call.peers.count)
+    call.speakers.arrive(peer, peers: call.peers.count)
     peersByID[configuration.peer] = peer
     return peer
   }
@@ -173,7 +171,7 @@ extension SFU {
     track.peer.call.isRankingStale = true
     guard track.set(isMuted: isMuted, isHeld: track.peer.isHeld) else { return }
     if track.isSilent {
-      if track.isMicrophone { forgetVoice(of: track.peer, now: now) }
+      if track.isMicrophone { track.peer.call.speakers.forget(track.peer, now: now) }
       for encoding in track.encodings { encoding.reception.pointee.nacks.reset() }
       for down in track.encodings.lazy.flatMap(\.downTracks) {
         down.pause()
@@ -187,7 +185,7 @@ extension SFU {
 
   private func detach(_ track: UpTrack, now: Instant) {
     track.isDetached = true
-    if track.isMicrophone { forgetVoice(of: track.peer, now: now) }
+    if track.isMicrophone { track.peer.call.speakers.forget(track.peer, now: now) }
     if let home = track.peer.home { endWishes(for: track, to: home) }
     for encoding in track.encodings {
       while let down = encoding.downTracks.last {

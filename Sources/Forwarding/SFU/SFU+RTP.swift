@@ -106,7 +106,9 @@ extension SFU {
       reception.pointee.keyFrames.keyFrameArrived()
       reception.pointee.lastKeyFrame = max(reception.pointee.lastKeyFrame, packet.index)
     }
-    if track.isMicrophone { hear(packet, of: peer, now: now) }
+    if track.isMicrophone {
+      note(peer.call.speakers.hear(packet, of: peer, most: configuration.voices, now: now), in: peer.call, now: now)
+    }
     encoding.preRoll?.insert(packet, now: now)
     // A packet that was sent to no receiver is never requested, except the rest of a key frame whose first packet arrives
     // last.

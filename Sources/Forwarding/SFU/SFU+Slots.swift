@@ -56,6 +56,31 @@ extension SFU {
     schedule(call)
   }
 
+  /// A microphone's packet may have changed who is heard. The next timer passes give a new voice slots: at most as many times in 2 s as there are
+  /// voices.
+  func note(_ change: Speakers.Change, in call: ForwardedCall, now: Instant) {
+    guard !change.isEmpty else { return }
+    if change.contains(.voices), call.ranking.audio.isShort {
+      call.isRankingStale = true
+      call.allocationDue = now
+    }
+    schedule(call)
+  }
+
+  /// Determines who speaks. A call has at most as many speakers as any of its peers has voice slots.
+  func updateSpeakers(of call: ForwardedCall, now: Instant) {
+    let isChanged = call.speakers.update(
+      call.peers, most: call.countVoices(), places: configuration.voices, interval: configuration.speakersInterval,
+      now: now)
+    counts.pointee.visits &+= call.speakers.takeVisits()
+    if isChanged {
+      if call.workers.first ?? worker == worker { events.append(.speakers(call.id, call.speakers.current)) }
+      call.isRankingStale = true
+      call.allocationDue = now
+    }
+    schedule(call)
+  }
+
   private func updateRanking(of call: ForwardedCall) {
     guard call.isRankingStale else { return }
     var new = Ranking(of: call.peers)

@@ -30,7 +30,7 @@ extension SFU {
   }
 
   private func handleTimeout(of call: ForwardedCall, now: Instant, into outbox: Outbox) {
-    if call.areSpeakersDue || !call.speakers.current.isEmpty && call.nextSpeakers <= now {
+    if let due = call.speakers.deadline, due <= now {
       updateSpeakers(of: call, now: now)
     } else if let due = call.allocationDue, due <= now {
       enqueueAffected(in: call, now: now)

@@ -76,7 +76,8 @@ struct Rank: Comparable {
     group = (track.isMuted ? 2 : 0) | (track.isScreen ? 0 : 1)
     isVoice = track.isVoice
     // A voice that was just let in becomes a speaker within 300 ms.
-    spokeAt = isVoice ? max(track.peer.spokeAt, track.peer.voiceSince ?? track.peer.spokeAt) : track.peer.spokeAt
+    let voice = track.peer.voice
+    spokeAt = isVoice ? max(voice.spokeAt, voice.since ?? voice.spokeAt) : voice.spokeAt
     self.track = track.track
   }
 
@@ -256,6 +257,6 @@ extension Wishes {
 }
 
 extension UpTrack {
-  var isVoice: Bool { isMicrophone && peer.voiceSince != nil }
+  var isVoice: Bool { isMicrophone && peer.voice.since != nil }
   var isScreen: Bool { description.source == .screen || description.source == .screenAudio }
 }

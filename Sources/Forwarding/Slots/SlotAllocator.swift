@@ -103,6 +103,6 @@ extension DownTrack {
     }
     // Claiming to speak costs nothing: if there are more voices than slots, they take turns in these, too.
     let turn = rounded(since.advanced(by: Voices.turn))
-    return max(held, min(rounded(source.peer.speech.lastLoud.advanced(by: Voices.silence)), turn))
+    return max(held, min(rounded(source.peer.voice.speech.lastLoud.advanced(by: Voices.silence)), turn))
   }
 }

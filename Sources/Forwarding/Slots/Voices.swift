@@ -24,8 +24,8 @@ struct Voices {
 
   /// Lets in a peer that speaks. Returns whether there was a place.
   mutating func admit(_ peer: Peer, most: Int, now: Instant) -> Bool {
-    peer.voiceWait.ask(now)
-    if let next, next !== peer, next.voiceWait.isAsking(now), next.precedes(peer) { return false }
+    peer.voice.wait.ask(now)
+    if let next, next !== peer, next.voice.wait.isAsking(now), next.precedes(peer) { return false }
     next = peer
     if peers.count < most {
       peers.append(peer)
@@ -35,13 +35,13 @@ struct Voices {
       peers[place] = peer
     }
     next = nil
-    peer.voiceSince = now
+    peer.voice.since = now
     return true
   }
 
   mutating func remove(_ peer: Peer, now: Instant) {
     if next === peer { next = nil }
-    guard peer.voiceSince != nil else { return }
+    guard peer.voice.since != nil else { return }
     peer.leaveVoices(now)
     peers.removeAll { $0 === peer }
   }
@@ -50,7 +50,7 @@ struct Voices {
   private func silentPlace(_ now: Instant) -> Int? {
     var silent: Int?
     for i in peers.indices where peers[i].voiceHeldUntil <= now {
-      if silent.map({ peers[i].speech.lastLoud < peers[$0].speech.lastLoud }) ?? true { silent = i }
+      if silent.map({ peers[i].voice.speech.lastLoud < peers[$0].voice.speech.lastLoud }) ?? true { silent = i }
     }
     return silent
   }
@@ -59,8 +59,8 @@ struct Voices {
   mutating func arrive(_ peer: Peer) {
     guard let known = departures.firstIndex(where: { $0.member == peer.configuration.member }) else { return }
     let departure = departures.remove(at: known)
-    peer.voiceCredit = departure.held
-    peer.voiceWait.restedAt = departure.restedAt
+    peer.voice.credit = departure.held
+    peer.voice.wait.restedAt = departure.restedAt
   }
 
   /// The peer leaves the call.
@@ -68,9 +68,9 @@ struct Voices {
     let held = peer.voiceTime(now) ?? .zero
     remove(peer, now: now)
     departures.removeAll { $0.restedAt <= now }
-    guard peer.voiceWait.restedAt > now else { return }
+    guard peer.voice.wait.restedAt > now else { return }
     if departures.count == Self.maximumDepartures { departures.removeFirst() }
-    departures.append((peer.configuration.member, min(held, Self.turn), peer.voiceWait.restedAt))
+    departures.append((peer.configuration.member, min(held, Self.turn), peer.voice.wait.restedAt))
   }
 
   /// The place of a voice that speaks: among those with the least right to it, the one that has held it longest.
@@ -83,7 +83,7 @@ struct Voices {
       (longest, most) = (i, held)
     }
     if peer.voiceRight < least { return longest }
-    guard longest != nil, peer.voiceWait.since.advanced(by: Self.patience) <= now,
+    guard longest != nil, peer.voice.wait.since.advanced(by: Self.patience) <= now,
       lastChange.advanced(by: min(Self.tenure, Self.turn / peers.count)) <= now
     else { return nil }
     lastChange = now
@@ -124,24 +124,26 @@ struct VoiceWait {
 }
 
 extension Peer {
-  fileprivate var voiceRight: VoiceRight { configuration.isGuest ? .guest : isPresumed ? .presumed : .member }
+  fileprivate var voiceRight: VoiceRight { configuration.isGuest ? .guest : voice.isPresumed ? .presumed : .member }
 
   /// The time until which no other peer takes its place among the voices, as far as is known now.
   var voiceHeldUntil: Instant {
-    max(speech.lastLoud.advanced(by: Voices.silence), (voiceSince ?? speech.lastLoud).advanced(by: Voices.tenure))
+    max(
+      voice.speech.lastLoud.advanced(by: Voices.silence),
+      (voice.since ?? voice.speech.lastLoud).advanced(by: Voices.tenure))
   }
 
   /// How long it has had its place; nil without one.
-  fileprivate func voiceTime(_ now: Instant) -> Duration? { voiceSince.map { $0.duration(to: now) + voiceCredit } }
+  fileprivate func voiceTime(_ now: Instant) -> Duration? { voice.since.map { $0.duration(to: now) + voice.credit } }
 
   fileprivate func leaveVoices(_ now: Instant) {
-    if let held = voiceTime(now) { voiceWait.had(held, now: now) }
-    voiceSince = nil
-    voiceCredit = .zero
+    if let held = voiceTime(now) { voice.wait.had(held, now: now) }
+    voice.since = nil
+    voice.credit = .zero
   }
 
   fileprivate func precedes(_ other: Peer) -> Bool {
     if voiceRight != other.voiceRight { return voiceRight < other.voiceRight }
-    return voiceWait.claim < other.voiceWait.claim
+    return voice.wait.claim < other.voice.wait.claim
   }
 }
