@@ -1,5 +1,6 @@
 import CongestionControl
 import MediaModel
+import Octets
 import RTP
 
 /// A receiver's slot: one stream under one SSRC for its whole life, whichever track is in it.
