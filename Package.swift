@@ -120,9 +120,7 @@ let package = Package(
         .product(name: "NIOSSL", package: "swift-nio-ssl"),
       ],
       path: "loadtest",
-      exclude: [
-        "bench-server", "compare-rabbitmq", "packet-loop.c", "profile-server", "send-ways", "send-ways.c", "servers.py",
-      ]),
+      exclude: ["tools"]),
 
     .testTarget(name: "ArchitectureTests"),
     .testTarget(name: "OctetsTests", dependencies: ["Octets", "Seeded"]),
