@@ -31,8 +31,7 @@ struct WebhookQueue {
   /// Posts under way at once.
   static let parallel = 8
   static let lifetime = Duration.seconds(600)
-  static let firstRetry = Duration.seconds(1)
-  static let lastRetry = Duration.seconds(60)
+  static let backoff = ExponentialBackoff(first: .seconds(1), longest: .seconds(60))
 
   private struct Waiting {
     var post: Post
@@ -116,13 +115,7 @@ struct WebhookQueue {
       if lines[post.line]?.posts.isEmpty == true { lines[post.line] = nil } else { ready.append(post.line) }
       return
     }
-    pauses.add(post.line, key: now.advanced(by: Self.pause(after: line.failures, jitter: jitter)))
-  }
-
-  /// Doubled after each failure, between half of it and all.
-  static func pause(after failures: Int, jitter: Double) -> Duration {
-    let doubled = min(firstRetry * Int(1 << min(max(0, failures - 1), 16)), lastRetry)
-    return doubled * (0.5 + 0.5 * min(max(0, jitter), 1))
+    pauses.add(post.line, key: now.advanced(by: Self.backoff.pause(after: line.failures, jitter: jitter)))
   }
 
   private mutating func removeFirst(of name: String) {
