@@ -105,7 +105,7 @@ let package = Package(
         .product(name: "NIOWebSocket", package: "swift-nio"),
       ]),
     // Random numbers that a seed repeats, and bad network paths, for the tests and the load test.
-    .target(name: "Seeded", path: "Tests/Seeded"),
+    .target(name: "Seeded", dependencies: ["Octets"], path: "Tests/Seeded"),
     .target(name: "Paths", dependencies: ["Seeded"], path: "Tests/Paths"),
     .executableTarget(
       name: "loadtest",
@@ -120,9 +120,7 @@ let package = Package(
         .product(name: "NIOSSL", package: "swift-nio-ssl"),
       ],
       path: "loadtest",
-      exclude: [
-        "bench-server", "compare-rabbitmq", "packet-loop.c", "profile-server", "send-ways", "send-ways.c", "servers.py",
-      ]),
+      exclude: ["tools"]),
 
     .testTarget(name: "ArchitectureTests"),
     .testTarget(name: "OctetsTests", dependencies: ["Octets", "Seeded"]),
@@ -139,7 +137,8 @@ let package = Package(
     .testTarget(
       name: "ForwardingTests",
       dependencies: [
-        "MediaModel", "Forwarding", "CongestionControl", "Transport", "RTP", "LinuxIO", "CAllocations", "Paths",
+        "Octets", "MediaModel", "Forwarding", "CongestionControl", "Transport", "RTP", "LinuxIO", "CAllocations",
+        "Paths",
       ]),
     // A disk that the simulated worlds share.
     .target(name: "Simulation", dependencies: ["Calls", "Contract", "MediaModel", "Octets"], path: "Tests/Simulation"),

@@ -70,32 +70,36 @@ private final class Plane: Sendable {
       node: Node(
         configuration: configuration, hashing: .sha256,
         random: { UInt64.random(in: .min ... .max) }),
-      media: media, callShare: 40, announced: try AnnouncedAddresses(["192.0.2.1"]),
-      fingerprint: certificate.fingerprint,
-      clock: clock, loop: loop, store: store,
-      recorder: Recorder(file: store.path, logger: Logger(label: "test"), health: health),
-      archive: Archive(store: store, clock: clock, log: log),
-      housekeeping: Housekeeping(store: store, health: health, clock: clock, historyDays: 30, log: log),
-      backEnd: backEnd, webPush: nil, measurements: Measurements(), log: CallLog(Logger(label: "test")),
-      telemetry: nil, reading: reading,
-      clients: ControlPlane.Clients(
-        deliver: { deliveries in
-          let users = try? store.reader.read { try String.fetchAll($0, sql: "SELECT user FROM presence ORDER BY user") }
-          for case .reply(let session, let id, let reply) in deliveries {
-            if case .failed = reply { failures.value.withLock { $0.append(id) } }
-            count.value.withLock { $0 += 1 }
-            continuation.yield(("\(session.rawValue) \(id)", stored: users ?? ["unreadable"]))
-          }
-        },
-        charge: { user, events in
-          charges.value.withLock {
-            let before = $0[user] ?? EventCharge(count: 0, bytes: 0)
-            $0[user] = EventCharge(count: before.count + events.count, bytes: before.bytes + events.bytes)
-          }
-        },
-        refusal: { session in
-          inDebt.value.withLock { $0.contains(session) } ? RequestError(.rateLimited, "wait", retryAfterMs: 1) : nil
-        }))
+      ControlPlane.Parts(
+        clock: clock, loop: loop,
+        disk: ControlPlane.Disk(
+          store: store, recorder: Recorder(file: store.path, logger: Logger(label: "test"), health: health),
+          archive: Archive(store: store, clock: clock, log: log),
+          housekeeping: Housekeeping(store: store, health: health, clock: clock, historyDays: 30, log: log)),
+        media: ControlPlane.Media(
+          workers: media, callShare: 40, announced: try AnnouncedAddresses(["192.0.2.1"]),
+          fingerprint: certificate.fingerprint, reading: reading),
+        clients: ControlPlane.Clients(
+          deliver: { deliveries in
+            let users = try? store.reader.read {
+              try String.fetchAll($0, sql: "SELECT user FROM presence ORDER BY user")
+            }
+            for case .reply(let session, let id, let reply) in deliveries {
+              if case .failed = reply { failures.value.withLock { $0.append(id) } }
+              count.value.withLock { $0 += 1 }
+              continuation.yield(("\(session.rawValue) \(id)", stored: users ?? ["unreadable"]))
+            }
+          },
+          charge: { user, events in
+            charges.value.withLock {
+              let before = $0[user] ?? EventCharge(count: 0, bytes: 0)
+              $0[user] = EventCharge(count: before.count + events.count, bytes: before.bytes + events.bytes)
+            }
+          },
+          refusal: { session in
+            inDebt.value.withLock { $0.contains(session) } ? RequestError(.rateLimited, "wait", retryAfterMs: 1) : nil
+          }),
+        backEnd: backEnd, log: CallLog(Logger(label: "test"))))
   }
 
   func connect(_ session: UInt64, _ user: String, _ device: String = "phone") {

@@ -40,10 +40,10 @@ struct WebhookQueueTests {
   }
 
   @Test func pausesDoubleUpToAMinuteWithJitter() {
-    let seconds = (1...9).map { WebhookQueue.pause(after: $0, jitter: 1).components.seconds }
+    let seconds = (1...9).map { WebhookQueue.backoff.pause(after: $0, jitter: 1).components.seconds }
     #expect(seconds == [1, 2, 4, 8, 16, 32, 60, 60, 60])
-    #expect(WebhookQueue.pause(after: 2, jitter: 0) == .seconds(1))
-    #expect(WebhookQueue.pause(after: .max, jitter: 1) == .seconds(60))
+    #expect(WebhookQueue.backoff.pause(after: 2, jitter: 0) == .seconds(1))
+    #expect(WebhookQueue.backoff.pause(after: .max, jitter: 1) == .seconds(60))
   }
 
   @Test func refusedWebhooksAreGivenUpAndCounted() throws {

@@ -1,4 +1,4 @@
-"""`deploy/bench` and `loadtest/send-ways` measure all that their tables in docs/benchmarks.md have."""
+"""`deploy/bench` and `loadtest/tools/send-ways` measure all that their tables in docs/benchmarks.md have."""
 
 import pathlib
 import re
@@ -26,7 +26,7 @@ def test_the_benchmarks_run_and_the_document_has_their_rows():
 
 
 def test_each_way_to_send_works_and_the_document_has_it():
-    run = subprocess.run(["loadtest/send-ways", "--quick"], capture_output=True, text=True, timeout=300)
+    run = subprocess.run(["loadtest/tools/send-ways", "--quick"], capture_output=True, text=True, timeout=300)
     assert run.returncode == 0, run.stderr
     cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in run.stdout.splitlines()[2:]]
     ways = {way: [int(figure) for place in places for figure in place.split(", ") if figure] for way, *places in cells}

@@ -1,4 +1,5 @@
 import MediaModel
+import Octets
 import Testing
 
 @testable import Forwarding
@@ -43,7 +44,7 @@ struct FairSharesTests {
     let needs = (0..<Int.random(in: 1...60, using: &random)).map { _ in
       need(Double.random(in: 0...100, using: &random), Double.random(in: 0...1_000, using: &random))
     }
-    let share = random.nextShare()
+    let share = random.uniform()
     let shares = FairShares(of: needs, share: share)
     let given = needs.reduce(0) { $0 + shares[$1] * $1.video }
     let all = needs.reduce(0) { $0 + $1.video }

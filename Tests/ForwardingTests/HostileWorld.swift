@@ -1,4 +1,5 @@
 import MediaModel
+import Octets
 import Paths
 
 @testable import Forwarding

@@ -1,4 +1,5 @@
 import MediaModel
+import Octets
 import Testing
 
 @testable import Forwarding

@@ -8,7 +8,7 @@ import Transport
 
 @testable import Forwarding
 
-/// The parts of the packet path one by one. `deploy/bench` runs them and puts each beside the part of a bare loop in C (loadtest/packet-loop.c) whose name
+/// The parts of the packet path one by one. `deploy/bench` runs them and puts each beside the part of a bare loop in C (loadtest/tools/packet-loop.c) whose name
 /// stands behind the figure.
 @Suite(.serialized, .enabled(if: isRelease))
 struct MicroBenchmarks {

@@ -1,4 +1,5 @@
 import MediaModel
+import Octets
 import Paths
 import RTP
 import Testing

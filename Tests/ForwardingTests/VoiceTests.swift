@@ -1,5 +1,6 @@
 import Glibc
 import MediaModel
+import Octets
 import Testing
 
 @testable import Forwarding

@@ -1,21 +1,16 @@
-/// SplitMix64 (Steele, Lea, Flood 2014): the same numbers for the same seed, so that a failing run can be repeated.
+import Octets
+
+/// Random choices for tests: the same for the same seed, so that a failing run can be repeated.
 package struct SeededGenerator: RandomNumberGenerator {
-  private var state: UInt64
+  private var generator: SplitMix64
 
-  package init(seed: UInt64) { state = seed }
+  package init(seed: UInt64) { generator = SplitMix64(seed: seed) }
 
-  package mutating func next() -> UInt64 {
-    state &+= 0x9e37_79b9_7f4a_7c15
-    var z = state
-    z = (z ^ z >> 30) &* 0xbf58_476d_1ce4_e5b9
-    z = (z ^ z >> 27) &* 0x94d0_49bb_1331_11eb
-    return z ^ z >> 31
-  }
-
+  package mutating func next() -> UInt64 { generator.next() }
   package mutating func below(_ n: Int) -> Int { Int.random(in: 0..<n, using: &self) }
   package mutating func chance(_ percent: Int) -> Bool { below(100) < percent }
   /// 0..<1.
-  package mutating func uniform() -> Double { Double(next() >> 11) / Double(1 << 53) }
+  package mutating func uniform() -> Double { generator.uniform() }
   package mutating func bytes(_ count: Int) -> [UInt8] { (0..<count).map { _ in UInt8(truncatingIfNeeded: next()) } }
 
   /// `bytes` with one to four changes: bits flipped, bytes replaced, removed or inserted, the end cut off.

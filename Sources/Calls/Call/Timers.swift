@@ -1,6 +1,8 @@
 import MediaModel
+import Octets
 
-/// The timers of all calls: a heap of due times whose cancelled entries are skipped, and removed when they are the majority.
+/// The timers of all calls, by due time; those that are due at the same time fire in the order in which they were set, so that runs are repeatable. Entries
+/// of cancelled timers are skipped, and removed when they are the majority.
 struct Timers {
   struct Key: Hashable {
     var call: CallID
@@ -8,29 +10,27 @@ struct Timers {
   }
 
   private struct Entry {
-    var due: Timestamp
-    /// Breaks ties: of two timers due at the same time, the one set first fires first, so that runs are repeatable.
-    var order: UInt64
     var key: Key
-
-    func isBefore(_ other: Entry) -> Bool { (due, order) < (other.due, other.order) }
+    /// Distinguishes it from an earlier entry of the same timer.
+    var serial: UInt64
   }
 
+  /// The serials of the entries that are valid.
   private var running: [CallID: [CallTimer: UInt64]] = [:]
-  private var heap: [Entry] = []
-  private var order: UInt64 = 0
+  private var heap = Heap<Timestamp, Entry>()
+  private var lastSerial: UInt64 = 0
   private(set) var count = 0
 
   /// The earliest due time.
-  var next: Timestamp? { heap.first?.due }
+  var next: Timestamp? { heap.first?.key }
 
   /// Timers of one call that still run.
   func count(of call: CallID) -> Int { running[call]?.count ?? 0 }
 
   mutating func set(_ timer: CallTimer, of call: CallID, at due: Timestamp) {
-    order += 1
-    if running[call, default: [:]].updateValue(order, forKey: timer) == nil { count += 1 }
-    push(Entry(due: due, order: order, key: Key(call: call, timer: timer)))
+    lastSerial += 1
+    if running[call, default: [:]].updateValue(lastSerial, forKey: timer) == nil { count += 1 }
+    heap.add(Entry(key: Key(call: call, timer: timer), serial: lastSerial), key: due)
     settle()
   }
 
@@ -48,49 +48,18 @@ struct Timers {
 
   /// Removes and returns the first timer that is due, or nil.
   mutating func popDue(at now: Timestamp) -> Key? {
-    guard let first = heap.first, first.due <= now else { return nil }
-    running[first.key.call]?[first.key.timer] = nil
+    guard let next, next <= now, let key = heap.removeFirst()?.key else { return nil }
+    running[key.call]?[key.timer] = nil
     count -= 1
-    removeFirst()
     settle()
-    return first.key
+    return key
   }
-
-  private func isRunning(_ entry: Entry) -> Bool { running[entry.key.call]?[entry.key.timer] == entry.order }
 
   /// Keeps the invariant that the heap's first entry runs.
   private mutating func settle() {
-    if heap.count > 64 + 2 * count {
-      let live = heap.filter(isRunning)
-      heap.removeAll(keepingCapacity: true)
-      for entry in live { push(entry) }
-    }
-    while let first = heap.first, !isRunning(first) { removeFirst() }
-  }
-
-  private mutating func push(_ entry: Entry) {
-    heap.append(entry)
-    var child = heap.count - 1
-    while child > 0, heap[child].isBefore(heap[(child - 1) / 2]) {
-      heap.swapAt(child, (child - 1) / 2)
-      child = (child - 1) / 2
-    }
-  }
-
-  private mutating func removeFirst() {
-    let last = heap.removeLast()
-    guard !heap.isEmpty else { return }
-    heap[0] = last
-    var parent = 0
-    while true {
-      var least = parent
-      for child in [2 * parent + 1, 2 * parent + 2] where child < heap.count && heap[child].isBefore(heap[least]) {
-        least = child
-      }
-      if least == parent { return }
-      heap.swapAt(parent, least)
-      parent = least
-    }
+    let isRunning = { [running] (entry: Entry) in running[entry.key.call]?[entry.key.timer] == entry.serial }
+    if heap.count > 64 + 2 * count { heap.removeAll { !isRunning($0) } }
+    while let first = heap.first, !isRunning(first.value) { _ = heap.removeFirst() }
   }
 }
 

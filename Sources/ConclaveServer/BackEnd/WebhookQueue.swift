@@ -1,5 +1,6 @@
 import MediaModel
 import NIOCore
+import Octets
 
 /// Pending POSTs to the app's back end, and when to send them: in order within a line (a call), lines in parallel. Pure: times and randomness are
 /// arguments, the next post is a value.
@@ -30,8 +31,7 @@ struct WebhookQueue {
   /// Posts under way at once.
   static let parallel = 8
   static let lifetime = Duration.seconds(600)
-  static let firstRetry = Duration.seconds(1)
-  static let lastRetry = Duration.seconds(60)
+  static let backoff = ExponentialBackoff(first: .seconds(1), longest: .seconds(60))
 
   private struct Waiting {
     var post: Post
@@ -54,8 +54,8 @@ struct WebhookQueue {
   private var lines: [String: Line] = [:]
   /// Lines whose first post may go now; each line is here, in `pauses` or busy.
   private var ready = CircularBuffer<String>()
-  /// Lines that wait after a failure, the earliest last.
-  private var pauses: [(until: Instant, line: String)] = []
+  /// Lines that wait after a failure, by the end of their pause.
+  private var pauses = Heap<Instant, String>()
   /// All pending posts, oldest first; also some that are no longer pending.
   private var order = CircularBuffer<Place>()
   private var underWay = 0
@@ -65,7 +65,7 @@ struct WebhookQueue {
   private(set) var drops: [Drop: UInt64] = [:]
 
   /// When `next` has a post again without anything else happening; nil if nothing pauses.
-  var deadline: Instant? { pauses.last?.until }
+  var deadline: Instant? { pauses.first?.key }
 
   /// Counts an event that did not become a post.
   mutating func drop(_ reason: Drop) { drops[reason, default: 0] += 1 }
@@ -84,10 +84,7 @@ struct WebhookQueue {
 
   /// The post to send now; nil if none may be sent. Each is answered by `finished`.
   mutating func next(now: Instant) -> Post? {
-    while let pause = pauses.last, pause.until <= now {
-      pauses.removeLast()
-      ready.append(pause.line)
-    }
+    while let pause = pauses.first, pause.key <= now, let line = pauses.removeFirst() { ready.append(line) }
     guard underWay < Self.parallel else { return nil }
     while let name = ready.popFirst() {
       while let first = lines[name]?.posts.first, first.since.duration(to: now) >= Self.lifetime {
@@ -118,18 +115,7 @@ struct WebhookQueue {
       if lines[post.line]?.posts.isEmpty == true { lines[post.line] = nil } else { ready.append(post.line) }
       return
     }
-    pause(post.line, until: now.advanced(by: Self.pause(after: line.failures, jitter: jitter)))
-  }
-
-  /// Doubled after each failure, between half of it and all.
-  static func pause(after failures: Int, jitter: Double) -> Duration {
-    let doubled = min(firstRetry * Int(1 << min(max(0, failures - 1), 16)), lastRetry)
-    return doubled * (0.5 + 0.5 * min(max(0, jitter), 1))
-  }
-
-  private mutating func pause(_ line: String, until: Instant) {
-    let place = pauses.firstIndex { $0.until < until } ?? pauses.endIndex
-    pauses.insert((until, line), at: place)
+    pauses.add(post.line, key: now.advanced(by: Self.backoff.pause(after: line.failures, jitter: jitter)))
   }
 
   private mutating func removeFirst(of name: String) {

@@ -53,42 +53,74 @@ actor ControlPlane: SignalingSink {
     var refusal: @Sendable (SessionID) -> RequestError?
   }
 
+  /// Where the state and the history lie, and who writes them.
+  struct Disk {
+    var store: Store
+    var recorder: Recorder
+    var archive: Archive
+    var housekeeping: Housekeeping
+  }
+
+  /// The media plane, and what offers to it are answered with.
+  struct Media {
+    var workers: MediaWorkers
+    /// How many peers of one call a worker takes before another worker joins in.
+    var callShare: Int
+    var announced: AnnouncedAddresses
+    var fingerprint: CertificateFingerprint
+    /// Started threads that read SDPs.
+    var reading: NIOThreadPool
+  }
+
+  struct Parts {
+    var clock: WallClock
+    var loop: any EventLoop
+    var disk: Disk
+    var media: Media
+    var clients: Clients
+    var backEnd: BackEnd?
+    var webPush: WebPush?
+    var measurements = Measurements()
+    var log: CallLog
+    var telemetry: Telemetry?
+  }
+
   nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
-  /// - Parameter reading: started threads that read SDPs.
-  init(
-    node: sending Node, media: MediaWorkers, callShare: Int, announced: AnnouncedAddresses,
-    fingerprint: CertificateFingerprint, clock: WallClock, loop: any EventLoop, store: Store, recorder: Recorder,
-    archive: Archive,
-    housekeeping: Housekeeping, backEnd: BackEnd?, webPush: WebPush?, measurements: Measurements, log: CallLog,
-    telemetry: Telemetry?, reading: NIOThreadPool, clients: Clients
-  ) {
-    var log = log
-    for tally in node.callTallies { log.restore(tally, now: clock.now()) }
+  init(node: sending Node, _ parts: Parts) {
+    var log = parts.log
+    for tally in node.callTallies { log.restore(tally, now: parts.clock.now()) }
     self.node = node
-    self.clock = clock
-    self.store = store
-    self.recorder = recorder
-    self.housekeeping = housekeeping
-    self.clients = clients
-    self.loop = loop
+    clock = parts.clock
+    store = parts.disk.store
+    recorder = parts.disk.recorder
+    housekeeping = parts.disk.housekeeping
+    clients = parts.clients
+    loop = parts.loop
     logger = log.logger
     executor = loop.executor
     inbox = CommandInbox()
-    outlet = EffectOutlet(
-      parts: EffectOutlet.Parts(
-        clients: clients,
-        media: EffectOutlet.MediaOutlet(
-          submit: { media.submit($0, worker: $1) }, candidates: { announced.addresses(of: $0, in: media) }),
-        archive: archive, backEnd: backEnd, webPush: webPush, measurements: measurements,
-        answer: { [inbox] in _ = inbox.append($0) }),
-      peers: MediaPeers(
-        workers: media.workers, callShare: callShare, fingerprint: fingerprint, hasTCP: media.hasTCP),
-      reader: OfferReader(threads: reading, inbox: inbox), log: log, telemetry: telemetry, clock: clock, loop: loop)
+    outlet = Self.outlet(parts, log: log, inbox: inbox)
     inbox.start { [weak self] in
       guard let self else { return }
       loop.execute { self.assumeIsolated { $0.work() } }
     }
+  }
+
+  private static func outlet(_ parts: Parts, log: CallLog, inbox: CommandInbox) -> EffectOutlet {
+    let (workers, announced) = (parts.media.workers, parts.media.announced)
+    return EffectOutlet(
+      parts: EffectOutlet.Parts(
+        clients: parts.clients,
+        media: EffectOutlet.MediaOutlet(
+          submit: { workers.submit($0, worker: $1) }, candidates: { announced.addresses(of: $0, in: workers) }),
+        archive: parts.disk.archive, backEnd: parts.backEnd, webPush: parts.webPush, measurements: parts.measurements,
+        answer: { _ = inbox.append($0) }),
+      peers: MediaPeers(
+        workers: workers.workers, callShare: parts.media.callShare, fingerprint: parts.media.fingerprint,
+        hasTCP: workers.hasTCP),
+      reader: OfferReader(threads: parts.media.reading, inbox: inbox), log: log, telemetry: parts.telemetry,
+      clock: parts.clock, loop: parts.loop)
   }
 
   /// Accepts one command from any thread. The commands of a connection are handled in order, users round-robin. A request is refused if too many are pending.

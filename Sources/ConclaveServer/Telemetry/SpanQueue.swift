@@ -21,7 +21,7 @@ struct SpanQueue {
   static let gathering = Duration.seconds(1)
   /// A batch that was first sent this long ago is abandoned.
   static let lifetime = Duration.seconds(300)
-  static let longestPause = Duration.seconds(60)
+  static let backoff = ExponentialBackoff(first: .seconds(1), longest: .seconds(60))
 
   private struct Batch {
     var spans: [Span]
@@ -77,8 +77,8 @@ struct SpanQueue {
       batch = nil
     case .failed(let retryAfter):
       sent.failures += 1
-      let pause = WebhookQueue.pause(after: sent.failures, jitter: jitter)
-      sent.nextTry = now.advanced(by: max(pause, min(retryAfter ?? .zero, Self.longestPause)))
+      let pause = Self.backoff.pause(after: sent.failures, jitter: jitter)
+      sent.nextTry = now.advanced(by: max(pause, min(retryAfter ?? .zero, Self.backoff.longest)))
       batch = sent
     }
   }

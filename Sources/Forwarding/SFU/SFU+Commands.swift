@@ -1,4 +1,5 @@
 import MediaModel
+import Octets
 import Transport
 
 extension SFU {

@@ -1,4 +1,5 @@
 package import MediaModel
+import Octets
 
 /// A worker that cannot keep up forwards a part of the video, and all audio. The most expensive calls are reduced
 /// first.
@@ -35,7 +36,7 @@ extension SFU {
   func divideLoad(of peer: Peer, now: Instant) {
     let share = peer.call.videoShare
     guard share < 1 || peer.load != nil else { return }
-    var division = peer.load ?? LoadDivision(phase: random.nextShare(), now: now)
+    var division = peer.load ?? LoadDivision(phase: random.uniform(), now: now)
     if division.nextPass <= now {
       let wishes = peer.videoWishes
       counts.pointee.visits &+= UInt64(wishes.count)

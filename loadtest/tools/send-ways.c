@@ -1,4 +1,4 @@
-// The ways in which Linux lets a program send runs of datagrams to 50 receivers, from one thread. `loadtest/send-ways` runs it on two devices.
+// The ways in which Linux lets a program send runs of datagrams to 50 receivers, from one thread. `loadtest/tools/send-ways` runs it on two devices.
 //   send-ways ROUNDS DESTINATION [DEVICE SOURCE-MAC DESTINATION-MAC]
 // Prints "NAME|1|4|16": the CPU time of this process in ns for each datagram of 1,200 bytes, in runs of 1, 4 and 16 for each receiver, the best of several rounds; "-" where
 // a way is not there. Without a device it receives by sockets that nobody reads.

@@ -12,7 +12,7 @@ import tempfile
 import time
 import urllib.request
 
-sys.path.append(str(pathlib.Path(__file__).parents[1] / "Tests/EndToEnd/kit"))
+sys.path.append(str(pathlib.Path(__file__).parents[2] / "Tests/EndToEnd/kit"))
 from janus_server import JanusServer, wait_until_it_listens
 
 BINARIES = pathlib.Path(os.environ.get("BINARIES", ".build/release"))

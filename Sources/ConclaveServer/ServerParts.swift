@@ -1,0 +1,100 @@
+import Calls
+import Contract
+import LinuxIO
+import Logging
+import MediaModel
+import MediaPlane
+import NIOPosix
+import Persistence
+import Signaling
+import Transport
+
+/// The parts of a server that exist before its ports are open, and the construction of the others.
+struct ServerParts: Sendable {
+  /// As at the start.
+  let configuration: Configuration
+  let logger: Logger
+  let state: ServerState
+  let services: ServerServices
+  let links: ServerLinks
+  let measurements = Measurements()
+
+  func controlPlane(restoring stored: Stored) -> ControlPlane {
+    var rules = configuration.calls(state.turn, state.clock)
+    rules.pushKey = services.webPush?.publicKey
+    return ControlPlane(
+      node: Node(
+        configuration: rules, hashing: .sha256,
+        random: { UInt64.random(in: .min ... .max) }, restoring: stored, now: state.clock.now()),
+      ControlPlane.Parts(
+        clock: state.clock, loop: services.group.next(), disk: disk, media: media, clients: clients,
+        backEnd: services.backEnd, webPush: services.webPush, measurements: measurements, log: CallLog(logger),
+        telemetry: services.spans.map(Telemetry.init)))
+  }
+
+  private var disk: ControlPlane.Disk {
+    ControlPlane.Disk(
+      store: state.store, recorder: Recorder(file: state.store.path, logger: logger, health: state.health),
+      archive: state.archive,
+      housekeeping: Housekeeping(
+        store: state.store, health: state.health, clock: state.clock, historyDays: configuration.history.days,
+        log: state.log))
+  }
+
+  private var media: ControlPlane.Media {
+    ControlPlane.Media(
+      workers: services.media, callShare: configuration.media.callShare, announced: state.announced,
+      fingerprint: state.certificate.fingerprint, reading: services.reading)
+  }
+
+  private var clients: ControlPlane.Clients {
+    let signaling = links.signaling
+    return ControlPlane.Clients(
+      deliver: { signaling.value?.deliver($0) }, charge: { signaling.value?.charge($0, $1) },
+      refusal: { signaling.value?.refusal($0) })
+  }
+
+  /// nil if the configuration lets no guests in.
+  func guestEntry(_ control: ControlPlane) -> GuestEntry? {
+    state.authenticator.guests.map { tokens in
+      GuestEntry(
+        tokens: tokens, clock: state.clock, proxies: AddressList(configuration.listen.proxies) ?? .loopback,
+        calls: GuestEntry.CallLookup(
+          admits: { await control.admitsGuest(by: $0, to: $1) }, runs: { await control.runs($0) }),
+        origins: configuration.listen.originPolicy)
+    }
+  }
+
+  func statusPages(_ control: ControlPlane, _ guests: GuestEntry?) -> StatusPages {
+    // Not the whole state, with the lock on its folder: that ends with the server.
+    let (authenticator, health) = (state.authenticator, state.health)
+    let (services, links, measurements) = (services, links, measurements)
+    return StatusPages(
+      unready: { links.unready ?? authenticator.failure ?? health.statistics.failure },
+      metrics: {
+        Metrics.text(
+          media: services.media.statistics(), signaling: links.signaling.value?.statistics, calls: await control.counts,
+          outcomes: await control.callCounts,
+          waitingForDisk: await control.waitingForDisk,
+          backlog: control.backlog, guests: guests?.counts,
+          store: health.statistics, backEnd: services.backEnd, webPush: services.webPush, spans: services.spans,
+          measured: measurements.values, process: ProcessFacts())
+      })
+  }
+
+  /// - Parameter drain: an operator wants the server to drain.
+  func adminCommands(
+    _ control: ControlPlane, unready: @escaping @Sendable () -> String?, drain: @escaping @Sendable () -> Void
+  ) -> AdminCommands {
+    let links = links
+    return AdminCommands(
+      control: control, archive: state.archive, media: services.media, logger: logger, startedAt: MonotonicClock.now(),
+      signaling: { links.signaling.value?.statistics }, unready: unready,
+      isDraining: { links.isDraining.value != nil }, drain: drain)
+  }
+
+  /// - Parameter configuration: that of the start, or as last read.
+  func signaling(_ configuration: Configuration) -> SignalingServer.Configuration {
+    configuration.signaling(state.files, mediaWorkers: services.media.workers, logger)
+  }
+}

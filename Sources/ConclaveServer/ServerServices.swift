@@ -1,0 +1,60 @@
+import Calls
+import LinuxIO
+import Logging
+import MediaModel
+import MediaPlane
+import NIOCore
+import NIOPosix
+import Signaling
+
+/// The threads of a server, and its clients of other servers: the app's back end, push services and a collector of traces.
+struct ServerServices: Sendable {
+  let media: MediaWorkers
+  let group: MultiThreadedEventLoopGroup
+  /// For reading SDPs.
+  let reading = NIOThreadPool(numberOfThreads: 1)
+  let webPush: WebPush?
+  let backEnd: BackEnd?
+  let spans: SpanExporter?
+
+  /// - Throws: `ConfigurationError`. Nothing runs then.
+  init(_ configuration: Configuration, _ state: ServerState, _ links: ServerLinks) async throws {
+    let log = state.log
+    media = try Server.mediaPlane(configuration, certificate: state.certificate) { event in
+      if case .tooMuch = event {
+        return log.log(
+          .mediaFlood, .warning, "participants send more media than media.publishing lets them; the rest is dropped")
+      }
+      links.control.value?.submit(.media(event))
+    }
+    reading.start()
+    group = MultiThreadedEventLoopGroup(numberOfThreads: max(1, availableProcessors().count / 2))
+    let answerTime = configuration.calls(state.turn, state.clock).answerTime
+    do {
+      webPush = try Server.webPush(configuration.webPush, state.folder, clock: state.clock, group: group) {
+        links.control.value?.submit(.pushGone($0, endpoint: $1))
+      }
+      backEnd = try BackEnd(configuration, answerTime: answerTime, clock: state.clock, group: group)
+    } catch {
+      await Self.stop(media, group, reading)
+      throw error
+    }
+    spans = configuration.telemetry.map { [group] in SpanExporter($0, group: group) }
+  }
+
+  /// Sends the traces that wait, for at most a moment, and ends the threads.
+  func stop() async {
+    await spans?.stop()
+    webPush?.stop()
+    await backEnd?.stop()
+    await Self.stop(media, group, reading)
+  }
+
+  private static func stop(
+    _ media: MediaWorkers, _ group: MultiThreadedEventLoopGroup, _ reading: NIOThreadPool
+  ) async {
+    media.stop()
+    try? await group.shutdownGracefully()
+    try? await reading.shutdownGracefully()
+  }
+}

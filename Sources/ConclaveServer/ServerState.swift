@@ -1,0 +1,50 @@
+import Calls
+import Logging
+import MediaModel
+import Persistence
+import Signaling
+import Transport
+
+/// The parts of a server that need no thread and no port: its state folder and database, its secrets, and its limits.
+struct ServerState: Sendable {
+  let files: OpenFiles
+  let clock: WallClock
+  let folder: StateFolder
+  /// Keeps other servers out of the state folder as long as it lives. Nothing that outlives the server may hold it.
+  let lock: StateFolder.Lock
+  let store: Store
+  let health = StoreHealth()
+  let archive: Archive
+  let log: LimitedLog
+  let authenticator: BearerAuthenticator
+  let turn: LiveValue<TURNCredentials?>
+  let announced: AnnouncedAddresses
+  let certificate = DTLSCertificate()
+
+  /// - Returns: also what the database has from before.
+  /// - Throws: `ConfigurationError`, in words for the operator.
+  static func open(_ configuration: Configuration, _ logger: Logger) async throws -> (ServerState, Stored) {
+    let files = OpenFiles.raised()
+    let clock = WallClock()
+    let folder = try StateFolder(configuration.state)
+    let lock = try folder.lock()
+    let (store, stored) = try load(folder, clock: clock)
+    let log = LimitedLog(logger)
+    let state = ServerState(
+      files: files, clock: clock, folder: folder, lock: lock, store: store,
+      archive: Archive(store: store, clock: clock, log: log), log: log,
+      authenticator: try await BearerAuthenticator(configuration, folder, clock: clock, log: log),
+      turn: LiveValue(try configuration.turn.map(TURNCredentials.init)),
+      announced: try AnnouncedAddresses(configuration.media.announce))
+    return (state, stored)
+  }
+
+  private static func load(_ folder: StateFolder, clock: WallClock) throws(ConfigurationError) -> (Store, Stored) {
+    do {
+      let store = try Store(path: folder.database)
+      return (store, try store.load(now: clock.now()))
+    } catch {
+      throw ConfigurationError("\(error)")
+    }
+  }
+}
