@@ -89,11 +89,13 @@ package final class Server: Sendable {
       }
       rules.pushKey = webPush?.publicKey
       backEnd = try BackEnd(configuration, answerTime: rules.answerTime, clock: clock, group: group)
+      spans = try configuration.telemetry.map { [group] telemetry throws(ConfigurationError) in
+        try SpanExporter(telemetry, group: group)
+      }
     } catch {
       await Self.close(media, nil, nil, group, reading)
       throw error
     }
-    spans = configuration.telemetry.map { [group] in SpanExporter($0, group: group) }
     let archive = Archive(store: store, clock: clock, log: log)
     control = ControlPlane(
       node: Node(
@@ -222,7 +224,7 @@ package final class Server: Sendable {
     _ reading: NIOThreadPool
   ) async {
     webPush?.stop()
-    await backEnd?.stop()
+    backEnd?.stop()
     media.stop()
     try? await group.shutdownGracefully()
     try? await reading.shutdownGracefully()
