@@ -88,6 +88,8 @@ final class Transfer {
     if case .own = request.connection {
       codes += [
         ccurl_set_number(handle, CURLOPT_FRESH_CONNECT, 1), ccurl_set_number(handle, CURLOPT_FORBID_REUSE, 1),
+        // The name is looked up each time.
+        ccurl_set_number(handle, CURLOPT_DNS_CACHE_TIMEOUT, 0),
         ccurl_set_number(handle, CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_1_1)),
         ccurl_on_open_socket(handle, { context, _, address in Transfer.openSocket(context, address) }, context),
       ]
