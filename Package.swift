@@ -22,7 +22,6 @@ let package = Package(
     .package(url: "https://github.com/apple/swift-crypto", from: "4.5.2"),
     .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
     .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
-    .package(url: "https://github.com/swift-server/async-http-client", from: "1.37.0"),
   ],
   targets: [
     // Debian's C libraries: a module map and `static inline` shims each, one Swift importer each.
@@ -31,6 +30,7 @@ let package = Package(
     .systemLibrary(name: "CSTUN", providers: [.apt(["libnice-dev"])]),
     .systemLibrary(name: "CJansson", pkgConfig: "jansson", providers: [.apt(["libjansson-dev"])]),
     .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
+    .systemLibrary(name: "CCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
     // One C function, because a Swift target's defines have no values.
     .target(name: "CCommit", cSettings: [.define("CONCLAVE_COMMIT", to: "\"\(commit)\"")]),
 
@@ -52,6 +52,7 @@ let package = Package(
     // Shells: they own sockets, clocks and threads.
     .target(name: "LinuxIO", dependencies: ["MediaModel", "CLinux"]),
     .target(name: "MediaPlane", dependencies: ["MediaModel", "Forwarding", "Transport", "LinuxIO"]),
+    .target(name: "OutboundHTTP", dependencies: ["MediaModel", "LinuxIO", "CCurl"]),
     .target(
       name: "Signaling",
       dependencies: [
@@ -72,9 +73,8 @@ let package = Package(
       name: "ConclaveServer",
       dependencies: [
         "Octets", "MediaModel", "Contract", "SDP", "Calls", "Signaling", "Persistence", "MediaPlane", "Forwarding",
-        "LinuxIO",
+        "LinuxIO", "OutboundHTTP",
         "JSON", "Transport", "CZlib",
-        .product(name: "AsyncHTTPClient", package: "async-http-client"),
         .product(name: "NIOSSL", package: "swift-nio-ssl"),
         .product(name: "NIOHTTP1", package: "swift-nio"),
         .product(name: "NIOCore", package: "swift-nio"),
@@ -110,12 +110,11 @@ let package = Package(
     .executableTarget(
       name: "loadtest",
       dependencies: [
-        "ConclaveClient", "Octets", "MediaModel", "Transport", "RTP", "LinuxIO", "JSON", "Seeded", "Paths",
+        "ConclaveClient", "Octets", "MediaModel", "Transport", "RTP", "LinuxIO", "OutboundHTTP", "JSON", "Seeded",
+        "Paths",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
-        .product(name: "AsyncHTTPClient", package: "async-http-client"),
         .product(name: "Crypto", package: "swift-crypto"),
         .product(name: "NIOCore", package: "swift-nio"),
-        .product(name: "NIOHTTP1", package: "swift-nio"),
         .product(name: "NIOPosix", package: "swift-nio"),
         .product(name: "NIOSSL", package: "swift-nio-ssl"),
       ],
@@ -183,7 +182,7 @@ let package = Package(
       name: "ConclaveServerTests",
       dependencies: [
         "Seeded", "ConclaveServer", "MediaModel", "Contract", "SDP", "Calls", "Signaling", "Persistence", "MediaPlane",
-        "Transport", "JSON",
+        "Transport", "JSON", "LinuxIO", "OutboundHTTP",
         "CZlib", "StoreWriting",
         .product(name: "GRDB", package: "GRDB.swift"),
         .product(name: "Logging", package: "swift-log"),
@@ -192,6 +191,7 @@ let package = Package(
         .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "NIOHTTP1", package: "swift-nio"),
         .product(name: "NIOPosix", package: "swift-nio"),
+        .product(name: "NIOSSL", package: "swift-nio-ssl"),
       ]),
     .testTarget(
       name: "LoadTestTests",

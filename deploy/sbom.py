@@ -17,6 +17,7 @@ ROOT = pathlib.Path(__file__).parents[1]
 # The licences of Debian's libraries, whose copyright files name those of each source file.
 DEBIAN = {
     "libc6": "LGPL-2.1-or-later",
+    "libcurl4": "curl",
     "libgcc-s1": "GPL-3.0-or-later WITH GCC-exception-3.1",
     "libjansson4": "MIT",
     "libnice10": "LGPL-2.1-only OR MPL-1.1",

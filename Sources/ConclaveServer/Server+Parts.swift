@@ -16,7 +16,7 @@ extension Server {
   ) throws(ConfigurationError) -> WebPush? {
     guard let configuration else { return nil }
     let key = ApplicationServerKey(try folder.pushKey(), contact: configuration.contact)
-    return WebPush(key: key, post: try configuration.post(on: group), clock: clock, loop: group.next(), gone: gone)
+    return WebPush(key: key, post: try configuration.post(), clock: clock, loop: group.next(), gone: gone)
   }
 
   static func signaling(

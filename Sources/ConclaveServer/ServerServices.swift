@@ -35,18 +35,20 @@ struct ServerServices: Sendable {
         links.control.value?.submit(.pushGone($0, endpoint: $1))
       }
       backEnd = try BackEnd(configuration, answerTime: answerTime, clock: state.clock, group: group)
+      spans = try configuration.telemetry.map { [group] telemetry throws(ConfigurationError) in
+        try SpanExporter(telemetry, group: group)
+      }
     } catch {
       await Self.stop(media, group, reading)
       throw error
     }
-    spans = configuration.telemetry.map { [group] in SpanExporter($0, group: group) }
   }
 
   /// Sends the traces that wait, for at most a moment, and ends the threads.
   func stop() async {
     await spans?.stop()
     webPush?.stop()
-    await backEnd?.stop()
+    backEnd?.stop()
     await Self.stop(media, group, reading)
   }
 

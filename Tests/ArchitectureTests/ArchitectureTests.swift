@@ -17,13 +17,14 @@ private let arrows: [(target: String, imports: Set<String>)] = [
   ("JSON", ["CJansson"]),
   ("LinuxIO", ["MediaModel", "CLinux"]),
   ("MediaPlane", ["MediaModel", "Forwarding", "Transport", "LinuxIO"]),
+  ("OutboundHTTP", ["MediaModel", "LinuxIO", "CCurl"]),
   ("Signaling", ["Octets", "MediaModel", "Contract", "Calls", "STOMP", "JSON"]),
   ("Persistence", ["MediaModel", "Contract", "Calls", "JSON"]),
   (
     "ConclaveServer",
     [
       "Octets", "MediaModel", "Contract", "SDP", "Calls", "Signaling", "Persistence", "MediaPlane", "Forwarding",
-      "LinuxIO",
+      "LinuxIO", "OutboundHTTP",
       "JSON", "Transport", "CZlib",
     ]
   ),
@@ -31,7 +32,10 @@ private let arrows: [(target: String, imports: Set<String>)] = [
   ("ConclaveClient", ["Octets", "MediaModel", "Contract", "STOMP", "SFrame"]),
   (
     "loadtest",
-    ["ConclaveClient", "Octets", "Contract", "MediaModel", "SDP", "SFrame", "Transport", "RTP", "LinuxIO", "JSON"]
+    [
+      "ConclaveClient", "Octets", "Contract", "MediaModel", "SDP", "SFrame", "Transport", "RTP", "LinuxIO",
+      "OutboundHTTP", "JSON",
+    ]
   ),
 ]
 
@@ -41,7 +45,7 @@ private let pure: [String: Set<String>] = [
   "Forwarding": [], "Calls": [], "STOMP": ["NIOCore"], "JSON": [], "SFrame": ["Crypto"],
 ]
 
-private let cModules = ["CCommit", "CLinux", "COpenSSL", "CSTUN", "CJansson", "CZlib"]
+private let cModules = ["CCommit", "CLinux", "COpenSSL", "CSTUN", "CJansson", "CZlib", "CCurl"]
 
 @Test func everyImportFollowsAnArrow() throws {
   let ours = Set(arrows.map(\.target) + cModules)

@@ -1,6 +1,8 @@
+import Foundation
 import NIOCore
 import NIOHTTP1
 import NIOPosix
+import NIOSSL
 import Synchronization
 import Testing
 
@@ -19,9 +21,12 @@ final class BackEndServer: Sendable {
     var status = 200
     var body = ""
     var location: String?
+    var retryAfter: String?
     var delay = TimeAmount.zero
     /// Bytes of the body come one by one, with this pause.
     var drip: TimeAmount?
+    /// The connection ends without an answer.
+    var hangsUp = false
 
     var testDescription: String { "\(status) \(body.prefix(40)), \(body.utf8.count) bytes, after \(delay)" }
   }
@@ -29,15 +34,28 @@ final class BackEndServer: Sendable {
   let port: Int
   private let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
   private let stored = Mutex<[Received]>([])
-  private let open = Mutex(0)
+  private let open = Mutex<[ObjectIdentifier: any Channel]>([:])
+  private let acceptedCount = Mutex(0)
+  private let scheme: String
 
-  /// - Parameter answer: to the request of this number, from 0.
-  init(answer: @escaping @Sendable (Int, Received) -> Answer) async throws {
+  /// - Parameters:
+  ///   - certificate: the name of one in SignalingTests/Vectors, for HTTPS.
+  ///   - answer: to the request of this number, from 0.
+  init(certificate: String? = nil, answer: @escaping @Sendable (Int, Received) -> Answer) async throws {
     let server = SetOnce<BackEndServer>()
     let take = Box { received in server.value?.keep(received, answer) ?? Answer(status: 503) }
+    let tls = try certificate.map { name in
+      var configuration = TLSConfiguration.makeServerConfiguration(
+        certificateChain: try NIOSSLCertificate.fromPEMFile(Self.file("\(name)-certificate")).map { .certificate($0) },
+        privateKey: .privateKey(try NIOSSLPrivateKey(file: Self.file("\(name)-key"), format: .pem)))
+      configuration.applicationProtocols = ["http/1.1"]
+      return try NIOSSLContext(configuration: configuration)
+    }
+    scheme = tls == nil ? "http" : "https"
     let channel = try await ServerBootstrap(group: group)
       .childChannelInitializer { channel in
         channel.eventLoop.makeCompletedFuture {
+          if let tls { try channel.pipeline.syncOperations.addHandler(NIOSSLServerHandler(context: tls)) }
           try channel.pipeline.syncOperations.configureHTTPServerPipeline()
           try channel.pipeline.syncOperations.addHandler(Handler(take: take))
           server.value?.count(channel)
@@ -48,13 +66,25 @@ final class BackEndServer: Sendable {
     server.set(self)
   }
 
-  var url: String { "http://127.0.0.1:\(port)/hook" }
+  var url: String { "\(scheme)://127.0.0.1:\(port)/hook" }
   var received: [Received] { stored.withLock { $0 } }
 
   func stop() async { try? await group.shutdownGracefully() }
 
   /// Connections that are open now.
-  var connections: Int { open.withLock { $0 } }
+  var connections: Int { open.withLock { $0.count } }
+  /// Connections until now.
+  var accepted: Int { acceptedCount.withLock { $0 } }
+
+  /// Closes the connections that are open now.
+  func closeConnections() {
+    for channel in open.withLock({ Array($0.values) }) { channel.close(promise: nil) }
+  }
+
+  /// A PEM file.
+  static func file(_ name: String) -> String {
+    URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../SignalingTests/Vectors/\(name).pem").path
+  }
 
   private func keep(_ received: Received, _ answer: @Sendable (Int, Received) -> Answer) -> Answer {
     answer(
@@ -65,8 +95,10 @@ final class BackEndServer: Sendable {
   }
 
   private func count(_ channel: any Channel) {
-    open.withLock { $0 += 1 }
-    channel.closeFuture.whenComplete { _ in self.open.withLock { $0 -= 1 } }
+    let id = ObjectIdentifier(channel)
+    acceptedCount.withLock { $0 += 1 }
+    open.withLock { $0[id] = channel }
+    channel.closeFuture.whenComplete { _ in self.open.withLock { $0[id] = nil } }
   }
 
   fileprivate struct Box: Sendable {
@@ -93,8 +125,10 @@ final class BackEndServer: Sendable {
     }
 
     private func answer(_ answer: Answer, _ context: ChannelHandlerContext) {
+      guard !answer.hangsUp else { return context.close(promise: nil) }
       var headers = HTTPHeaders([("content-length", "\(answer.body.utf8.count)")])
       if let location = answer.location { headers.add(name: "location", value: location) }
+      if let pause = answer.retryAfter { headers.add(name: "retry-after", value: pause) }
       let head = HTTPResponseHead(version: .http1_1, status: .init(statusCode: answer.status), headers: headers)
       let bound = NIOLoopBound((context: context, handler: self), eventLoop: context.eventLoop)
       context.eventLoop.scheduleTask(in: answer.delay) {

@@ -253,7 +253,7 @@ private final class Plane: Sendable {
     var told = plane.told.makeAsyncIterator()
     #expect(await [told.next()?.0, told.next()?.0] == ["1 a1", "2 b1"])
     try await plane.stop()
-    await backEnd.stop()
+    backEnd.stop()
     await server.stop()
   }
 

@@ -3,7 +3,6 @@ import Crypto
 import Foundation
 import JSON
 import MediaModel
-import NIOCore
 import Seeded
 import Signaling
 import Testing
@@ -11,6 +10,17 @@ import Testing
 @testable import ConclaveServer
 
 private let now = Timestamp(milliseconds: 1_790_000_000_000)
+
+/// nil if it is not an address as inet_pton(3) reads it.
+private func parsed(_ text: String) -> SocketAddress? {
+  var (ipv4, ipv6) = (in_addr(), in6_addr())
+  if inet_pton(AF_INET, text, &ipv4) == 1 { return SocketAddress(ipv4: UInt32(bigEndian: ipv4.s_addr), port: 443) }
+  guard inet_pton(AF_INET6, text, &ipv6) == 1 else { return nil }
+  let words = withUnsafeBytes(of: ipv6) { bytes in
+    (0..<2).map { UInt64(bigEndian: bytes.loadUnaligned(fromByteOffset: 8 * $0, as: UInt64.self)) }
+  }
+  return SocketAddress(high: words[0], low: words[1], port: 443)
+}
 
 private func bytes(_ text: String) throws -> [UInt8] { try #require([UInt8](base64URL: text.utf8)) }
 
@@ -155,7 +165,7 @@ private func bytes(_ text: String) throws -> [UInt8] { try #require([UInt8](base
     "fd12::1", "fe80::1", "ff02::1", "2001:db8::1",
   ])
   func theServersOwnNetworkIsNotConnectedTo(text: String) throws {
-    let address = try NIOCore.SocketAddress(ipAddress: text, port: 443)
+    let address = try #require(parsed(text))
     #expect(!PushAddresses(allowed: nil).includes(address))
     #expect(PushAddresses(allowed: AddressList([text])).includes(address))
   }
@@ -180,7 +190,7 @@ private func bytes(_ text: String) throws -> [UInt8] { try #require([UInt8](base
   ])
   func noSpecialPurposeAddressIsConnectedTo(first: String, last: String) throws {
     for text in [first, last] {
-      let address = try NIOCore.SocketAddress(ipAddress: text, port: 443)
+      let address = try #require(parsed(text))
       #expect(!PushAddresses(allowed: nil).includes(address), "\(text)")
     }
   }
@@ -189,12 +199,8 @@ private func bytes(_ text: String) throws -> [UInt8] { try #require([UInt8](base
     "8.8.8.8", "172.32.0.1", "100.63.255.255", "2a00:1450:4001::1", "2606:4700::1", "2001:200::1", "::ffff:8.8.8.8",
   ])
   func publicAddressesAreConnectedTo(text: String) throws {
-    let address = try NIOCore.SocketAddress(ipAddress: text, port: 443)
+    let address = try #require(parsed(text))
     #expect(PushAddresses(allowed: nil).includes(address))
-  }
-
-  @Test func aUnixSocketIsNotConnectedTo() throws {
-    #expect(!PushAddresses(allowed: nil).includes(try NIOCore.SocketAddress(unixDomainSocketPath: "/run/x")))
   }
 
   @Test(arguments: [

@@ -149,7 +149,7 @@ struct CallRun: Sendable {
 
   private func connect() async throws {
     if case .janus(let url) = plan.target {
-      return calls.open(try await JanusRooms(plan, url: url, certificate: certificate, group: group))
+      return calls.open(try await JanusRooms(plan, url: url, certificate: certificate))
     }
     await Interrupt.orEnd {
       await withTaskGroup(of: Void.self) { group in

@@ -1,7 +1,6 @@
 import ConclaveClient
 import LinuxIO
 import MediaModel
-import NIOPosix
 import Synchronization
 import Transport
 
@@ -61,10 +60,10 @@ struct JanusRooms: Sendable {
   private static let pollInterval = Duration.milliseconds(10)
 
   /// - Parameter url: of the API.
-  init(_ plan: CallPlan, url: String, certificate: DTLSCertificate, group: MultiThreadedEventLoopGroup) async throws {
+  init(_ plan: CallPlan, url: String, certificate: DTLSCertificate) async throws {
     self.plan = plan
     self.certificate = certificate
-    session = try await JanusSession.open(url, group)
+    session = try await JanusSession.open(url)
     do {
       let handle = try await session.attach()
       for call in 0..<plan.calls {

@@ -1,8 +1,6 @@
-import AsyncHTTPClient
 import JSON
 import MediaModel
-import NIOCore
-import NIOHTTP1
+import OutboundHTTP
 import Synchronization
 
 /// A session with Janus over its HTTP API (https://janus.conf.meetecho.com/docs/rest.html). One long poll brings the events of all its handles.
@@ -66,20 +64,20 @@ final class JanusSession: Sendable {
 
   private static let answerTime = Duration.seconds(10)
   /// Janus answers a poll without events after 30 s.
-  private static let pollTime = TimeAmount.seconds(40)
+  private static let pollTime = Duration.seconds(40)
   private static let largestAnswer = 4 << 20
 
   /// - Parameter url: of the API, as `http://127.0.0.1:8088/janus`.
   /// - Throws: `Failure` where no Janus answers.
-  static func open(_ url: String, _ group: any EventLoopGroup) async throws -> JanusSession {
-    let client = HTTPClient(eventLoopGroup: group)
+  static func open(_ url: String) async throws -> JanusSession {
+    let client = try HTTPClient()
     do {
       let request = Request<Nothing>(janus: "create", transaction: "create")
       let answer = try await post(JSONCoding.encode(request), to: url, client)
       guard let id = answer.data?.id else { throw Failure(description: "\(url): it makes no session") }
       return JanusSession("\(url)/\(id)", client)
     } catch {
-      try? await client.shutdown()
+      client.stop()
       throw Failure(
         description:
           "\(url) does not answer as Janus does: \(error). Check --url, and that Janus's HTTP transport is on")
@@ -98,7 +96,7 @@ final class JanusSession: Sendable {
   func close() async {
     state.withLock { $0.poll }?.cancel()
     _ = try? await post(JSONCoding.encode(Request<Nothing>(janus: "destroy", transaction: transaction())))
-    try? await client.shutdown()
+    client.stop()
     fail(CancellationError())
   }
 
@@ -153,26 +151,19 @@ final class JanusSession: Sendable {
   }
 
   private static func post(_ body: [UInt8], to url: String, _ client: HTTPClient) async throws -> Message {
-    var request = HTTPClientRequest(url: url)
-    request.method = .POST
-    request.body = .bytes(ByteBuffer(bytes: body))
-    let answer = try JSONCoding.decode(
-      Message.self, from: try await bytes(request, client, .nanoseconds(answerTime.nanoseconds)))
+    let request = HTTPClient.Request(
+      url: url, body: body, headers: [("content-type", "application/json")], timeout: answerTime,
+      maximumBody: largestAnswer)
+    let answer = try JSONCoding.decode(Message.self, from: try await client.send(request).body)
     if let problem = answer.error { throw Failure(description: "Janus refused: \(problem.reason)") }
     return answer
   }
 
-  private static func bytes(_ request: HTTPClientRequest, _ client: HTTPClient, _ time: TimeAmount) async throws
-    -> [UInt8]
-  {
-    let response = try await client.execute(request, timeout: time)
-    return Array(buffer: try await response.body.collect(upTo: largestAnswer))
-  }
-
   private func poll() async {
     do {
-      let bytes = try await Self.bytes(HTTPClientRequest(url: "\(url)?maxev=100"), client, Self.pollTime)
-      for event in try JSONCoding.decode([Message].self, from: bytes) {
+      let request = HTTPClient.Request(
+        url: "\(url)?maxev=100", timeout: Self.pollTime, maximumBody: Self.largestAnswer)
+      for event in try JSONCoding.decode([Message].self, from: try await client.send(request).body) {
         if let transaction = event.transaction { resume(transaction, with: event) }
       }
     } catch {

@@ -2,6 +2,7 @@ import Calls
 import Contract
 import JSON
 import MediaModel
+import OutboundHTTP
 import Synchronization
 
 /// Asks the app's back end which users a user may reach (protocol section 7). After any failure there are none.

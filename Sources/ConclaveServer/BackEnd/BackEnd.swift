@@ -1,8 +1,9 @@
-import AsyncHTTPClient
 import Calls
 import Contract
+import LinuxIO
 import MediaModel
 import NIOCore
+import OutboundHTTP
 
 /// The app's back end, as the server reaches it over HTTP: webhooks and the `authorize` hook.
 final class BackEnd: Sendable {
@@ -11,14 +12,20 @@ final class BackEnd: Sendable {
   private let client: HTTPClient
 
   /// nil if the configuration names no back end.
-  /// - Throws: `ConfigurationError` if a secret cannot be read.
+  /// - Throws: `ConfigurationError` if a secret cannot be read, or there is no thread.
   init?(
     _ configuration: Configuration, answerTime: Duration, clock: WallClock, group: any EventLoopGroup
   ) throws(ConfigurationError) {
     guard configuration.webhooks != nil || configuration.authorize != nil else { return nil }
     let hook = try configuration.webhooks?.secret?.bytes("webhooks", minimum: 32)
     let own = try configuration.authorize?.secret?.bytes("authorize", minimum: 32)
-    let client = HTTPClient.forBackEnd(group)
+    let client: HTTPClient
+    do throws(SystemError) {
+      // Webhooks to a server that hangs leave as many connections to the questions.
+      client = try HTTPClient(hostConnections: 2 * WebhookQueue.parallel)
+    } catch {
+      throw ConfigurationError("webhooks, authorize: \(error)")
+    }
     self.client = client
     webhooks = configuration.webhooks.map {
       Webhooks(
@@ -40,6 +47,6 @@ final class BackEnd: Sendable {
     Task { done(await authorizer.allowed(action, from: from, to: to, traceparent: traceparent)) }
   }
 
-  /// Shuts the client down; pending posts are lost.
-  func stop() async { try? await client.shutdown() }
+  /// Stops the client; pending posts are lost.
+  func stop() { client.stop() }
 }

@@ -4,6 +4,7 @@ import JSON
 import LinuxIO
 import MediaModel
 import NIOCore
+import OutboundHTTP
 import Synchronization
 
 /// Sends the waiting posts of a `WebhookQueue`, as many at once as it allows, and again after failures.

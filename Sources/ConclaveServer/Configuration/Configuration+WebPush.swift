@@ -1,5 +1,6 @@
 import Calls
-import NIOCore
+import LinuxIO
+import NIOSSL
 import Signaling
 
 extension Configuration {
@@ -32,22 +33,19 @@ extension Configuration.WebPush {
   /// - Throws: `ConfigurationError` if `trust` cannot be read.
   func check() throws(ConfigurationError) {
     do {
-      _ = try PushPost.context(trust: trust)
+      if let trust { _ = try NIOSSLCertificate.fromPEMFile(trust) }
     } catch {
-      throw unreadable
+      throw ConfigurationError("webPush.trust: \(trust ?? "") cannot be read as PEM")
     }
   }
 
-  /// - Throws: `ConfigurationError` if `trust` cannot be read.
-  func post(on group: any EventLoopGroup) throws(ConfigurationError) -> PushPost {
-    do {
-      return try PushPost(addresses: PushAddresses(allowed: AddressList(networks)), trust: trust, group: group)
+  /// - Throws: `ConfigurationError` if `trust` cannot be read, or there is no thread.
+  func post() throws(ConfigurationError) -> PushPost {
+    try check()
+    do throws(SystemError) {
+      return try PushPost(addresses: PushAddresses(allowed: AddressList(networks)), trust: trust)
     } catch {
-      throw unreadable
+      throw ConfigurationError("webPush: \(error)")
     }
-  }
-
-  private var unreadable: ConfigurationError {
-    ConfigurationError("webPush.trust: \(trust ?? "the system's authorities") cannot be read as PEM")
   }
 }

@@ -1,10 +1,9 @@
-import AsyncHTTPClient
 import Foundation
 import JSON
 import LinuxIO
 import MediaModel
 import NIOCore
-import NIOHTTP1
+import OutboundHTTP
 import Synchronization
 
 /// Sends the waiting spans of a `SpanQueue` to an OpenTelemetry collector (OTLP over HTTP, as JSON).
@@ -32,8 +31,9 @@ final class SpanExporter: Sendable {
   private let loop: any EventLoop
   private let state = Mutex(State())
 
-  init(_ configuration: Configuration.Telemetry, group: any EventLoopGroup) {
-    client = .forBackEnd(group)
+  /// - Throws: `ConfigurationError` if there is no thread.
+  init(_ configuration: Configuration.Telemetry, group: any EventLoopGroup) throws(ConfigurationError) {
+    do throws(SystemError) { client = try HTTPClient() } catch { throw ConfigurationError("telemetry: \(error)") }
     url = configuration.traces
     loop = group.next()
   }
@@ -62,7 +62,7 @@ final class SpanExporter: Sendable {
       let left = MonotonicClock.now().duration(to: end)
       guard left > .zero, case .delivered = await post(batch, timeout: left) else { break }
     }
-    try? await client.shutdown()
+    client.stop()
   }
 
   private func pump() {
@@ -96,22 +96,18 @@ final class SpanExporter: Sendable {
 
   private func post(_ spans: [Span], timeout: Duration) async -> SpanQueue.Response {
     guard let body = try? JSONCoding.encode(SpanBatch(spans)) else { return .refused }
-    var request = HTTPClientRequest(url: url)
-    request.method = .POST
-    request.headers.add(name: "content-type", value: "application/json")
-    request.body = .bytes(ByteBuffer(bytes: body))
-    guard let response = try? await client.execute(request, timeout: .nanoseconds(timeout.nanoseconds)) else {
-      return .failed(retryAfter: nil)
-    }
-    return Self.response(Int(response.status.code), retryAfter: response.headers.first(name: "retry-after"))
+    let request = HTTPClient.Request(
+      url: url, body: body, headers: [("content-type", "application/json")], timeout: timeout, maximumBody: 0)
+    guard let response = try? await client.send(request) else { return .failed(retryAfter: nil) }
+    return Self.response(response.status, retryAfter: response.retryAfter)
   }
 
-  /// OTLP/HTTP, "Failures": only these four are retried. A `Retry-After` in seconds is obeyed.
-  static func response(_ status: Int, retryAfter: String?) -> SpanQueue.Response {
+  /// OTLP/HTTP, "Failures": only these four are retried. A `Retry-After` is obeyed, up to an hour.
+  static func response(_ status: Int, retryAfter: Int64?) -> SpanQueue.Response {
     switch status {
     case 200..<300: .delivered
     case 429, 502, 503, 504:
-      .failed(retryAfter: retryAfter.flatMap { Int($0) }.map { .seconds(min(max(0, $0), 3_600)) })
+      .failed(retryAfter: retryAfter.map { .seconds(min(max(0, $0), 3_600)) })
     default: .refused
     }
   }

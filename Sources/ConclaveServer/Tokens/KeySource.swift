@@ -1,11 +1,8 @@
-import AsyncHTTPClient
 import Foundation
 import LinuxIO
 import Logging
 import MediaModel
-import NIOCore
-import NIOHTTP1
-import NIOPosix
+import OutboundHTTP
 import Signaling
 import Synchronization
 
@@ -111,7 +108,7 @@ final class KeySource: Sendable {
     do {
       switch origin {
       case .file: try await readFile()
-      case .url(let url): try accept(try await within(Self.answerTime) { try await Self.answer(of: url) })
+      case .url(let url): try accept(try await Self.answer(of: url))
       }
     } catch {
       // Our own errors reveal nothing of the contents, and an error of the HTTP client names only what went wrong.
@@ -140,20 +137,14 @@ final class KeySource: Sendable {
 
   private static func answer(of url: String) async throws -> [UInt8] {
     // Minutes lie between two readings, so no connection is kept.
-    let client = HTTPClient.forBackEnd(MultiThreadedEventLoopGroup.singleton)
-    // The other side may delay the end of the connection.
-    defer { Task { try? await client.shutdown() } }
-    return try await answer(of: url, client)
-  }
-
-  private static func answer(of url: String, _ client: HTTPClient) async throws -> [UInt8] {
-    var request = HTTPClientRequest(url: url)
-    request.headers.add(name: "accept", value: "application/jwk-set+json, application/json")
-    let response = try await client.execute(request, timeout: .nanoseconds(answerTime.nanoseconds))
-    guard response.status == .ok else {
-      throw ConfigurationError("the answer's status is \(response.status.code)")
-    }
-    return Array(buffer: try await response.body.collect(upTo: KeySet.maximumBytes))
+    let client = try HTTPClient()
+    defer { client.stop() }
+    let response = try await client.send(
+      HTTPClient.Request(
+        url: url, headers: [("accept", "application/jwk-set+json, application/json")], timeout: answerTime,
+        maximumBody: KeySet.maximumBytes))
+    guard response.status == 200 else { throw ConfigurationError("the answer's status is \(response.status)") }
+    return response.body
   }
 
   private func accept(_ contents: [UInt8]) throws(ConfigurationError) {

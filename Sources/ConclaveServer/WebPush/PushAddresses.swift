@@ -1,13 +1,10 @@
-import NIOCore
+import MediaModel
 import Signaling
 
 /// The addresses to which the server connects for a push: public ones, and those that the operator names. The endpoint of a subscription is a stranger's choice,
 /// and must not lead into the server's own network.
 struct PushAddresses: Sendable {
   private let allowed: AddressList?
-
-  /// All of IPv4, also as IPv4-mapped addresses.
-  private static let ipv4 = AddressList(["0.0.0.0/0"])
 
   /// Blocks of IPv4 that are not globally reachable (IANA's registry of special-purpose addresses, RFC 6890), or contain no hosts.
   private static let specialIPv4 = AddressList([
@@ -25,10 +22,10 @@ struct PushAddresses: Sendable {
   /// - Parameter allowed: addresses and networks of the operator's own push services; nil for none.
   init(allowed: AddressList?) { self.allowed = allowed }
 
-  func includes(_ address: NIOCore.SocketAddress) -> Bool {
-    guard [.inet, .inet6].contains(address.protocol) else { return false }
+  /// - Parameter address: an IPv4-mapped one counts as IPv4.
+  func includes(_ address: SocketAddress) -> Bool {
     if allowed?.contains(address) == true { return true }
-    let special = Self.ipv4?.contains(address) == true ? Self.specialIPv4 : Self.specialIPv6
+    let special = address.isIPv4 ? Self.specialIPv4 : Self.specialIPv6
     return special?.contains(address) == false
   }
 }

@@ -55,7 +55,7 @@ final class WebPush: Sendable {
     pump()
   }
 
-  /// Pushes being sent end by themselves; waiting ones are lost.
+  /// Pushes that wait or are being sent are lost.
   func stop() {
     state.withLock {
       $0.timer?.task.cancel()

@@ -1,3 +1,4 @@
+package import MediaModel
 package import NIOCore
 import Octets
 
@@ -68,7 +69,8 @@ package struct AddressList: Sendable {
     var networks: [Network] = []
     for text in texts {
       let parts = text.split(separator: "/", omittingEmptySubsequences: false)
-      guard (1...2).contains(parts.count), let address = try? SocketAddress(ipAddress: String(parts[0]), port: 0),
+      guard (1...2).contains(parts.count),
+        let address = try? NIOCore.SocketAddress(ipAddress: String(parts[0]), port: 0),
         let (high, low) = address.words
       else { return nil }
       let isIPv4 = address.protocol == .inet
@@ -82,6 +84,10 @@ package struct AddressList: Sendable {
   package func contains(_ address: NIOCore.SocketAddress?) -> Bool {
     guard let (high, low) = address?.words else { return false }
     return networks.contains { $0.contains(high, low) }
+  }
+
+  package func contains(_ address: MediaModel.SocketAddress) -> Bool {
+    networks.contains { $0.contains(address.high, address.low) }
   }
 }
 
