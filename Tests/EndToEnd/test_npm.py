@@ -129,7 +129,7 @@ def test_the_worker_is_one_file_for_any_bundler(package):
 
 
 def test_every_public_member_is_declared_and_no_other(package, tmp_path):
-    (tmp_path / "members.mjs").write_text(MEMBERS % {"library": (ROOT / "Sources/ConclaveServer/Web/conclave").as_uri()})
+    (tmp_path / "members.mjs").write_text(MEMBERS % {"library": (ROOT / "Sources/Web/conclave").as_uri()})
     names = json.loads(subprocess.run(["node", tmp_path / "members.mjs"], capture_output=True, text=True, check=True, timeout=60 * PATIENCE).stdout)
     exports = names.pop("exports")
     assert set(names) == set(INTERNAL)

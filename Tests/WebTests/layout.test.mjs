@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { readFileSync, readdirSync } from 'node:fs';
 import { test } from 'node:test';
 
-const folderOf = (name) => new URL(`../../Sources/ConclaveServer/Web/${name}/`, import.meta.url);
+const folderOf = (name) => new URL(`../../Sources/Web/${name}/`, import.meta.url);
 const modulesIn = (name) => readdirSync(folderOf(name)).filter((file) => file.endsWith('.js'));
 /** The code of a module, without its comments. */
 const codeOf = (name, module) => readFileSync(new URL(module, folderOf(name)), 'utf8').replace(/^\s*(\/\/|\/?\*).*$/gm, '');
