@@ -5,9 +5,9 @@ import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { load } from './web.mjs';
 
-const { Malformed, eventFrom, failureFrom, known, replyFrom } = await load('border.js');
-const { CallState } = await load('call-state.js');
-const { Inbox } = await load('inbox.js');
+const { Malformed, eventFrom, failureFrom, known, replyFrom } = await load('connection/border.js');
+const { CallState } = await load('call/call-state.js');
+const { Inbox } = await load('connection/inbox.js');
 
 console.warn = () => {};
 

@@ -4,10 +4,10 @@ import { callID } from './fake-browser.mjs';
 import { fakeTimers, load } from './web.mjs';
 
 const { Conclave } = await load('conclave.js');
-const { Call } = await load('call.js');
-const { Capture } = await load('capture.js');
-const { encodeFrame } = await load('stomp.js');
-const { Media } = await load('media.js');
+const { Call } = await load('call/call.js');
+const { Capture } = await load('media/capture.js');
+const { encodeFrame } = await load('connection/stomp.js');
+const { Media } = await load('media/media.js');
 
 const turns = async () => {
   for (let turn = 0; turn < 50; turn += 1) await undefined;

@@ -4,8 +4,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { load, loadPage } from './web.mjs';
 
-const { Capture, canBlur } = await load('capture.js');
-const { Sending } = await load('sending.js');
+const { Capture, canBlur } = await load('media/capture.js');
+const { Sending } = await load('media/sending.js');
 globalThis.sessionStorage ??= {};
 globalThis.localStorage ??= {};
 const { buttonFor } = await loadPage('shortcuts.js');

@@ -6,9 +6,9 @@ import { FakeServer, PeerConnection, browser, callID } from './fake-browser.mjs'
 import { aside, load, until } from './web.mjs';
 
 browser();
-const { Calls } = await load('calls.js');
-const { Refusal } = await load('checks.js');
-const { Media } = await load('media.js');
+const { Calls } = await load('call/calls.js');
+const { Refusal } = await load('wire/checks.js');
+const { Media } = await load('media/media.js');
 
 const warned = [];
 console.warn = (text) => warned.push(text);

@@ -5,11 +5,11 @@ import { test } from 'node:test';
 import { DESCRIPTOR, PeerConnection, browser } from './fake-browser.mjs';
 import { load } from './web.mjs';
 
-const { VideoWishes } = await load('video-wishes.js');
-const { CallRequests } = await load('call-requests.js');
-const { CallState } = await load('call-state.js');
-const { Media } = await load('media.js');
-const { kidOf } = await load('frames.js');
+const { VideoWishes } = await load('media/video-wishes.js');
+const { CallRequests } = await load('call/call-requests.js');
+const { CallState } = await load('call/call-state.js');
+const { Media } = await load('media/media.js');
+const { kidOf } = await load('wire/transcript.js');
 
 const names = (count) => Array.from({ length: count }, (_, index) => `${index + 2}.2`);
 

@@ -1,24 +1,17 @@
 // One device of one user: its connection to a Conclave server, rings and calls.
 
-import { eventFrom, replyFrom } from './border.js';
-import { toBase64 } from './bytes.js';
-import { Calls } from './calls.js';
-import { Capture } from './capture.js';
-import { isPassed, isSameRing } from './crossing.js';
-import { Directory } from './directory.js';
+import { Calls, RingMemory, Rings, isPassed, isSameRing } from './call/index.js';
+import { Inbox, StompConnection, eventFrom, replyFrom } from './connection/index.js';
+import { OwnDevices, Presence, Push, openStore } from './devices/index.js';
 import { isGuest } from './guests.js';
-import { Identity, sameDevice } from './identity.js';
-import { Inbox } from './inbox.js';
-import { OwnDevices } from './own-devices.js';
-import { Presence } from './presence.js';
-import { Push } from './push.js';
-import { RingMemory } from './ring-memory.js';
-import { Rings } from './rings.js';
-import { openStore } from './store.js';
-import { StompConnection } from './stomp.js';
+import { Capture } from './media/index.js';
+import { Directory, Identity, sameDevice } from './trust/index.js';
+import { toBase64 } from './wire/index.js';
 
 const CROSSING_MS = 300; // after the answer to a `start`, until a ring of the same people is over or announced
 const LAST_CALLS = 5; // how many past calls are searched for one that runs on another device
+// Bundlers recognize a file that belongs to a bundle by this whole expression, and it means the file beside the bundle: so it is in a module beside that file.
+const OWN_WORKER = new URL('./sframe-worker.js', import.meta.url).href;
 
 /**
  * Events: `connection` (see `status`); `ring` with the ring `{call, from, media, members, waiting, …}`; `ring-over` with `{ring, reason, by}`; `ready`, after
@@ -42,7 +35,7 @@ export class Conclave extends EventTarget {
   ownDevices;
   connectionNumber = 0;
   presence;
-  /** Where the app serves the library's worker, if not beside the library. */
+  /** Where the app serves the library's worker: beside this module, unless it says another place. */
   workerURL;
   /** The person's choice of camera, microphone and speaker: see `capture.js`. */
   capture = new Capture();
@@ -60,7 +53,7 @@ export class Conclave extends EventTarget {
   #verifiedOnly = false;
 
   /** `credentials(wasRefused)` resolves with `{token, user}`: the server must name the same user. An error with `isFinal` ends the attempts to connect. */
-  constructor({ url, device, name = undefined, credentials, workerURL = undefined }) {
+  constructor({ url, device, name = undefined, credentials, workerURL = OWN_WORKER }) {
     super();
     this.workerURL = workerURL;
     this.#device = device;

@@ -8,10 +8,10 @@
 // Copy this folder to your own origin and serve it over HTTPS. The other modules are internal and may change: import only this one. `docs/clients.md` has the
 // guide; `../page` is an example.
 
-export { canBlur } from './capture.js';
+export { isLost } from './call/index.js';
 export { Conclave } from './conclave.js';
+export { RequestError } from './connection/index.js';
 export { isGuest } from './guests.js';
-export { readable } from './identity.js';
-export { isLost } from './members.js';
-export { RequestError } from './stomp.js';
+export { canBlur } from './media/index.js';
 export { isSupported } from './support.js';
+export { readable } from './trust/index.js';

@@ -1,6 +1,6 @@
 // The worker between the encoders and the network: every sent frame is sealed here, every received one is opened.
 
-import { FrameWorker } from './frame-worker.js';
+import { FrameWorker } from './frames/index.js';
 
 const REPORT_MS = 1_000;
 
