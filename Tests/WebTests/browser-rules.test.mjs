@@ -5,7 +5,7 @@ import { test } from 'node:test';
 import { load } from './web.mjs';
 
 const { Conclave } = await load('conclave.js');
-const { startWorker } = await load('media/media.js');
+const { startWorker } = await load('media/worker.js');
 const { MemoryStore, openStore } = await load('devices/store.js');
 
 /** Where the library says that its worker is. */

@@ -61,8 +61,8 @@ export class CallEvents {
     return this.#stay()?.keys;
   }
 
-  get #transport() {
-    return this.#stay()?.transport;
+  get #path() {
+    return this.#stay()?.path;
   }
 
   #handlers = {
@@ -79,10 +79,10 @@ export class CallEvents {
     'keys.request': (body) => void this.#keys?.requested(body),
     'keys.confirmed': (body) => this.#keys?.confirmed(body),
     'keys.waiting': (body) => this.#keys?.waiting(body),
-    'media.slots': (body) => this.#transport?.showSlots(body),
-    'media.wanted': (body) => this.#transport?.wantLayers(body),
+    'media.slots': (body) => this.#path?.showSlots(body),
+    'media.wanted': (body) => this.#path?.wantLayers(body),
     'media.need': (body) => {
-      if (this.#transport?.want(body)) this.#negotiate();
+      if (this.#path?.want(body)) this.#negotiate();
     },
     quality: ({ level }) => {
       this.#facts.quality = level;
@@ -106,13 +106,13 @@ export class CallEvents {
     const { isNew, news } = this.#facts.trackSet(track);
     if (news) this.#notice(news);
     // Without waiting for `media.need` a new track is on the screen a second earlier.
-    if (isNew && this.#transport?.wantFor(this.#facts.tracksOfOthers)) this.#negotiate();
+    if (isNew && this.#path?.wantFor(this.#facts.tracksOfOthers)) this.#negotiate();
   }
 
   #removeTrack({ track, participant, cause }) {
     const news = this.#facts.trackRemoved({ track, participant });
     if (news) this.#notice(news);
-    if (participant !== this.#call.participant || track !== this.#transport?.trackID('screen')) return;
+    if (participant !== this.#call.participant || track !== this.#path?.trackID('screen')) return;
     if (cause === 'replaced') this.#notice({ kind: 'screen-replaced' });
     this.#call.stopScreen();
   }

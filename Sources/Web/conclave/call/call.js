@@ -47,18 +47,20 @@ export class Call extends CallRequests {
   #facets = new Facets();
   #secret;
   #rootBefore;
+  #openPath;
 
-  /** `secret` is that of the link by which the call is joined. */
-  constructor({ id, connection, secret = '', root = undefined }) {
+  /** `secret` is that of the link by which the call is joined; `openPath` is as in `Stay.join`. */
+  constructor({ id, connection, secret = '', root = undefined, openPath = undefined }) {
     const { user, device } = connection.identity ?? {};
     super(new CallState({ id, user, device }), connection);
     this.#connection = connection;
     this.#secret = secret;
     this.#rootBefore = root;
+    this.#openPath = openPath;
     this.#sending = new Sending({
       capture: connection.capture,
       tellMuted: (track, muted) => this.request(`tracks/${track}`, { muted }).catch(() => {}), // sent again when the connection is back
-      negotiate: () => this.#negotiate(),
+      negotiate: (failed) => this.#negotiate(failed),
       changed: () => this.#changed(),
       notice: (detail) => this.#notice(detail),
     });
@@ -106,7 +108,7 @@ export class Call extends CallRequests {
   /** `connecting`, `connected`, `reconnecting` or `held`: the state of the media's path. */
   get path() {
     if (this.isHeld) return 'held';
-    if (this.#transport?.connection === 'connected' && !this.#recovery.isJoining) return 'connected';
+    if (this.#mediaPath?.connection === 'connected' && !this.#recovery.isJoining) return 'connected';
     return this.#wasConnected ? 'reconnecting' : 'connecting';
   }
 
@@ -170,11 +172,11 @@ export class Call extends CallRequests {
   }
 
   get audioTracks() {
-    return this.isHeld ? [] : (this.#transport?.audioTracks ?? []);
+    return this.isHeld ? [] : (this.#mediaPath?.audioTracks ?? []);
   }
 
   get speaking() {
-    const speaking = this.#transport?.speaking ?? new Set();
+    const speaking = this.#mediaPath?.speaking ?? new Set();
     if (speaking.has(0) && this.local('microphone').isOn) speaking.add(this.participant);
     return speaking;
   }
@@ -182,8 +184,8 @@ export class Call extends CallRequests {
   /** The tiles to show: see `tiles.js`. */
   tiles() {
     return tilesOf(this, {
-      find: (participant, n) => this.#transport?.videoOf(participant, n),
-      pictureOf: (participant, n) => this.#transport?.pictureOf(participant, n) ?? 'awaited',
+      find: (participant, n) => this.#mediaPath?.videoOf(participant, n),
+      pictureOf: (participant, n) => this.#mediaPath?.pictureOf(participant, n) ?? 'awaited',
     });
   }
 
@@ -197,8 +199,8 @@ export class Call extends CallRequests {
     return this.#keys?.ownerOf(participant);
   }
 
-  get #transport() {
-    return this.#stay?.transport;
+  get #mediaPath() {
+    return this.#stay?.path;
   }
 
   get #keys() {
@@ -214,7 +216,7 @@ export class Call extends CallRequests {
    */
   async join(kind, body = {}, ring = {}, inviters = undefined) {
     if (!this.admissions) this.#followWords();
-    const asked = Stay.join({ kind, id: this.id, body, ring, secret: this.#secret, inviters, root: this.#rootBefore, admissions: this.admissions, connection: this.#connection });
+    const asked = Stay.join({ kind, id: this.id, body, ring, secret: this.#secret, inviters, root: this.#rootBefore, openPath: this.#openPath, admissions: this.admissions, connection: this.#connection });
     this.#asked = asked.catch(() => {});
     const stay = await asked;
     const { reply } = stay;
@@ -234,7 +236,7 @@ export class Call extends CallRequests {
     if (stay !== this.#stay || this.hasEnded) return reply; // another join has begun meanwhile, or the call is over
     this.#keys.setStopped(Boolean(this.#watch.stopped));
     this.#keys.allowed = this.#allowed;
-    this.#sending.transport = stay.transport;
+    this.#sending.path = stay.path;
     this.#changed();
     return reply;
   }
@@ -269,7 +271,7 @@ export class Call extends CallRequests {
     const on = (name, action) => stay.addEventListener(name, (event) => stay === this.#stay && !this.hasEnded && action(event.detail));
     on('change', () => this.#changed());
     on('connection', () => {
-      this.#wasConnected ||= stay.transport.connection === 'connected';
+      this.#wasConnected ||= stay.path?.connection === 'connected';
       this.#changed();
     });
     on('speaking', () => this.dispatchEvent(new Event('speaking')));
@@ -339,15 +341,19 @@ export class Call extends CallRequests {
     if (!this.hasEnded) await this.#sending.sendAll();
   }
 
-  /** A failed offer is repeated when the connection is back. */
-  async #negotiate() {
+  /** Makes the path carry what is sent and wanted now. It repeats what failed when the connection is back. */
+  async #negotiate(failed = (error) => this.#pathFailed(error)) {
     try {
-      await this.#transport?.negotiate();
+      await this.#mediaPath?.negotiate();
     } catch (error) {
-      if (GONE.includes(error.code)) this.rejoin();
-      else if (error.code === 'media.unsupported' && this.#sending.hasPictures) await this.#sending.withoutPictures();
-      else if (error.code !== 'connection-lost') this.#notice({ kind: 'media-failed', error: error.code ?? error.name });
+      await failed(error);
     }
+  }
+
+  async #pathFailed(error) {
+    if (GONE.includes(error.code)) this.rejoin();
+    else if (error.code === 'media.unsupported' && this.#sending.hasPictures) await this.#sending.withoutPictures();
+    else if (error.code !== 'connection-lost') this.#notice({ kind: 'media-failed', error: error.code ?? error.name });
   }
 
   /** Returns as a new participant, with what this device sent before. */
@@ -476,12 +482,12 @@ export class Call extends CallRequests {
     await this.#watch.during(this.#catchUp());
     if (this.hasEnded || this.#recovery.isJoining) return;
     // An event about the slots may be among the lost ones. The answer to an offer contains the same.
-    this.#transport?.resume({ isStale: hasMissed });
+    this.#mediaPath?.resume({ isStale: hasMissed });
     this.#sending.tellAll();
   }
 
   networkChanged() {
-    this.#transport?.networkChanged();
+    this.#mediaPath?.networkChanged();
   }
 
   /** Both belong together: the list explains the state, and vice versa. */

@@ -3,10 +3,12 @@
 import { RequestError } from '../connection/index.js';
 import { isGuest } from '../guests.js';
 import { JoinKeys, KeyAgreement, MessageSealer, ringEpoch, seatsOf } from '../keys/index.js';
-import { Media, QualityMeter, Uplink, startWorker } from '../media/index.js';
+import { PATH_EVENTS, QualityMeter, ServerPath, Uplink, startWorker } from '../media/index.js';
 import { Timers } from '../timers.js';
 import { LinkSecret } from '../trust/index.js';
 import { Refusal, isCallID, replyIn } from '../wire/index.js';
+
+/** @typedef {import('../media/index.js').MediaPath} MediaPath */
 
 const STATS_MS = 10_000;
 const UPLINK_MS = 2_000;
@@ -15,7 +17,7 @@ const LOST_ANSWERS = 3;
 const RING_TRIES = 3;
 
 /**
- * Events: those of `Media` and `KeyAgreement`, of the latter `change` as `keys`; `uplink` with `{isPoor}`, when the path has become too poor for a camera, or
+ * Events: those of its path (`PATH_EVENTS`) and of `KeyAgreement`, of the latter `change` as `keys`; `uplink` with `{isPoor}`, when the path has become too poor for a camera, or
  * good again.
  */
 export class Stay extends EventTarget {
@@ -24,10 +26,13 @@ export class Stay extends EventTarget {
   reply;
   participant;
   keys;
-  transport;
+  /** @type {MediaPath | undefined} */
+  path;
   messages;
   #connection;
   #admissions;
+  /** @type {(options: any) => MediaPath} */
+  #openPath = (options) => new ServerPath(options);
   #worker;
   #join;
   #first;
@@ -37,9 +42,11 @@ export class Stay extends EventTarget {
   /**
    * Asks the server to join by `kind`; `stay.reply` is what it said. `body` goes with the request. The id of a call that starts is this device's choice. `admissions` are the call's, `ring` is the
    * ring that is accepted, `secret` that of a link. One of the users `inviters` must have let this one in, if the ring does not name its caller. `root` is as in `Admissions.joins`.
+   * `openPath` opens the path of the media, by default to the server, with the options of `ServerPath`.
    */
-  static async join({ kind, id, body, ring = /** @type {Record<string, any>} */ ({}), secret = '', inviters = /** @type {string[] | undefined} */ (undefined), root = /** @type {string | undefined} */ (undefined), admissions, connection }) {
+  static async join({ kind, id, body, ring = /** @type {Record<string, any>} */ ({}), secret = '', inviters = /** @type {string[] | undefined} */ (undefined), root = /** @type {string | undefined} */ (undefined), openPath = undefined, admissions, connection }) {
     const stay = new Stay();
+    stay.#openPath = openPath ?? stay.#openPath;
     // Before the first await: a ring that comes later invites nobody.
     const caller = ring.from ?? (inviters ? undefined : connection.callerOf(id));
     stay.#connection = connection;
@@ -93,16 +100,16 @@ export class Stay extends EventTarget {
     }
     this.#first = undefined;
     if (this.#isOver) return;
-    this.#openTransport();
-    this.transport.wantFor(facts.tracksOfOthers);
+    this.path = this.#opened();
+    this.path.wantFor(facts.tracksOfOthers);
   }
 
   close() {
     this.#isOver = true;
     this.#timers.clear();
     this.keys?.close();
-    if (this.transport) this.transport.close();
-    else this.#worker.terminate();
+    this.path?.close();
+    this.#worker.terminate();
   }
 
   #request(rest, body) {
@@ -157,35 +164,37 @@ export class Stay extends EventTarget {
     return keys;
   }
 
-  #openTransport() {
+  /** The path, with all that follows from it. */
+  #opened() {
     const worker = this.#worker;
     const { participant } = this;
-    this.transport = new Media({ ice: this.reply.ice, worker, participant, request: (content) => this.#request('media', content) });
+    const path = this.#openPath({ ice: this.reply.ice, worker, participant, request: (content) => this.#request('media', content) });
     this.messages = new MessageSealer(worker, this.keys);
-    for (const name of ['change', 'connection', 'speaking', 'failures', 'refused-track', 'lost']) this.#passOn(this.transport, name);
-    this.transport.addEventListener('connection', () => {
+    for (const name of PATH_EVENTS) this.#passOn(path, name);
+    path.addEventListener('connection', () => {
       // If the path was lost, the connection may be lost, too, and not report it for a long time.
-      if (this.transport.connection === 'disconnected') this.#connection.hurry();
+      if (path.connection === 'disconnected') this.#connection.hurry();
     });
     const meter = new QualityMeter();
-    this.#timers.every(STATS_MS, () => this.#tellQuality(meter));
+    this.#timers.every(STATS_MS, () => this.#tellQuality(path, meter));
     const uplink = new Uplink();
-    this.#timers.every(UPLINK_MS, () => this.#judge(uplink));
+    this.#timers.every(UPLINK_MS, () => this.#judge(path, uplink));
+    return path;
   }
 
-  async #judge(uplink) {
-    if (this.transport.connection !== 'connected') return;
-    const reports = await this.transport.statistics();
-    if (uplink.judge(performance.now(), reports, { isCameraOn: this.transport.isSending('camera') })) {
+  async #judge(path, uplink) {
+    if (path.connection !== 'connected') return;
+    const reports = await path.statistics();
+    if (uplink.judge(performance.now(), reports, { isCameraOn: path.isSending('camera') })) {
       this.dispatchEvent(new CustomEvent('uplink', { detail: { isPoor: uplink.isPoor } }));
     }
   }
 
-  async #tellQuality(meter) {
-    if (this.transport.connection !== 'connected' || this.#connection.status !== 'ready') return;
+  async #tellQuality(path, meter) {
+    if (path.connection !== 'connected' || this.#connection.status !== 'ready') return;
     // The first frame of somebody who joined much later says nothing about the path.
-    const firstFrameMs = this.transport.firstFrameMs <= FIRST_FRAME_MS ? this.transport.firstFrameMs : undefined;
-    const numbers = meter.numbers(await this.transport.statistics(), firstFrameMs);
+    const firstFrameMs = path.firstFrameMs <= FIRST_FRAME_MS ? path.firstFrameMs : undefined;
+    const numbers = meter.numbers(await path.statistics(), firstFrameMs);
     await this.#request('stats', numbers).catch(() => {}); // nobody waits for it
   }
 

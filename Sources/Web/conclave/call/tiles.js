@@ -8,7 +8,7 @@ import { isLost } from './members.js';
 const numberOf = (track) => Number(track.split('.')[1]);
 
 /**
- * `find(participant, n)` returns the video that opened as that track, if any, and `pictureOf(participant, n)` its state: see `Media`.
+ * `find(participant, n)` returns the video that opened as that track, if any, and `pictureOf(participant, n)` its state: see `MediaPath`.
  *
  * A tile: `{key, source, member, device, participant, isOwn, isConnected, isLost, isHeld, isMuted, video, picture, track, doubt, rung, admission}`. `admission`
  * says who let its user in (see `Admissions.of`). `source` is `camera`, `screen`, `ringing` or `listener`, a device that is listed but not in the call.

@@ -73,7 +73,7 @@ const REPLIES = new Map(Object.entries({
   'calls/link': shape('a reply', {}, { link: wordsIn(TOKEN), expiresAt: time }),
   'calls/hold': nothing,
   'calls/state': callIn,
-  'calls/media': shape('a reply', { sdp: wordsIn(SDP), tracks: list(shape('a track', { mid: wordsIn(16) }, part('track')), 256) }, slots), // `Media` reports which of its own tracks it refused
+  'calls/media': shape('a reply', { sdp: wordsIn(SDP), tracks: list(shape('a track', { mid: wordsIn(16) }, part('track')), 256) }, slots), // `ServerPath` reports which of its own tracks it refused
   'calls/tracks': nothing,
   'calls/receive': nothing,
   'calls/message': nothing,

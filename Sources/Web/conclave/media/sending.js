@@ -2,12 +2,15 @@
 
 import { LocalMedia } from './local.js';
 
+/** @typedef {import('./media-path.js').MediaPath} MediaPath */
+
 /**
- * `capture` opens microphone and camera. `transport` (a `Media`) is set when there is one. `tellMuted(track, muted)` notifies the server; `negotiate()` applies
- * a change of tracks; `changed()` and `notice(detail)` are for people.
+ * `capture` opens microphone and camera. `path` is set when there is one. `tellMuted(track, muted)` notifies the server; `negotiate(failed)` makes the path carry a
+ * change of tracks, and `failed(error)`, if there is one, judges a failure instead of the call; `changed()` and `notice(detail)` are for people.
  */
 export class Sending {
-  transport;
+  /** @type {MediaPath | undefined} */
+  path;
   #local;
   #held; // the sources to reopen after a hold
   #isClosed = false;
@@ -44,9 +47,9 @@ export class Sending {
     else if (isWanted) await this.#add(source);
   }
 
-  /** Passes everything that is open to the new transport. */
+  /** Passes everything that is open to the new path. */
   async sendAll() {
-    for (const [source, { track }] of this.#local.all) await this.transport.send(source, track ?? null);
+    for (const [source, { track }] of this.#local.all) await this.path?.send(source, track ?? null);
     await this.#negotiate();
     for (const [source, { isOn }] of this.#local.all) if (!isOn) this.#mute(source, true);
   }
@@ -70,7 +73,7 @@ export class Sending {
     if (isOn) return this.#add('camera');
     this.#local.turnOff('camera');
     this.#changed();
-    await this.transport?.pause('camera');
+    await this.path?.pause('camera');
     return this.#mute('camera', true);
   }
 
@@ -93,44 +96,41 @@ export class Sending {
     }
     for (const source of ['screen', 'screen-audio']) {
       const { track } = this.state(source);
-      if (track) await this.transport.send(source, track);
+      if (track) await this.path?.send(source, track, { replace: replace && source === 'screen' });
     }
-    if (replace) this.transport.replaceOthers('screen');
     this.#changed();
-    try {
-      await this.transport.negotiate();
-    } catch (error) {
+    await this.#negotiate(async (error) => {
       await this.stopScreen();
       throw error;
-    }
+    });
   }
 
   async stopScreen() {
     if (!this.state('screen').isOn) return;
     this.#local.closeScreen();
     this.#changed();
-    await this.transport?.remove('screen');
-    await this.transport?.remove('screen-audio');
+    await this.path?.remove('screen');
+    await this.path?.remove('screen-audio');
     await this.#negotiate();
   }
 
   /** Whether a camera or a screen is sent, or will be with the next offer. */
   get hasPictures() {
-    return ['camera', 'screen'].some((source) => this.transport?.isSending(source));
+    return ['camera', 'screen'].some((source) => this.path?.isSending(source));
   }
 
   /** This browser has no video codec that the call accepts, and the server refuses such an offer as a whole: only sound continues. */
   async withoutPictures() {
     for (const source of ['camera', 'screen', 'screen-audio']) {
       this.#local.close(source);
-      await this.transport?.remove(source);
+      await this.path?.remove(source);
     }
     this.#notice({ kind: 'no-device', source: 'camera', error: 'media.unsupported' });
     this.#changed();
     await this.#negotiate();
   }
 
-  /** The new transport does not know the screen that the old one sent. */
+  /** The new path does not know the screen that the old one sent. */
   forgetScreen() {
     this.#local.closeScreen();
   }
@@ -142,7 +142,7 @@ export class Sending {
     const stopped = this.stopScreen();
     for (const source of this.#held) {
       this.#local.turnOff(source);
-      this.transport?.pause(source);
+      this.path?.pause(source);
     }
     this.#changed();
     await stopped;
@@ -168,7 +168,7 @@ export class Sending {
     this.#local.turnOff(source);
     this.#changed();
     if (isOn && !wasOwn) return this.#add(source);
-    await this.transport?.pause(source);
+    await this.path?.pause(source);
     return this.#mute(source, true);
   }
 
@@ -197,9 +197,9 @@ export class Sending {
   async #add(source) {
     const isOpen = await this.#open(source);
     const { track } = this.state(source);
-    if (!isOpen || !track || !this.transport) return;
-    const isNew = !this.transport.trackID(source);
-    await this.transport.send(source, track);
+    if (!isOpen || !track || !this.path) return;
+    const isNew = !this.path.trackID(source);
+    await this.path.send(source, track);
     if (isNew) await this.#negotiate();
     // It may have been muted meanwhile.
     const { isOn } = this.state(source);
@@ -207,7 +207,7 @@ export class Sending {
   }
 
   async #mute(source, isMuted) {
-    const track = this.transport?.trackID(source);
+    const track = this.path?.trackID(source);
     if (track) await this.#tellMuted(track, isMuted);
   }
 }

@@ -1,8 +1,10 @@
-// One participant's PeerConnection: sent tracks, receiving slots, offers, and recovery from a lost path (protocol section 6).
+// The path of media by the server: one participant's PeerConnection, with its sent tracks, receiving slots, offers, and recovery from a loss (protocol section 6).
 
 import { Refusal, isWhole, listIn, partsOf, slotsIn, trackIn } from '../wire/index.js';
 import { addCamera, heightOf } from './layers.js';
 import { Loudness } from './loudness.js';
+
+/** @typedef {import('./media-path.js').MediaPath} MediaPath */
 
 const MAX_AUDIO_SLOTS = 8; // protocol section 6: the first offer, and audio permanently
 const MAX_VIDEO_SLOTS = 9;
@@ -20,30 +22,6 @@ const DESCRIPTOR = 'https://aomediacodec.github.io/av1-rtp-spec/#dependency-desc
 
 const maxBitrates = { screen: 2_500_000, microphone: 40_000, 'screen-audio': 96_000 };
 const kindOf = (source) => (source === 'camera' || source === 'screen' ? 'video' : 'audio');
-
-let policy;
-let wanted; // the URL that the policy permits
-
-/** The worker's URL. A page that requires trusted types must allow the policy `conclave`, which permits nothing else. */
-function trusted(url) {
-  policy ??= globalThis.trustedTypes?.createPolicy('conclave', {
-    createScriptURL(asked) {
-      if (asked !== wanted) throw new TypeError(`${asked} is not the library’s worker`);
-      return asked;
-    },
-  });
-  wanted = url;
-  return policy ? policy.createScriptURL(url) : url;
-}
-
-/** The worker that seals and opens frames, once it is ready. `url` is where the app serves it. */
-export function startWorker(url) {
-  const worker = new Worker(trusted(url), { type: 'module' });
-  return new Promise((resolve, reject) => {
-    worker.addEventListener('message', () => resolve(worker), { once: true });
-    worker.addEventListener('error', () => reject(new Error('The encryption worker did not start.')), { once: true });
-  });
-}
 
 /** VP8 before the other codecs that the worker can open, and no codec that it cannot. The call's policy decides among them. */
 function preferCodecs(transceiver) {
@@ -69,11 +47,8 @@ function keepSharp(sender) {
   if (parameters) sender.setParameters({ ...parameters, degradationPreference: 'maintain-resolution' }).catch(() => {}); // not in every browser
 }
 
-/**
- * Events: `change` (a slot shows somebody else, or nobody), `speaking`, `connection` (of the path), `failures` (frames of a slot did not open for some seconds)
- * with `{count}`, `refused-track` (the server assigned a track that is not this device's: nothing is sent on it), and `lost`: only a new join helps.
- */
-export class Media extends EventTarget {
+/** @implements {MediaPath} */
+export class ServerPath extends EventTarget {
   #pc;
   #worker;
   #participant;
@@ -95,10 +70,10 @@ export class Media extends EventTarget {
   #heard = new Map();
   #isClosed = false;
   #openedAt = performance.now();
-  /** How long after the opening the first frame of another arrived; undefined until then. */
+  /** @type {number | undefined} */
   firstFrameMs;
 
-  /** `request(body)` sends to `/app/calls/{id}/media`; the worker belongs to this connection, `participant` is this device's number. */
+  /** `request(body)` sends to `/app/calls/{id}/media`; `participant` is this device's number. */
   constructor({ ice, worker, participant, request }) {
     super();
     this.#participant = participant;
@@ -118,12 +93,10 @@ export class Media extends EventTarget {
     return this.#pc.connectionState;
   }
 
-  /** Audio of all slots, for the page to play. */
   get audioTracks() {
     return this.#slots.filter(({ kind }) => kind === 'audio').map(({ transceiver }) => transceiver.receiver.track);
   }
 
-  /** The video that recently opened as track `n` of `participant`, if any. */
   videoOf(participant, n) {
     const slot = this.#slots.find(
       (other) => other.kind === 'video' && other.participant === participant && other.n === n && isRecent(other.seenAt),
@@ -131,11 +104,6 @@ export class Media extends EventTarget {
     return slot?.transceiver.receiver.track;
   }
 
-  /**
-   * The state of the picture of track `n` of `participant`: `shown`; `lower`, shown with a lower resolution or frame rate than possible, for lack of bandwidth;
-   * `paused` for lack of bandwidth; `awaited`, frames arrive in its slot, but none has opened recently; `unsent`, no slot shows it or nothing arrives in its
-   * slot; `unsupported`, this browser cannot decode it.
-   */
   pictureOf(participant, n) {
     const [mid, told] = [...this.#shown.tracks].find(([, track]) => track.participant === participant && track.n === n) ?? [];
     if (this.videoOf(participant, n)) return told?.picture === 'lower' ? 'lower' : 'shown';
@@ -150,43 +118,38 @@ export class Media extends EventTarget {
     return this.#slots.some(({ kind, transceiver }) => kind === 'video' && transceiver.currentDirection === 'stopped');
   }
 
-  /** The participants whose opened audio is loud now. 0 represents this device. */
   get speaking() {
     const now = performance.now();
     return new Set([...this.#heard].filter(([, at]) => now - at < SPEAKING_HOLD_MS).map(([participant]) => participant));
   }
 
-  /** The browser's measurements: all reports of the PeerConnection. */
   async statistics() {
     return [...(await this.#pc.getStats()).values()];
   }
 
-  /** The track id `participant.n` of a source that is sent now. */
   trackID(source) {
     return this.#senders.get(source)?.track;
   }
 
-  /** Sends `track` as `source`; replaces what was sent as it before. Does not negotiate. */
-  async send(source, track) {
+  async send(source, track, { replace = false } = {}) {
     if (this.#isClosed) return; // left while the browser opened the device
     const sender = this.#senders.get(source);
     if (!sender) {
-      this.#addSender(source, track);
+      this.#addSender(source, track, replace);
       return;
     }
     sender.isActive = true;
+    sender.replaces ||= replace;
     sender.transceiver.direction = 'sendonly';
     await sender.transceiver.sender.replaceTrack(track);
     if (track) sender.layers?.fit(heightOf(track));
     this.#worker.postMessage({ type: 'key-frame', name: source });
   }
 
-  /** Sends nothing as `source` for now; the track remains (a muted camera). */
   async pause(source) {
     await this.#senders.get(source)?.transceiver.sender.replaceTrack(null);
   }
 
-  /** The track of `source` ends with the next offer. */
   async remove(source) {
     const sender = this.#senders.get(source);
     if (!sender) return;
@@ -200,12 +163,6 @@ export class Media extends EventTarget {
     return this.#senders.get(source)?.isActive ?? false;
   }
 
-  /** Marks the screen in the next offer as a replacement of another's. */
-  replaceOthers(source) {
-    this.#senders.get(source).replaces = true;
-  }
-
-  /** Makes the next offer have at least this many slots. Returns whether an offer is needed for that now. */
   want({ audio, video }) {
     if (!isWhole(audio, 0, Infinity) || !isWhole(video, 0, Infinity)) return false;
     this.#wanted.audio = Math.max(this.#wanted.audio, Math.min(audio, MAX_AUDIO_SLOTS));
@@ -213,23 +170,18 @@ export class Media extends EventTarget {
     return this.#hasOffered && (this.#missing('audio') > 0 || this.#missing('video') > 0);
   }
 
-  /**
-   * As `want`: a slot for each of `tracks`, as far as the server need not request them, and one for a newcomer's first word, which arrives before an offer
-   * could be answered.
-   */
+  /** A slot for each track as far as the server need not request them, and one for a newcomer's first word, which arrives before an offer could be answered. */
   wantFor(tracks) {
     const count = (kind) => tracks.filter((track) => track.kind === kind).length;
     return this.want({ audio: count('audio') + 1, video: Math.min(count('video'), MAX_VIDEO_SLOTS) });
   }
 
-  /** `media.slots`, or the same in an answer: which track each slot shows. A lower `rev` is late. */
   showSlots({ rev, receive, unsupported }) {
     if (!isWhole(rev, this.#shown.rev + 1, Number.MAX_SAFE_INTEGER)) return;
     this.#shown = { rev, tracks: slotsIn(receive, MAX_SECTIONS), unsupported: new Set(listIn(unsupported ?? [], MAX_UNSUPPORTED, 'unsupported tracks')) };
     this.#tellSlots();
   }
 
-  /** `media.wanted`: the layers of an own track that somebody gets. Throws `Refusal`, and changes nothing, for a track or layers that are not sent. */
   wantLayers({ track, layers }) {
     const sender = [...this.#senders.values()].find((other) => other.layers && other.isActive && other.track !== undefined && other.track === track);
     if (!sender) throw new Refusal('layers of a track that is not sent in layers');
@@ -243,7 +195,7 @@ export class Media extends EventTarget {
     this.#worker.postMessage({ type: 'slots', slots });
   }
 
-  /** Negotiates what is wanted now; changes made meanwhile go into one more offer. */
+  /** Changes made meanwhile go into one more offer. */
   negotiate() {
     this.#isStale = true;
     this.#negotiation ??= this.#negotiateWhileStale().finally(() => {
@@ -257,10 +209,9 @@ export class Media extends EventTarget {
     clearInterval(this.#levelTimer);
     clearTimeout(this.#disconnectTimer);
     this.#pc.close();
-    this.#worker.terminate();
   }
 
-  #addSender(source, track) {
+  #addSender(source, track, replaces) {
     const kind = kindOf(source);
     const add = (sendEncodings) => this.#pc.addTransceiver(track ?? kind, { direction: 'sendonly', sendEncodings });
     const addWhole = () => ({ transceiver: add([{ maxBitrate: maxBitrates[source] }]), layers: undefined });
@@ -269,7 +220,7 @@ export class Media extends EventTarget {
     transceiver.sender.transform = new RTCRtpScriptTransform(this.#worker, options);
     if (kind === 'video') preferCodecs(transceiver);
     if (source === 'screen') keepSharp(transceiver.sender);
-    this.#senders.set(source, { transceiver, layers, isActive: true, replaces: false, track: undefined });
+    this.#senders.set(source, { transceiver, layers, isActive: true, replaces, track: undefined });
   }
 
   #addSlot(kind) {
@@ -389,7 +340,7 @@ export class Media extends EventTarget {
     this.negotiate().then(ended, ended);
   }
 
-  /** The network is reported to have changed: ICE is restarted before the browser misses the old path. */
+  /** ICE is restarted before the browser misses the old path. */
   networkChanged() {
     if (this.#pc.iceConnectionState === 'new') return;
     this.#restarts = 0;
@@ -400,7 +351,6 @@ export class Media extends EventTarget {
     return ['disconnected', 'failed'].includes(this.#pc.iceConnectionState);
   }
 
-  /** After the connection to the server is back: an unanswered offer is repeated, and with `isStale` another offer is made in any case. */
   resume({ isStale = false } = {}) {
     this.#isStale ||= isStale;
     // The event that requests a layer again may be among the lost ones, and is sent only on change.
