@@ -28,7 +28,7 @@ async function sframeKey(epoch, sender, kid, usages) {
 }
 
 /** One epoch's secret, a CryptoKey that only derives, and the others whose frames it opens. */
-class Epoch {
+class EpochKeys {
   senders = new Map(); // by participant
   #keys = new Map();
 
@@ -127,7 +127,7 @@ export class FrameKeys {
     this.#sealer.install({ epoch, listHash, secret });
     if (!this.#epochs.has(epoch)) {
       for (const other of this.#epochs.keys()) if (other % 256 === epoch % 256) this.#epochs.delete(other);
-      this.#epochs.set(epoch, new Epoch({ call: this.#sealer.own.call, epoch, listHash, secret }));
+      this.#epochs.set(epoch, new EpochKeys({ call: this.#sealer.own.call, epoch, listHash, secret }));
       const surplus = [...this.#epochs.keys()].sort((a, b) => a - b).slice(0, -EPOCHS_HELD);
       for (const number of surplus) this.#epochs.delete(number);
       this.#dropWindows();
