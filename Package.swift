@@ -69,12 +69,16 @@ let package = Package(
       dependencies: [
         "MediaModel", "Contract", "Calls", "JSON", .product(name: "GRDB", package: "GRDB.swift"),
       ]),
+    // The web client's library and page; it compiles to one path.
+    .target(
+      name: "Web",
+      resources: [.copy("conclave"), .copy("page"), .copy("index.html"), .copy("manifest.webmanifest"), .copy("sw.js")]),
     .target(
       name: "ConclaveServer",
       dependencies: [
         "Octets", "MediaModel", "Contract", "SDP", "Calls", "Signaling", "Persistence", "MediaPlane", "Forwarding",
         "LinuxIO", "OutboundHTTP",
-        "JSON", "Transport", "CZlib",
+        "JSON", "Transport", "CZlib", "Web",
         .product(name: "NIOSSL", package: "swift-nio-ssl"),
         .product(name: "NIOHTTP1", package: "swift-nio"),
         .product(name: "NIOCore", package: "swift-nio"),
@@ -83,8 +87,7 @@ let package = Package(
         .product(name: "Crypto", package: "swift-crypto"),
         .product(name: "CryptoExtras", package: "swift-crypto"),
         .product(name: "UnixSignals", package: "swift-service-lifecycle"),
-      ],
-      resources: [.copy("Web")]),
+      ]),
     .executableTarget(
       name: "conclave",
       dependencies: [

@@ -20,12 +20,13 @@ private let arrows: [(target: String, imports: Set<String>)] = [
   ("OutboundHTTP", ["MediaModel", "LinuxIO", "CCurl"]),
   ("Signaling", ["Octets", "MediaModel", "Contract", "Calls", "STOMP", "JSON"]),
   ("Persistence", ["MediaModel", "Contract", "Calls", "JSON"]),
+  ("Web", []),
   (
     "ConclaveServer",
     [
       "Octets", "MediaModel", "Contract", "SDP", "Calls", "Signaling", "Persistence", "MediaPlane", "Forwarding",
       "LinuxIO", "OutboundHTTP",
-      "JSON", "Transport", "CZlib",
+      "JSON", "Transport", "CZlib", "Web",
     ]
   ),
   ("conclave", ["ConclaveServer", "MediaModel", "CCommit"]),
@@ -153,7 +154,7 @@ private let cModules = ["CCommit", "CLinux", "COpenSSL", "CSTUN", "CJansson", "C
   for row in rows {
     let cells = row.split(separator: "|").map { $0.split(separator: "`").map(String.init) }
     try #require(cells.count == 4, "\(row)")
-    for (cell, folder) in [(cells[2], "ConclaveServer/Web/conclave"), (cells[3], "ConclaveClient")] {
+    for (cell, folder) in [(cells[2], "Web/conclave"), (cells[3], "ConclaveClient")] {
       for file in cell where file.hasSuffix(".js") || file.hasSuffix(".swift") {
         #expect(FileManager.default.fileExists(atPath: "\(root)/Sources/\(folder)/\(file)"), "there is no \(file)")
         named.insert("\(folder)/\(file)")

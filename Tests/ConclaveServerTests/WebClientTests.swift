@@ -137,7 +137,7 @@ private func links(_ modules: [String]) -> String {
   }
   let (first, rest) = (try #require(halves.first), try #require(halves.last))
   #expect(first.contains("page/app.js") && !first.contains("conclave/index.js"), "signing in needs no library")
-  #expect(rest.contains("conclave/index.js") && rest.contains("conclave/keys.js"))
+  #expect(rest.contains("conclave/index.js") && rest.contains("conclave/keys/keys.js"))
   let links = first + rest
   #expect(!links.contains("conclave/sframe-worker.js"), "the worker is loaded when a call begins")
   #expect(Set(links).count == links.count)

@@ -184,7 +184,7 @@ const [counts, rounds, done] = arguments;
 (async () => {
   const urls = performance.getEntriesByType('resource').map(({ name }) => name);
   const load = (name) => import(urls.find((url) => url.endsWith(`/${name}`)));
-  const [{ Stage }, { tilesOf }, { Members }, { Hands }, { learnNames }] = await Promise.all(['page/stage.js', 'conclave/tiles.js', 'conclave/members.js', 'page/hands.js', 'page/names.js'].map(load));
+  const [{ Stage }, { tilesOf }, { Members }, { Hands }, { learnNames }] = await Promise.all(['page/stage.js', 'call/tiles.js', 'call/members.js', 'page/hands.js', 'page/names.js'].map(load));
   for (const section of document.querySelectorAll('main > section, body > section')) section.hidden = section.id !== 'call';
   document.getElementById('call').hidden = false;
   const callOf = (count) => {

@@ -96,7 +96,7 @@ def test_a_body_of_another_shape_is_found(tmp_path, change):
 
 
 def test_each_status_of_a_connection_is_explained():
-    library = (ROOT / "Sources/ConclaveServer/Web/conclave/conclave.js").read_text()
+    library = (ROOT / "Sources/Web/conclave/conclave.js").read_text()
     statuses = re.findall(r"`([a-z]+)`", re.search(r"/\*\*(.*)\*/\n  status = ", library)[1])
     assert "ready" in statuses and len(statuses) >= 7
     text = (ROOT / "docs/clients.md").read_text()

@@ -33,12 +33,12 @@ INTERNAL = {
 
 # Names of the public members of each class, by an object of it where it has fields.
 MEMBERS = """
-import { Call } from '%(library)s/call.js';
-import { Capture } from '%(library)s/capture.js';
+import { Call } from '%(library)s/call/call.js';
+import { Capture } from '%(library)s/media/capture.js';
 import * as index from '%(library)s/index.js';
-import { OwnDevices } from '%(library)s/own-devices.js';
-import { Presence } from '%(library)s/presence.js';
-import { Push } from '%(library)s/push.js';
+import { OwnDevices } from '%(library)s/devices/own-devices.js';
+import { Presence } from '%(library)s/devices/presence.js';
+import { Push } from '%(library)s/devices/push.js';
 const identity = { user: 'a', device: 'b', fingerprint: new Uint8Array(32), keys: [] };
 const conclave = new index.Conclave({ url: 'ws://a', device: 'b', credentials: async () => ({}) });
 const made = { Conclave: conclave, Call: new Call({ id: '', connection: { capture: conclave.capture, identity } }), Capture: new Capture(),
@@ -125,11 +125,11 @@ def test_the_tarball_is_what_npm_installs(package):
 
 def test_the_worker_is_one_file_for_any_bundler(package):
     assert not re.search(r"^\s*(import|export)\b[^(]", (package / "sframe-worker.js").read_text(), re.M)
-    assert "new URL('./sframe-worker.js', import.meta.url)" in (package / "media.js").read_text()
+    assert "new URL('./sframe-worker.js', import.meta.url)" in (package / "conclave.js").read_text()
 
 
 def test_every_public_member_is_declared_and_no_other(package, tmp_path):
-    (tmp_path / "members.mjs").write_text(MEMBERS % {"library": (ROOT / "Sources/ConclaveServer/Web/conclave").as_uri()})
+    (tmp_path / "members.mjs").write_text(MEMBERS % {"library": (ROOT / "Sources/Web/conclave").as_uri()})
     names = json.loads(subprocess.run(["node", tmp_path / "members.mjs"], capture_output=True, text=True, check=True, timeout=60 * PATIENCE).stdout)
     exports = names.pop("exports")
     assert set(names) == set(INTERNAL)

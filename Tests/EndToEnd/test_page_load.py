@@ -37,7 +37,7 @@ def test_the_first_load_is_small_and_the_rest_comes_while_the_name_is_typed(pers
 
     tab.fill("Your name", "Alice")
     typed = all_that_is_loaded(tab)
-    assert "/conclave/keys.js" in typed and "/page/call-view.js" in typed
+    assert "/conclave/keys/keys.js" in typed and "/page/call-view.js" in typed
     tab.press("Sign in")
     tab.sees("#lobby")
     signed_in = all_that_is_loaded(tab)

@@ -5,11 +5,11 @@ import { test } from 'node:test';
 import { CALL, Person, directoryFor } from './person.mjs';
 import { load } from './web.mjs';
 
-const { Admissions } = await load('admissions.js');
-const { toBase64 } = await load('bytes.js');
-const { Identity } = await load('identity.js');
-const { MemoryStore } = await load('store.js');
-const { LinkSecret, isWordSigned, makeLinkWord, makeWord, wordsIn } = await load('words.js');
+const { Admissions } = await load('trust/admissions.js');
+const { toBase64 } = await load('wire/bytes.js');
+const { Identity } = await load('trust/identity.js');
+const { MemoryStore } = await load('devices/store.js');
+const { LinkSecret, isWordSigned, makeLinkWord, makeWord, wordsIn } = await load('trust/words.js');
 
 const from = (first, count) => Uint8Array.from({ length: count }, (_, at) => first + at);
 const TEXT = 'AAECAwQFBgcICQoLDA0OD2RlZmdoaWprbG1ub3BxcnN0dXZ3eHl6e3x9fn-AgYKD';

@@ -2,10 +2,10 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { load } from './web.mjs';
 
-const { Attribution } = await load('attribution.js');
-const { FrameReceiver } = await load('frame-ends.js');
-const { FrameKeys } = await load('frames.js');
-const { slotsIn } = await load('checks.js');
+const { Attribution } = await load('frames/attribution.js');
+const { FrameReceiver } = await load('frames/frame-ends.js');
+const { FrameKeys } = await load('frames/frames.js');
+const { slotsIn } = await load('wire/checks.js');
 
 const stay = (participant) => ({ participant, fingerprint: new Uint8Array(32).fill(participant), joinId: new Uint8Array(16).fill(participant) });
 

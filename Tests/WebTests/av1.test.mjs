@@ -4,8 +4,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { load } from './web.mjs';
 
-const { envelopeOf, sealedIn } = await load('av1.js');
-const { SFrameError } = await load('sframe.js');
+const { envelopeOf, sealedIn } = await load('frames/av1.js');
+const { SFrameError } = await load('frames/sframe.js');
 
 const leb128 = (size) => (size < 128 ? [size] : [0x80 | (size & 0x7f), ...leb128(size >> 7)]);
 

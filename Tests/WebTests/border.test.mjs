@@ -5,9 +5,9 @@ import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { load } from './web.mjs';
 
-const { Malformed, eventFrom, failureFrom, known, replyFrom } = await load('border.js');
-const { CallState } = await load('call-state.js');
-const { Inbox } = await load('inbox.js');
+const { Malformed, eventFrom, failureFrom, known, replyFrom } = await load('connection/border.js');
+const { CallState } = await load('call/call-state.js');
+const { Inbox } = await load('connection/inbox.js');
 
 console.warn = () => {};
 
@@ -25,7 +25,7 @@ const PATHS = {
 const UNREAD = ['speakers', 'push.ring', 'push.cancel', 'report']; // events for others, or of no use to this client
 /** Members that this client does not read. */
 const DROPPED = { quality: ['participant', 'bitrate'], 'call.state': ['metadata'], state: ['metadata'], joined: ['metadata'], calls: ['metadata'] };
-/** Texts by id, or read by checks of the key agreement or of `Media`, which say what they refused. */
+/** Texts by id, or read by checks of the key agreement or of `ServerPath`, which say what they refused. */
 const OTHERS_CHECK = /\.results$|^keys\.|^keyList$|^confirmations$|envelope|^\.(list|admissions|signers)|\.tracks\.\d+\.track$/;
 
 const bodies = [

@@ -4,8 +4,12 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { load } from './web.mjs';
 
-const { startWorker } = await load('media.js');
-const { MemoryStore, openStore } = await load('store.js');
+const { Conclave } = await load('conclave.js');
+const { startWorker } = await load('media/worker.js');
+const { MemoryStore, openStore } = await load('devices/store.js');
+
+/** Where the library says that its worker is. */
+const { workerURL } = new Conclave({ url: 'ws://a', device: 'b', credentials: async () => ({}) });
 
 /** A worker whose constructor takes what `isAllowed` says, and which listens at once. */
 function workersThatTake(t, isAllowed) {
@@ -34,8 +38,8 @@ class TrustedURL {
 
 test('a browser without trusted types starts the worker by its URL', async (t) => {
   const started = workersThatTake(t, (url) => typeof url === 'string');
-  await startWorker();
-  assert.match(started[0], /^file:.*\/sframe-worker\.js$/);
+  await startWorker(workerURL);
+  assert.match(started[0], /^file:.*\/conclave\/sframe-worker\.js$/);
 });
 
 test('where trusted types are required the one policy passes the own worker and no other URL', async (t) => {
@@ -48,8 +52,8 @@ test('where trusted types are required the one policy passes the own worker and 
   };
   t.after(() => delete globalThis.trustedTypes);
   const started = workersThatTake(t, (url) => url instanceof TrustedURL);
-  await startWorker();
-  await startWorker();
+  await startWorker(workerURL);
+  await startWorker(workerURL);
   assert.equal(started.length, 2);
   assert.deepEqual(policies.map(({ name, others }) => [name, others]), [['conclave', []]], 'one policy, for script URLs alone');
   for (const url of ['data:text/javascript,', 'https://evil.example/sframe-worker.js', `${started[0]}?x`, '']) {

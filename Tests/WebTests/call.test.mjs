@@ -4,10 +4,10 @@ import { callID } from './fake-browser.mjs';
 import { fakeTimers, load } from './web.mjs';
 
 const { Conclave } = await load('conclave.js');
-const { Call } = await load('call.js');
-const { Capture } = await load('capture.js');
-const { encodeFrame } = await load('stomp.js');
-const { Media } = await load('media.js');
+const { Call } = await load('call/call.js');
+const { Capture } = await load('media/capture.js');
+const { encodeFrame } = await load('connection/stomp.js');
+const { ServerPath } = await load('media/server-path.js');
 
 const turns = async () => {
   for (let turn = 0; turn < 50; turn += 1) await undefined;
@@ -117,7 +117,7 @@ function newMedia(t) {
     return { sdp: '', tracks: [] };
   };
   const worker = { addEventListener() {}, postMessage() {}, terminate() {} };
-  const media = new Media({ worker, request });
+  const media = new ServerPath({ worker, request });
   t.after(() => media.close());
   return { media, server, tick, pc: PeerConnection.last };
 }

@@ -4,12 +4,12 @@ import { FakeServer, PeerConnection, browser, callID, opened } from './fake-brow
 import { load, until } from './web.mjs';
 
 browser();
-const { toBase64 } = await load('bytes.js');
-const { Calls } = await load('calls.js');
+const { toBase64 } = await load('wire/bytes.js');
+const { Calls } = await load('call/calls.js');
 const { Conclave } = await load('conclave.js');
-const { Directory } = await load('directory.js');
-const { Identity } = await load('identity.js');
-const { MemoryStore } = await load('store.js');
+const { Directory } = await load('trust/directory.js');
+const { Identity } = await load('trust/identity.js');
+const { MemoryStore } = await load('devices/store.js');
 
 console.warn = () => {};
 

@@ -4,8 +4,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { load, loadPage } from './web.mjs';
 
-const { Capture, canBlur } = await load('capture.js');
-const { Sending } = await load('sending.js');
+const { Capture, canBlur } = await load('media/capture.js');
+const { Sending } = await load('media/sending.js');
 globalThis.sessionStorage ??= {};
 globalThis.localStorage ??= {};
 const { buttonFor } = await loadPage('shortcuts.js');
@@ -44,14 +44,14 @@ const settled = async () => {
 
 const live = (tracks) => tracks.filter(({ isStopped }) => !isStopped);
 
-/** Sends into a transport that notes what it is given. */
+/** Sends into a path that notes what it is given. */
 function sendingWith(capture) {
   const notices = [];
   const sent = [];
   const told = [];
   const tellMuted = async (_, isMuted) => void told.push(isMuted);
   const sending = new Sending({ capture, tellMuted, negotiate: async () => {}, changed() {}, notice: (detail) => notices.push(detail) });
-  sending.transport = { send: async (source, track) => sent.push([source, track]), trackID: () => '1.1', pause: async () => {} };
+  sending.path = { send: async (source, track) => sent.push([source, track]), trackID: () => '1.1', pause: async () => {} };
   return { sending, notices, sent, told };
 }
 
@@ -173,7 +173,7 @@ test('a microphone that is muted while another is being opened stays closed, and
 test('a microphone that is muted while it is handed to the path stays muted for the others', async (t) => {
   const { tracks } = browserWith(t);
   const { sending, told } = sendingWith(new Capture());
-  sending.transport.send = async () => sending.setMicrophone(false);
+  sending.path.send = async () => sending.setMicrophone(false);
   await sending.setMicrophone(true);
   assert.deepEqual([sending.state('microphone').isOn, tracks[0].enabled, told.at(-1)], [false, false, true]);
 });

@@ -3,10 +3,10 @@ import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { aside, fakeTimers, load, until } from './web.mjs';
 
-const { fromBase64 } = await load('bytes.js');
-const { bucketsIn } = await load('checks.js');
-const { Confirmations } = await load('confirmations.js');
-const { confirmationKeyOf } = await load('transcript.js');
+const { fromBase64 } = await load('wire/bytes.js');
+const { bucketsIn } = await load('wire/checks.js');
+const { Confirmations } = await load('keys/confirmations.js');
+const { confirmationKeyOf } = await load('wire/transcript.js');
 
 const { confirmation: vector } = JSON.parse(readFileSync(new URL('../Vectors/keys.json', import.meta.url), 'utf8'));
 

@@ -4,13 +4,13 @@ import { FakeServer, browser, callID, opened } from './fake-browser.mjs';
 import { load, until } from './web.mjs';
 
 browser();
-const { Calls } = await load('calls.js');
+const { Calls } = await load('call/calls.js');
 const { Conclave } = await load('conclave.js');
-const { encodeFrame } = await load('stomp.js');
-const { Identity } = await load('identity.js');
-const { MemoryStore } = await load('store.js');
-const { toBase64 } = await load('bytes.js');
-const { makeWord } = await load('words.js');
+const { encodeFrame } = await load('connection/stomp.js');
+const { Identity } = await load('trust/identity.js');
+const { MemoryStore } = await load('devices/store.js');
+const { toBase64 } = await load('wire/bytes.js');
+const { makeWord } = await load('trust/words.js');
 
 console.warn = () => {};
 

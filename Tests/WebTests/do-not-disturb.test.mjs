@@ -11,7 +11,7 @@ const storage = { getItem: (key) => stored.get(key) ?? null, setItem: (key, valu
 Object.defineProperty(globalThis, 'localStorage', { value: storage, configurable: true });
 byID('quiet-dialog').close = () => (byID('quiet-dialog').open = false);
 const { DoNotDisturb, endsFrom } = await loadPage('do-not-disturb.js');
-const { Presence } = await load('presence.js');
+const { Presence } = await load('devices/presence.js');
 
 const HOUR = 3_600_000;
 const KEY = 'quiet-end/me';

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { load } from './web.mjs';
 
-const { Facets } = await load('facets.js');
+const { Facets } = await load('call/facets.js');
 
 test('each part of a call is told of when it is another, and not otherwise', () => {
   const track = { id: 'a' };

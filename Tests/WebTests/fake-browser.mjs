@@ -3,11 +3,11 @@
 
 import { load } from './web.mjs';
 
-const { Capture } = await load('capture.js');
-const { Identity } = await load('identity.js');
-const { Directory } = await load('directory.js');
-const { MemoryStore } = await load('store.js');
-const { RequestError } = await load('stomp.js');
+const { Capture } = await load('media/capture.js');
+const { Identity } = await load('trust/identity.js');
+const { Directory } = await load('trust/directory.js');
+const { MemoryStore } = await load('devices/store.js');
+const { RequestError } = await load('connection/stomp.js');
 
 /** A sender with the rules of setParameters (WebRTC, section 5.2): one change at a time, of the parameters that were read last, and no encoding more or fewer. */
 export class Sender {

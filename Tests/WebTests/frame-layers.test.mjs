@@ -4,8 +4,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { load } from './web.mjs';
 
-const { FrameWorker } = await load('frame-worker.js');
-const { parseHeader } = await load('sframe.js');
+const { FrameWorker } = await load('frames/frame-worker.js');
+const { parseHeader } = await load('frames/sframe.js');
 
 const stay = (participant) => ({ participant, fingerprint: new Uint8Array(32).fill(participant), joinId: new Uint8Array(16).fill(participant) });
 

@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { load } from './web.mjs';
 
-const { FrameKeys, clearBytes, kidOf } = await load('frames.js');
+const { FrameKeys, clearBytes } = await load('frames/frames.js');
+const { kidOf } = await load('wire/transcript.js');
 
 const frame = Uint8Array.from({ length: 40 }, (_, i) => i * 3 + 1); // an odd first byte: no VP8 key frame
 const sender = (participant) => ({

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { load } from './web.mjs';
 
-const { Handout } = await load('handout.js');
+const { Handout } = await load('keys/handout.js');
 
 const bob = { user: 'bob', device: 'phone', fingerprint: 'f', joinId: 'j' };
 const carol = { user: 'carol', device: 'phone', fingerprint: 'g', joinId: 'k' };

@@ -7,15 +7,15 @@ import { Announcer, Person } from './person.mjs';
 import { load, loadPage, until } from './web.mjs';
 
 page();
-const { toBase64, utf8 } = await load('bytes.js');
-const { rosterOf, stopOf } = await load('call-trust.js');
-const { Directory } = await load('directory.js');
-const { Members } = await load('members.js');
-const { RosterWatch, exactName } = await load('roster-watch.js');
-const { MemoryStore } = await load('store.js');
-const { tilesOf } = await load('tiles.js');
-const { tagOf } = await load('transcript.js');
-const { makeStatement } = await load('vouching.js');
+const { toBase64, utf8 } = await load('wire/bytes.js');
+const { rosterOf, stopOf } = await load('keys/call-trust.js');
+const { Directory } = await load('trust/directory.js');
+const { Members } = await load('call/members.js');
+const { RosterWatch, exactName } = await load('keys/roster-watch.js');
+const { MemoryStore } = await load('devices/store.js');
+const { tilesOf } = await load('call/tiles.js');
+const { tagOf } = await load('wire/transcript.js');
+const { makeStatement } = await load('trust/vouching.js');
 const { wordsForStop } = await loadPage('notices.js');
 
 console.warn = () => {};

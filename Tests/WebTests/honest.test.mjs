@@ -5,10 +5,10 @@ import { test } from 'node:test';
 import { load } from './web.mjs';
 import { inWorld } from './world/world.mjs';
 
-const { Identity } = await load('identity.js');
-const { JoinKeys } = await load('join-keys.js');
-const { MemoryStore } = await load('store.js');
-const { toBase64 } = await load('bytes.js');
+const { Identity } = await load('trust/identity.js');
+const { JoinKeys } = await load('keys/join-keys.js');
+const { MemoryStore } = await load('devices/store.js');
+const { toBase64 } = await load('wire/bytes.js');
 
 console.warn = process.env.LOUD ? console.log : () => {};
 

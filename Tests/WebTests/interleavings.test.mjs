@@ -35,26 +35,26 @@ test('no order of ciphers, answers and events makes a device break the rules of 
 });
 
 const noOneAsks = [
-  ['handout.js', 'if (!this.#mayGive(record)) throw', 'if (false) throw'],
-  ['keys.js', 'if (this.#isClosed) throw', 'if (false) throw'],
+  ['keys/handout.js', 'if (!this.#mayGive(record)) throw', 'if (false) throw'],
+  ['keys/keys.js', 'if (this.#isClosed) throw', 'if (false) throw'],
 ];
-const unchecked = ['epoch.js', 'if (!this.#lent || !equal(this.#lent, secret)) throw', 'if (false) throw'];
+const unchecked = ['keys/epoch.js', 'if (!this.#lent || !equal(this.#lent, secret)) throw', 'if (false) throw'];
 
 /** A rule, how it is undone, and what is then seen. */
 const undoings = [
   [
     'the bytes of a secret are lent, not a copy',
-    [...noOneAsks, unchecked, ['epoch.js', 'this.#lent?.slice()', 'this.#lent'], ['epoch.js', 'finally {\n      copy.fill(0);\n    }', 'finally {}']],
+    [...noOneAsks, unchecked, ['keys/epoch.js', 'this.#lent?.slice()', 'this.#lent'], ['keys/epoch.js', 'finally {\n      copy.fill(0);\n    }', 'finally {}']],
     /an envelope without a secret/,
   ],
   ['an epoch or a stay that is over gives keys', [...noOneAsks, unchecked], /sends for an epoch or a stay that is over/],
-  ['each answer of a leader has a secret of its own', [['epoch.js', 'this.#proposal ??=', 'this.#proposal =']], /another secret|proposes \d secrets|over/],
-  ['a leader takes another’s secret before it has its answer', [['keys.js', 'if (offered) return', 'if (false) return']], /another secret of epoch/],
+  ['each answer of a leader has a secret of its own', [['keys/epoch.js', 'this.#proposal ??=', 'this.#proposal =']], /another secret|proposes \d secrets|over/],
+  ['a leader takes another’s secret before it has its answer', [['keys/keys.js', 'if (offered) return', 'if (false) return']], /another secret of epoch/],
   [
     'a counter is taken after its key is there',
     [
-      ['frames.js', '    this.#counters.set(name, counter + 1);\n', ''],
-      ['frames.js', 'return seal(await this.#keys.get(kid), BigInt(counter), metadata, plaintext);', 'const key = await this.#keys.get(kid); this.#counters.set(name, counter + 1); return seal(key, BigInt(counter), metadata, plaintext);'],
+      ['frames/frames.js', '    this.#counters.set(name, counter + 1);\n', ''],
+      ['frames/frames.js', 'return seal(await this.#keys.get(kid), BigInt(counter), metadata, plaintext);', 'const key = await this.#keys.get(kid); this.#counters.set(name, counter + 1); return seal(key, BigInt(counter), metadata, plaintext);'],
     ],
     /nonce\) came twice/,
   ],

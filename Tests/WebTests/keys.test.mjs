@@ -3,12 +3,12 @@ import { test } from 'node:test';
 import { Announcer, Person, CALL } from './person.mjs';
 import { fakeTimers, load, until } from './web.mjs';
 
-const { fromBase64, toBase64, random, sha256 } = await load('bytes.js');
-const { isSignedBy } = await load('identity.js');
-const { utf8 } = await load('bytes.js');
-const { makeEnvelope } = await load('envelopes.js');
-const { byUserThenDevice } = await load('transcript.js');
-const { wrap } = await load('wrap.js');
+const { fromBase64, toBase64, random, sha256 } = await load('wire/bytes.js');
+const { isSignedBy } = await load('trust/identity.js');
+const { utf8 } = await load('wire/bytes.js');
+const { makeEnvelope } = await load('keys/envelopes.js');
+const { byUserThenDevice } = await load('wire/transcript.js');
+const { wrap } = await load('trust/wrap.js');
 
 console.warn = () => {}; // refusals are said there
 
@@ -177,7 +177,7 @@ const listReply = (lists, rosters, event) => (path, { since }) =>
 
 test('a gap is closed by links that join, and nothing is ratcheted over it', async (t) => {
   const { alice, bob, lists, carol } = await inEpochTwo(t);
-  const { rosterHashOf } = await load('transcript.js');
+  const { rosterHashOf } = await load('wire/transcript.js');
   const roster = async (...all) => toBase64(await rosterHashOf(all.map((person) => person.entry()).sort(byUserThenDevice)));
   await lists.rotation(3, 'fresh', [alice, bob, carol]);
   const event = await lists.rotation(4, 'ratchet', [alice, bob, carol]);
@@ -370,7 +370,7 @@ test('an envelope of a device that is not trusted is kept, said to the server on
 });
 
 test('a join key that its device did not sign for this call and stay gets nothing, and warns', async (t) => {
-  const { JoinKeys } = await load('join-keys.js');
+  const { JoinKeys } = await load('keys/join-keys.js');
   const world = [];
   const [alice, bob, carol] = await people(t, world, 'alice', 'bob', 'carol');
   const otherCall = (await JoinKeys.make(bob.identity, '7d1f0d6c-5a3e-4c0b-9b0e-2f64c1a8e3d4')).wire.joinKey;
@@ -402,7 +402,7 @@ test('a refreshed join key is sealed to; an older one, or another of the same ge
   assert.equal(first.key, toBase64(await sha256(fromBase64(refresh.publicKey))));
   assert.deepEqual(await lead(4, {}), [], 'the server went back to generation 0');
   assert.deepEqual(alice.problems, ['old-join-key']);
-  const { JoinKeys } = await load('join-keys.js');
+  const { JoinKeys } = await load('keys/join-keys.js');
   const other = await JoinKeys.make(bob.identity, CALL);
   assert.deepEqual(await lead(5, { refresh: await other.refresh(0, true) }), [], 'signed for another stay');
   assert.equal((await lead(6, { refresh })).length, 1);

@@ -4,14 +4,14 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { load, loadPage } from './web.mjs';
 
-const { CallEvents } = await load('call-events.js');
-const { Refusal } = await load('checks.js');
-const { CallState } = await load('call-state.js');
-const { confirmationOf, rosterOf } = await load('call-trust.js');
-const { Members } = await load('members.js');
+const { CallEvents } = await load('call/call-events.js');
+const { Refusal } = await load('wire/checks.js');
+const { CallState } = await load('call/call-state.js');
+const { confirmationOf, rosterOf } = await load('keys/call-trust.js');
+const { Members } = await load('call/members.js');
 const { beginNames, labelFor, learnNames } = await loadPage('names.js');
-const { RosterWatch } = await load('roster-watch.js');
-const { tilesOf } = await load('tiles.js');
+const { RosterWatch } = await load('keys/roster-watch.js');
+const { tilesOf } = await load('call/tiles.js');
 
 /** `value`, which counts in `work` how often it, or anything in it, is read. */
 function counted(value, work) {

@@ -6,9 +6,9 @@ import { FakeServer, PeerConnection, browser, callID } from './fake-browser.mjs'
 import { aside, load, until } from './web.mjs';
 
 browser();
-const { Calls } = await load('calls.js');
-const { Refusal } = await load('checks.js');
-const { Media } = await load('media.js');
+const { Calls } = await load('call/calls.js');
+const { Refusal } = await load('wire/checks.js');
+const { ServerPath } = await load('media/server-path.js');
 
 const warned = [];
 console.warn = (text) => warned.push(text);
@@ -26,7 +26,7 @@ async function sends(t, track, { sdp = LAYERS, Connection = PeerConnection } = {
   const server = { sdp };
   const request = async ({ tracks }) => ({ sdp: server.sdp, tracks: tracks.map(({ mid }) => ({ mid, track: `1.${Number(mid) + 1}` })), receive: [], rev: 0 });
   const worker = { addEventListener() {}, postMessage() {}, terminate() {} };
-  const media = new Media({ worker, participant: 1, request });
+  const media = new ServerPath({ worker, participant: 1, request });
   t.after(() => media.close());
   await media.send('camera', track);
   const pc = PeerConnection.all.at(-1);

@@ -1,14 +1,25 @@
-// The library stands alone: it can be copied as it is, and the page uses no more of it than others may.
+// The library stands alone: it can be copied as it is, the page uses no more of it than others may, and it is in folders of one subject each, one above the other.
 
 import assert from 'node:assert/strict';
 import { readFileSync, readdirSync } from 'node:fs';
+import { posix } from 'node:path';
 import { test } from 'node:test';
 
-const folderOf = (name) => new URL(`../../Sources/ConclaveServer/Web/${name}/`, import.meta.url);
-const modulesIn = (name) => readdirSync(folderOf(name)).filter((file) => file.endsWith('.js'));
+const FLOORS = 5;
+const root = new URL('../../Sources/Web/', import.meta.url);
+/** The paths of the modules under `name`, relative to it. */
+const modulesIn = (name) => readdirSync(new URL(`${name}/`, root), { recursive: true }).filter((file) => file.endsWith('.js') && !file.startsWith('catalogues/'));
 /** The code of a module, without its comments. */
-const codeOf = (name, module) => readFileSync(new URL(module, folderOf(name)), 'utf8').replace(/^\s*(\/\/|\/?\*).*$/gm, '');
+const codeOf = (name, module) => readFileSync(new URL(`${name}/${module}`, root), 'utf8').replace(/^\s*(\/\/|\/?\*).*$/gm, '');
 const importsOf = (text) => [...text.matchAll(/(?:from |^import |import\()'([^']+)'/gm)].map(([, path]) => path);
+/** The folder of a module of the library; '' for those at the top. */
+const folderOf = (module) => module.split('/').slice(0, -1).join('/');
+const nameOf = (module) => module.split('/').at(-1);
+
+const library = new Map(modulesIn('conclave').map((module) => [module, codeOf('conclave', module)]));
+/** The modules of the library that each of them imports. */
+const imported = new Map([...library].map(([module, code]) => [module, importsOf(code).map((path) => posix.join(folderOf(module), path))]));
+const folders = [...new Set([...library.keys()].map(folderOf))].filter(Boolean);
 
 /** The modules of a folder that `roots` load. */
 function loadedBy(name, roots) {
@@ -16,18 +27,71 @@ function loadedBy(name, roots) {
   const add = (module) => {
     if (loaded.has(module)) return;
     loaded.add(module);
-    for (const path of importsOf(codeOf(name, module))) if (path.startsWith('./')) add(path.slice(2));
+    for (const path of importsOf(codeOf(name, module))) {
+      const other = posix.join(folderOf(module), path);
+      if (!other.startsWith('..')) add(other);
+    }
   };
   roots.forEach(add);
   return loaded;
 }
 
-test('a module of the library imports its neighbours alone and touches no page', () => {
-  for (const module of modulesIn('conclave')) {
-    const code = codeOf('conclave', module);
-    for (const path of importsOf(code)) assert.match(path, /^\.\/[\w-]+\.js$/, `${module} imports ${path}`);
-    assert.doesNotMatch(code, /\b(document|localStorage|sessionStorage|location)\b|\bwindow\./, module);
+/** How many steps down there are from each of these, itself included, by `below(each)`. Fails for a circle. */
+function floorsOf(all, below) {
+  const floors = new Map();
+  const floorOf = (each, above) => {
+    assert.ok(!above.includes(each), `a circle: ${[...above, each].join(' → ')}`);
+    if (!floors.has(each)) floors.set(each, 1 + Math.max(0, ...below(each).map((other) => floorOf(other, [...above, each]))));
+    return floors.get(each);
+  };
+  for (const each of all) floorOf(each, []);
+  return floors;
+}
+
+test('a module of the library touches no page, and imports its neighbours, the index of another folder, or a module at the top that imports nothing', () => {
+  for (const [module, paths] of imported) {
+    const folder = folderOf(module);
+    for (const path of paths) {
+      assert.ok(library.has(path), `${module} imports ${path}, which is not in the library`);
+      const isNeighbour = folderOf(path) === folder && nameOf(path) !== 'index.js';
+      const isLeaf = folderOf(path) === '' && imported.get(path).length === 0;
+      assert.ok(isNeighbour || isLeaf || nameOf(path) === 'index.js' && folderOf(path) !== folder, `${module} imports ${path}; only the index of another folder is open`);
+    }
+    assert.doesNotMatch(library.get(module), /\b(document|localStorage|sessionStorage|location)\b|\bwindow\./, module);
   }
+});
+
+test('the folders of the library are at most five floors, and neither they nor the modules in them form a circle', () => {
+  assert.ok(folders.length > 5, folders.join());
+  const below = (folder) => [...new Set([...imported].filter(([module]) => folderOf(module) === folder).flatMap(([, paths]) => paths.map(folderOf)))].filter((other) => other && other !== folder);
+  const floors = floorsOf(folders, below);
+  // The modules at the top are the floor above all folders.
+  const top = Math.max(...floors.values()) + 1;
+  assert.ok(top <= FLOORS && top > 2, [...floors].map(([folder, floor]) => `${folder} ${floor}`).join(', '));
+  floorsOf(library.keys(), (module) => imported.get(module));
+  for (const folder of folders) assert.ok(!folder.includes('/'), `${folder} is a folder in a folder`);
+});
+
+test('an index exports what another folder uses, and nothing else', () => {
+  const named = (list) => list.split(',').map((name) => name.trim()).filter(Boolean);
+  for (const folder of folders) {
+    const index = `${folder}/index.js`;
+    const code = library.get(index);
+    const exported = [...code.matchAll(/^export \{([^}]*)\} from '[^']+';$/gm)].flatMap(([, list]) => named(list));
+    assert.equal(code.replace(/^export \{([^}]*)\} from '[^']+';$/gm, '').trim(), '', `${index} has code of its own`);
+    const used = new Set();
+    for (const [module, other] of library) {
+      for (const [, list, path] of other.matchAll(/^(?:import|export) \{([^}]*)\} from '([^']+)';$/gm)) {
+        if (posix.join(folderOf(module), path) === index) named(list).forEach((name) => used.add(name));
+      }
+    }
+    assert.deepEqual(exported.sort(), [...used].sort(), index);
+  }
+});
+
+test('the worker loads no more than it needs', () => {
+  const loaded = [...loadedBy('conclave', ['sframe-worker.js'])];
+  assert.deepEqual(new Set(loaded.map(folderOf)), new Set(['', 'frames', 'wire']));
 });
 
 test('the page imports the library by its index alone, but for the modules that check for a supported browser and for guests', () => {

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { load } from './web.mjs';
 
-const { Loudness } = await load('loudness.js');
+const { Loudness } = await load('media/loudness.js');
 
 /** Measurements 400 ms apart of streams with running sums, as a browser has them: `measure({a: [[level, seconds], …]})` brings the ids of those that are loud. */
 function streams() {

@@ -9,7 +9,7 @@ page();
 const { notice, warnOfKey, wordsFor, wordsForEnd, wordsForError } = await loadPage('notices.js');
 const { Ringing, wordsForRing } = await loadPage('ringing.js');
 const { beginNames } = await loadPage('names.js');
-const { RequestError } = await load('stomp.js');
+const { RequestError } = await load('connection/stomp.js');
 
 const namedLike = (name, message) => Object.assign(new Error(message), { name });
 

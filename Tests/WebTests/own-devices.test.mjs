@@ -2,12 +2,12 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { load } from './web.mjs';
 
-const { toBase64 } = await load('bytes.js');
-const { Directory } = await load('directory.js');
-const { Identity } = await load('identity.js');
-const { OwnDevices } = await load('own-devices.js');
-const { deviceText } = await load('pairing.js');
-const { MemoryStore } = await load('store.js');
+const { toBase64 } = await load('wire/bytes.js');
+const { Directory } = await load('trust/directory.js');
+const { Identity } = await load('trust/identity.js');
+const { OwnDevices } = await load('devices/own-devices.js');
+const { deviceText } = await load('devices/pairing.js');
+const { MemoryStore } = await load('devices/store.js');
 
 /** A server for the devices of users: what it lists, stores and passes on. `change(message)` may change what it passes on. */
 class Server {

@@ -8,8 +8,8 @@ const { isGuest } = await load('guests.js');
 const { Hands } = await loadPage('hands.js');
 const { inOrder } = await loadPage('stage.js');
 const { Speaker } = await loadPage('speaker.js');
-const { Members } = await load('members.js');
-const { ownerOf, tilesOf } = await load('tiles.js');
+const { Members } = await load('call/members.js');
+const { ownerOf, tilesOf } = await load('call/tiles.js');
 
 const { layout, pageOf, pageSize } = await loadPage('layout.js');
 

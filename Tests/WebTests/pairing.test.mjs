@@ -4,8 +4,8 @@ import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { load, loadPage, vectors as vectorsIn } from './web.mjs';
 
-const { fromBase64, sha256, toBase64, utf8 } = await load('bytes.js');
-const { Pairing, commitmentOf, deviceText, fingerprintIn, pairingCode } = await load('pairing.js');
+const { fromBase64, sha256, toBase64, utf8 } = await load('wire/bytes.js');
+const { Pairing, commitmentOf, deviceText, fingerprintIn, pairingCode } = await load('devices/pairing.js');
 
 const { qrOf } = await loadPage('qr.js');
 

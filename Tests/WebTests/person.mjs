@@ -2,15 +2,15 @@
 
 import { hex, load } from './web.mjs';
 
-const { Admissions } = await load('admissions.js');
-const { fromBase64, toBase64 } = await load('bytes.js');
-const { Directory } = await load('directory.js');
-const { FrameKeys } = await load('frames.js');
-const { Identity } = await load('identity.js');
-const { JoinKeys } = await load('join-keys.js');
-const { KeyAgreement } = await load('keys.js');
-const { MemoryStore } = await load('store.js');
-const { NO_LIST, byUserThenDevice, listHashOf, rosterHashOf } = await load('transcript.js');
+const { Admissions } = await load('trust/admissions.js');
+const { fromBase64, toBase64 } = await load('wire/bytes.js');
+const { Directory } = await load('trust/directory.js');
+const { FrameKeys } = await load('frames/frames.js');
+const { Identity } = await load('trust/identity.js');
+const { JoinKeys } = await load('keys/join-keys.js');
+const { KeyAgreement } = await load('keys/keys.js');
+const { MemoryStore } = await load('devices/store.js');
+const { NO_LIST, byUserThenDevice, listHashOf, rosterHashOf } = await load('wire/transcript.js');
 
 export const CALL = '7d1f0d6c-5a3e-4c0b-9b0e-2f64c1a8e3d5';
 

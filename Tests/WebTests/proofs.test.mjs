@@ -5,15 +5,15 @@ import { test } from 'node:test';
 import { Announcer, CALL, Person } from './person.mjs';
 import { aside, fakeTimers, load } from './web.mjs';
 
-const { concat, fromBase64, sha256, toBase64, utf8 } = await load('bytes.js');
-const { trackIn } = await load('checks.js');
-const { Directory } = await load('directory.js');
-const { FrameKeys, kidOf } = await load('frames.js');
-const { Identity } = await load('identity.js');
-const { deriveKey, parseHeader, seal } = await load('sframe.js');
-const { MemoryStore } = await load('store.js');
-const { baseKeyOf } = await load('transcript.js');
-const { hpkeOpen } = await load('wrap.js');
+const { concat, fromBase64, sha256, toBase64, utf8 } = await load('wire/bytes.js');
+const { trackIn } = await load('wire/checks.js');
+const { Directory } = await load('trust/directory.js');
+const { FrameKeys } = await load('frames/frames.js');
+const { Identity } = await load('trust/identity.js');
+const { deriveKey, parseHeader, seal } = await load('frames/sframe.js');
+const { MemoryStore } = await load('devices/store.js');
+const { baseKeyOf, kidOf } = await load('wire/transcript.js');
+const { hpkeOpen } = await load('trust/wrap.js');
 
 console.warn = () => {};
 

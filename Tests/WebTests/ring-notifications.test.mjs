@@ -12,7 +12,7 @@ globalThis.window = globalThis;
 const { RingNotifications } = await loadPage('ring-notifications.js');
 const { Ringing } = await loadPage('ringing.js');
 
-const code = readFileSync(new URL('../../Sources/ConclaveServer/Web/sw.js', import.meta.url), 'utf8');
+const code = readFileSync(new URL('../../Sources/Web/sw.js', import.meta.url), 'utf8');
 const settled = () => aside(5);
 
 /** The service worker at `url`, with pages as its clients, and what the system shows. */

@@ -3,13 +3,13 @@ import { test } from 'node:test';
 import { Announcer, CALL, Person } from './person.mjs';
 import { load } from './web.mjs';
 
-const { toBase64 } = await load('bytes.js');
-const { ringEpoch } = await load('envelopes.js');
-const { JoinKeys } = await load('join-keys.js');
-const { RingMemory } = await load('ring-memory.js');
-const { MemoryStore } = await load('store.js');
-const { byUserThenDevice, rosterHashOf } = await load('transcript.js');
-const { makeWord } = await load('words.js');
+const { toBase64 } = await load('wire/bytes.js');
+const { ringEpoch } = await load('keys/envelopes.js');
+const { JoinKeys } = await load('keys/join-keys.js');
+const { RingMemory } = await load('call/ring-memory.js');
+const { MemoryStore } = await load('devices/store.js');
+const { byUserThenDevice, rosterHashOf } = await load('wire/transcript.js');
+const { makeWord } = await load('trust/words.js');
 
 console.warn = () => {}; // refusals are said there
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { load } from './web.mjs';
 
-const { RosterWatch } = await load('roster-watch.js');
+const { RosterWatch } = await load('keys/roster-watch.js');
 
 const seat = (user, participant) => ({ user, device: 'd', participant, fingerprint: user });
 const joined = (...seats) => seats.map(({ user, device, participant }) => ({ user, state: 'joined', participants: [{ device, participant }] }));

@@ -6,12 +6,12 @@ import { test } from 'node:test';
 import { Announcer, CALL, Person } from './person.mjs';
 import { aside, fakeTimers, hex, load, until } from './web.mjs';
 
-const { random } = await load('bytes.js');
-const { envelopeIn } = await load('checks.js');
-const { makeEnvelope, openEnvelope } = await load('envelopes.js');
-const { Epoch } = await load('epoch.js');
-const { OpenedWraps } = await load('private-messages.js');
-const { RosterWatch } = await load('roster-watch.js');
+const { random } = await load('wire/bytes.js');
+const { envelopeIn } = await load('wire/checks.js');
+const { makeEnvelope, openEnvelope } = await load('keys/envelopes.js');
+const { Epoch } = await load('keys/epoch.js');
+const { OpenedWraps } = await load('keys/private-messages.js');
+const { RosterWatch } = await load('keys/roster-watch.js');
 
 console.warn = () => {};
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { bytes, hex, load, vectors } from './web.mjs';
 
-const { ReplayWindow, deriveKey, encodeHeader, open, parseHeader, seal } = await load('sframe.js');
+const { ReplayWindow, deriveKey, encodeHeader, open, parseHeader, seal } = await load('frames/sframe.js');
 const { header: headers, sframe: frames } = vectors('sframe.json');
 
 test('headers of RFC 9605 are written and read', () => {

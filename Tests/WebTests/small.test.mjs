@@ -2,14 +2,14 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { fakeTimers, load, loadPage } from './web.mjs';
 
-const { FrameKeys } = await load('frames.js');
-const { Inbox } = await load('inbox.js');
-const { decodeMessage, encodeMessage } = await load('messages.js');
-const { Presence } = await load('presence.js');
-const { QualityMeter } = await load('quality.js');
-const { Rings } = await load('rings.js');
+const { FrameKeys } = await load('frames/frames.js');
+const { Inbox } = await load('connection/inbox.js');
+const { decodeMessage, encodeMessage } = await load('keys/messages.js');
+const { Presence } = await load('devices/presence.js');
+const { QualityMeter } = await load('media/quality.js');
+const { Rings } = await load('call/rings.js');
 const { duration, outcomeOf, totalsOf, when } = await loadPage('history-words.js');
-const { StompConnection } = await load('stomp.js');
+const { StompConnection } = await load('connection/stomp.js');
 
 console.warn = () => {};
 

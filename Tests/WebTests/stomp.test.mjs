@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { aside, fakeTimers, load } from './web.mjs';
 
-const { StompConnection, decodeFrame, encodeFrame } = await load('stomp.js');
-const { obstacleTo } = await load('obstacles.js');
+const { StompConnection, decodeFrame, encodeFrame } = await load('connection/stomp.js');
+const { obstacleTo } = await load('connection/obstacles.js');
 
 /** A WebSocket whose other end is the test. */
 class Socket {

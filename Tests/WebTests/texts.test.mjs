@@ -5,7 +5,7 @@ import { readFileSync, readdirSync } from 'node:fs';
 import { test } from 'node:test';
 import { loadPage } from './web.mjs';
 
-const web = new URL('../../Sources/ConclaveServer/Web/', import.meta.url);
+const web = new URL('../../Sources/Web/', import.meta.url);
 const { LANGUAGES, choose, daysAgo, joining, listAlternatives, listNames, t } = await loadPage('texts.js');
 const catalogueOf = async (language) => (await loadPage(`catalogues/${language}.js`)).default;
 const catalogues = Object.fromEntries(await Promise.all(Object.keys(LANGUAGES).map(async (language) => [language, await catalogueOf(language)])));

@@ -3,12 +3,12 @@ import { test } from 'node:test';
 import { Announcer, Person, directoryFor } from './person.mjs';
 import { aside, load, until } from './web.mjs';
 
-const { toBase64 } = await load('bytes.js');
-const { Directory } = await load('directory.js');
-const { Identity } = await load('identity.js');
-const { MemoryStore } = await load('store.js');
-const { FrameKeys } = await load('frames.js');
-const { makeStatement } = await load('vouching.js');
+const { toBase64 } = await load('wire/bytes.js');
+const { Directory } = await load('trust/directory.js');
+const { Identity } = await load('trust/identity.js');
+const { MemoryStore } = await load('devices/store.js');
+const { FrameKeys } = await load('frames/frames.js');
+const { makeStatement } = await load('trust/vouching.js');
 
 console.warn = () => {};
 

@@ -4,10 +4,10 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { load } from './web.mjs';
 
-const { Call } = await load('call.js');
+const { Call } = await load('call/call.js');
 const { Conclave } = await load('conclave.js');
-const { Untold } = await load('key-warnings.js');
-const { openStore } = await load('store.js');
+const { Untold } = await load('keys/key-warnings.js');
+const { openStore } = await load('devices/store.js');
 
 const problems = (kept) => kept.map(([name, { problem, kind, user }]) => [name, problem ?? kind, user]);
 

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { load } from './web.mjs';
 
-const { Uplink } = await load('uplink.js');
+const { Uplink } = await load('media/uplink.js');
 
 /** A path of which one measurement after the other is judged, 2 s apart: `judge({…})` says what it was like since the one before. */
 function path({ hasEstimate = true } = {}) {

@@ -5,11 +5,11 @@ import { test } from 'node:test';
 import { DESCRIPTOR, PeerConnection, browser } from './fake-browser.mjs';
 import { load } from './web.mjs';
 
-const { VideoWishes } = await load('video-wishes.js');
-const { CallRequests } = await load('call-requests.js');
-const { CallState } = await load('call-state.js');
-const { Media } = await load('media.js');
-const { kidOf } = await load('frames.js');
+const { VideoWishes } = await load('media/video-wishes.js');
+const { CallRequests } = await load('call/call-requests.js');
+const { CallState } = await load('call/call-state.js');
+const { ServerPath } = await load('media/server-path.js');
+const { kidOf } = await load('wire/transcript.js');
 
 const names = (count) => Array.from({ length: count }, (_, index) => `${index + 2}.2`);
 
@@ -132,7 +132,7 @@ test('a picture is awaited while what comes in its slot does not open, unsent wh
   browser();
   const worker = Object.assign(new EventTarget(), { postMessage() {}, terminate() {} });
   const receive = [{ mid: '1', track: '2.2' }];
-  const media = new Media({ worker, participant: 1, request: async () => ({ sdp: '', tracks: [], receive, unsupported: ['4.2'], rev: 1 }) });
+  const media = new ServerPath({ worker, participant: 1, request: async () => ({ sdp: '', tracks: [], receive, unsupported: ['4.2'], rev: 1 }) });
   t.after(() => media.close());
   await media.negotiate();
   const states = () => [2, 3, 4].map((participant) => media.pictureOf(participant, 2));
@@ -145,7 +145,7 @@ test('a picture that the server limits is lower while it is shown, and paused wh
   browser();
   const worker = Object.assign(new EventTarget(), { postMessage() {}, terminate() {} });
   const receive = ['2.2', '3.2', '4.2'].map((track, index) => ({ mid: `${index + 1}`, track, ...(index < 2 ? { picture: 'lower' } : { picture: 'paused' }) }));
-  const media = new Media({ worker, participant: 1, request: async () => ({ sdp: '', tracks: [], receive, unsupported: [], rev: 1 }) });
+  const media = new ServerPath({ worker, participant: 1, request: async () => ({ sdp: '', tracks: [], receive, unsupported: [], rev: 1 }) });
   t.after(() => media.close());
   await media.negotiate();
   const states = () => [2, 3, 4].map((participant) => media.pictureOf(participant, 2));
@@ -159,7 +159,7 @@ test('a picture that the server limits is lower while it is shown, and paused wh
 test('slots for video ask for dependency descriptors, and nothing else of the offer changes', async (t) => {
   browser();
   const worker = Object.assign(new EventTarget(), { postMessage() {}, terminate() {} });
-  const media = new Media({ worker, participant: 1, request: async () => ({ sdp: '', tracks: [], receive: [], unsupported: [], rev: 1 }) });
+  const media = new ServerPath({ worker, participant: 1, request: async () => ({ sdp: '', tracks: [], receive: [], unsupported: [], rev: 1 }) });
   t.after(() => media.close());
   await media.negotiate();
   const { transceivers } = PeerConnection.all.at(-1);
@@ -173,7 +173,7 @@ test('slots for video ask for dependency descriptors, and nothing else of the of
 test('frames that do not open are told when that lasts, and not for a key that comes a little late', async (t) => {
   browser();
   const worker = Object.assign(new EventTarget(), { postMessage() {}, terminate() {} });
-  const media = new Media({ worker, participant: 1, request: async () => ({ sdp: '', tracks: [], receive: [], unsupported: [], rev: 1 }) });
+  const media = new ServerPath({ worker, participant: 1, request: async () => ({ sdp: '', tracks: [], receive: [], unsupported: [], rev: 1 }) });
   t.after(() => media.close());
   await media.negotiate();
   const told = [];
@@ -188,7 +188,7 @@ test('frames that do not open are told when that lasts, and not for a key that c
 test('an offer has a slot for sound in reserve, up to eight', async (t) => {
   browser();
   const worker = Object.assign(new EventTarget(), { postMessage() {}, terminate() {} });
-  const media = new Media({ worker, participant: 1, request: async () => ({ sdp: '', tracks: [], receive: [], unsupported: [], rev: 1 }) });
+  const media = new ServerPath({ worker, participant: 1, request: async () => ({ sdp: '', tracks: [], receive: [], unsupported: [], rev: 1 }) });
   t.after(() => media.close());
   const slots = () => PeerConnection.all.at(-1).transceivers.filter(({ kind }) => kind === 'audio').length;
   const microphones = (count) => Array.from({ length: count }, (_, index) => ({ track: `${index + 2}.1`, kind: 'audio' }));

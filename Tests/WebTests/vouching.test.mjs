@@ -3,11 +3,11 @@ import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { load } from './web.mjs';
 
-const { fromBase64, toBase64 } = await load('bytes.js');
-const { Directory } = await load('directory.js');
-const { Identity, isSignedBy } = await load('identity.js');
-const { MemoryStore } = await load('store.js');
-const { judge, makeStatement, statementBytes } = await load('vouching.js');
+const { fromBase64, toBase64 } = await load('wire/bytes.js');
+const { Directory } = await load('trust/directory.js');
+const { Identity, isSignedBy } = await load('trust/identity.js');
+const { MemoryStore } = await load('devices/store.js');
+const { judge, makeStatement, statementBytes } = await load('trust/vouching.js');
 
 const vectors = JSON.parse(readFileSync(new URL('../Vectors/keys.json', import.meta.url), 'utf8'));
 const NOW = 1_800_000_000_000;

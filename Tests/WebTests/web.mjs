@@ -20,7 +20,7 @@ const nothing = { getItem: () => null, setItem() {}, removeItem() {} };
 for (const name of ['localStorage', 'sessionStorage']) Object.defineProperty(globalThis, name, { value: nothing, configurable: true, writable: true });
 
 const folder = mkdtempSync(join(tmpdir(), 'conclave-web-'));
-cpSync(new URL('../../Sources/ConclaveServer/Web/', import.meta.url), folder, { recursive: true });
+cpSync(new URL('../../Sources/Web/', import.meta.url), folder, { recursive: true });
 writeFileSync(join(folder, 'package.json'), '{"type":"module"}');
 // A rule that is undone, `[module, text, instead]` each: a test shows that it would notice.
 for (const [name, text, instead] of JSON.parse(process.env.CONCLAVE_UNDONE ?? '[]')) {

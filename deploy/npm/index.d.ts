@@ -142,7 +142,7 @@ export class Conclave extends Emitter<ConclaveEvents> {
   readonly reason: string;
   /** Why no connection comes about although the server answers; `connection` tells of it. */
   readonly obstacle: 'origin' | 'websocket' | (string & {}) | undefined;
-  readonly workerURL: string | undefined;
+  readonly workerURL: string;
   readonly identity: { readonly user: Id; readonly device: Id; readonly fingerprint: Uint8Array } | undefined;
   readonly ownDevices: OwnDevices | undefined;
   readonly presence: Presence;

@@ -2,6 +2,7 @@ import Crypto
 import Foundation
 import NIOCore
 import Signaling
+import Web
 
 /// The web client's files: read, compressed and hashed once at the start.
 struct WebClient: Sendable {
@@ -29,7 +30,7 @@ struct WebClient: Sendable {
 
   /// The files beside the program.
   init() throws(ConfigurationError) {
-    guard let folder = Bundle.module.resourceURL?.appendingPathComponent("Web").path,
+    guard let folder = WebFiles.folder,
       let names = try? FileManager.default.subpathsOfDirectory(atPath: folder)
     else { throw ConfigurationError("the web client's files are missing beside the program; install both together") }
     var contents: [String: Data] = [:]

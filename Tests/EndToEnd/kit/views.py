@@ -34,7 +34,7 @@ WAYS = {
 
 def to_arabic():
     folder = pathlib.Path(__file__).parent
-    catalogue = (folder / "../../../Sources/ConclaveServer/Web/page/catalogues/ar.js").read_text().partition("export default ")[2]
+    catalogue = (folder / "../../../Sources/Web/page/catalogues/ar.js").read_text().partition("export default ")[2]
     return f"const arabic = {catalogue}\n{(folder / 'arabic.js').read_text()}"
 
 

@@ -3,17 +3,17 @@
 import { Sender } from '../fake-browser.mjs';
 import { load } from '../web.mjs';
 
-const { toBase64, utf8 } = await load('bytes.js');
-const { eventFrom, replyFrom } = await load('border.js');
-const { Calls } = await load('calls.js');
-const { Capture } = await load('capture.js');
-const { Directory } = await load('directory.js');
-const { FrameWorker } = await load('frame-worker.js');
-const { Identity } = await load('identity.js');
-const { Inbox } = await load('inbox.js');
-const { RingMemory } = await load('ring-memory.js');
-const { Rings } = await load('rings.js');
-const { MemoryStore } = await load('store.js');
+const { toBase64, utf8 } = await load('wire/bytes.js');
+const { eventFrom, replyFrom } = await load('connection/border.js');
+const { Calls } = await load('call/calls.js');
+const { Capture } = await load('media/capture.js');
+const { Directory } = await load('trust/directory.js');
+const { FrameWorker } = await load('frames/frame-worker.js');
+const { Identity } = await load('trust/identity.js');
+const { Inbox } = await load('connection/inbox.js');
+const { RingMemory } = await load('call/ring-memory.js');
+const { Rings } = await load('call/rings.js');
+const { MemoryStore } = await load('devices/store.js');
 
 /** Runs what the worker runs, in turn with the page. */
 class Worker extends EventTarget {

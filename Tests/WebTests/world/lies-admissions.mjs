@@ -5,9 +5,9 @@ import { load } from '../web.mjs';
 import { comes, entryOf, envelopeBy, inCall, isSilent, requestsOf, settled, tell, warns } from './lying.mjs';
 import { inWorld } from './world.mjs';
 
-const { fromBase64, random, toBase64 } = await load('bytes.js');
-const { makeStatement } = await load('vouching.js');
-const { LinkSecret, makeLinkWord, makeWord } = await load('words.js');
+const { fromBase64, random, toBase64 } = await load('wire/bytes.js');
+const { makeStatement } = await load('trust/vouching.js');
+const { LinkSecret, makeLinkWord, makeWord } = await load('trust/words.js');
 
 export const rows = new Map();
 const row = (n, run) => rows.set(n, run);

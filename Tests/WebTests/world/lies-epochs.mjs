@@ -5,8 +5,8 @@ import { load } from '../web.mjs';
 import { comes, entryOf, envelopeBy, epochOf, inCall, isSilent, requestsOf, tell, warns } from './lying.mjs';
 import { inWorld } from './world.mjs';
 
-const { fromBase64, random, toBase64 } = await load('bytes.js');
-const { RosterWatch } = await load('roster-watch.js');
+const { fromBase64, random, toBase64 } = await load('wire/bytes.js');
+const { RosterWatch } = await load('keys/roster-watch.js');
 
 export const rows = new Map();
 const row = (n, run) => rows.set(n, run);

@@ -6,8 +6,8 @@ import { comes, entryOf, ghostEntry, inCall, isSilent, requestsOf, tell, warns }
 import { inWorld } from './world.mjs';
 
 const { acceptName, beginNames, labelFor, learnNames, newNameOf } = await loadPage('names.js');
-const { random, toBase64 } = await load('bytes.js');
-const { makeStatement } = await load('vouching.js');
+const { random, toBase64 } = await load('wire/bytes.js');
+const { makeStatement } = await load('trust/vouching.js');
 
 export const rows = new Map();
 const row = (n, run) => rows.set(n, run);

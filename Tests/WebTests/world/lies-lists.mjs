@@ -5,8 +5,8 @@ import { load } from '../web.mjs';
 import { announcement, comes, entryOf, envelopeBy, ghostEntry, inCall, isSilent, requestsOf, settled, slotOf, tell, warns } from './lying.mjs';
 import { inWorld } from './world.mjs';
 
-const { fromBase64, toBase64, concat, sha256 } = await load('bytes.js');
-const { JoinKeys } = await load('join-keys.js');
+const { fromBase64, toBase64, concat, sha256 } = await load('wire/bytes.js');
+const { JoinKeys } = await load('keys/join-keys.js');
 
 export const rows = new Map();
 const row = (n, run) => rows.set(n, run);

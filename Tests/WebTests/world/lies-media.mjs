@@ -4,10 +4,10 @@ import assert from 'node:assert/strict';
 import { load } from '../web.mjs';
 import { comes, entryOf, forge, inCall, isSilent, requestsOf, settled, slotOf, tell } from './lying.mjs';
 
-const { concat, random, toBase64, utf8 } = await load('bytes.js');
-const { FrameKeys } = await load('frames.js');
-const { openPrivate, sealPrivate } = await load('private-messages.js');
-const { HPKE } = await load('wrap.js');
+const { concat, random, toBase64, utf8 } = await load('wire/bytes.js');
+const { FrameKeys } = await load('frames/frames.js');
+const { openPrivate, sealPrivate } = await load('keys/private-messages.js');
+const { HPKE } = await load('trust/wrap.js');
 
 export const rows = new Map();
 const row = (n, run) => rows.set(n, run);

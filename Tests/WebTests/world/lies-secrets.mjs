@@ -7,16 +7,16 @@ import { announcement, comes, entryOf, envelopeBy, epochOf, inCall, isSilent, re
 import { attacker } from './time.mjs';
 import { inWorld } from './world.mjs';
 
-const { concat, fromBase64, random, toBase64, utf8 } = await load('bytes.js');
-const { Directory } = await load('directory.js');
-const { ringEpoch } = await load('envelopes.js');
-const { FrameKeys, kidOf } = await load('frames.js');
-const { Identity } = await load('identity.js');
-const { OwnDevices } = await load('own-devices.js');
-const { deriveKey, seal } = await load('sframe.js');
-const { MemoryStore } = await load('store.js');
-const { baseKeyOf } = await load('transcript.js');
-const { wrap } = await load('wrap.js');
+const { concat, fromBase64, random, toBase64, utf8 } = await load('wire/bytes.js');
+const { Directory } = await load('trust/directory.js');
+const { ringEpoch } = await load('keys/envelopes.js');
+const { FrameKeys } = await load('frames/frames.js');
+const { Identity } = await load('trust/identity.js');
+const { OwnDevices } = await load('devices/own-devices.js');
+const { deriveKey, seal } = await load('frames/sframe.js');
+const { MemoryStore } = await load('devices/store.js');
+const { baseKeyOf, kidOf } = await load('wire/transcript.js');
+const { wrap } = await load('trust/wrap.js');
 
 export const rows = new Map();
 const row = (n, run) => rows.set(n, run);

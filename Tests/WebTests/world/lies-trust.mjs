@@ -4,15 +4,15 @@ import assert from 'node:assert/strict';
 import { aside, load, loadPage } from '../web.mjs';
 import { announcement, comes, entryOf, ghostEntry, inCall, isSilent, requestsOf, tell, warns } from './lying.mjs';
 
-const { toBase64 } = await load('bytes.js');
+const { toBase64 } = await load('wire/bytes.js');
 const { Conclave } = await load('conclave.js');
-const { Directory } = await load('directory.js');
-const { Identity } = await load('identity.js');
+const { Directory } = await load('trust/directory.js');
+const { Identity } = await load('trust/identity.js');
 const { learnNames, beginNames, labelFor, nameFor, namesakeOf } = await loadPage('names.js');
-const { Pairing } = await load('pairing.js');
-const { MemoryStore } = await load('store.js');
-const { encodeFrame } = await load('stomp.js');
-const { judge, makeStatement } = await load('vouching.js');
+const { Pairing } = await load('devices/pairing.js');
+const { MemoryStore } = await load('devices/store.js');
+const { encodeFrame } = await load('connection/stomp.js');
+const { judge, makeStatement } = await load('trust/vouching.js');
 
 export const rows = new Map();
 const row = (n, run) => rows.set(n, run);

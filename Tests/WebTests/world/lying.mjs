@@ -5,11 +5,10 @@ import { load } from '../web.mjs';
 import { attacker } from './time.mjs';
 import { inWorld } from './world.mjs';
 
-const { fromBase64, toBase64, utf8 } = await load('bytes.js');
-const { makeEnvelope } = await load('envelopes.js');
-const { kidOf } = await load('frames.js');
-const { deriveKey, seal } = await load('sframe.js');
-const { baseKeyOf, byUserThenDevice, listHashOf, rosterHashOf } = await load('transcript.js');
+const { fromBase64, toBase64, utf8 } = await load('wire/bytes.js');
+const { makeEnvelope } = await load('keys/envelopes.js');
+const { deriveKey, seal } = await load('frames/sframe.js');
+const { baseKeyOf, byUserThenDevice, kidOf, listHashOf, rosterHashOf } = await load('wire/transcript.js');
 
 /** Alice, Bob and Carol talk in epoch 2; `more` are there and not in the call. */
 export const inCall = (action, more = []) =>
@@ -51,7 +50,7 @@ export const entryOf = (call, client) => call.newest.list.find(({ user, device }
 
 /** An entry for somebody who is in no call: a ghost of the server's, with real keys. */
 export async function ghostEntry(client, call, participant) {
-  const { JoinKeys } = await load('join-keys.js');
+  const { JoinKeys } = await load('keys/join-keys.js');
   const join = await JoinKeys.make(client.identity, call.id);
   const { user, device, fingerprint, keys } = client.asDevice();
   return { entry: { user, device, participant, fingerprint, ...join.wire }, keys, join };

@@ -3,7 +3,7 @@
 import { load } from '../web.mjs';
 import { announcement, entryOf, forge, ghostEntry, slotOf } from './lying.mjs';
 
-const { fromBase64, toBase64, utf8 } = await load('bytes.js');
+const { fromBase64, toBase64, utf8 } = await load('wire/bytes.js');
 
 const NUMBERS = [0, -1, 1.5, '2', 2 ** 32, 2 ** 32 + 2, 2 ** 53, null];
 const NOISE_MS = 400;

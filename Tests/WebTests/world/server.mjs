@@ -2,10 +2,10 @@
 
 import { load } from '../web.mjs';
 
-const { fromBase64, toBase64 } = await load('bytes.js');
-const { RequestError } = await load('stomp.js');
-const { makeWord } = await load('words.js');
-const { NO_LIST, byUserThenDevice, listHashOf, rosterHashOf } = await load('transcript.js');
+const { fromBase64, toBase64 } = await load('wire/bytes.js');
+const { RequestError } = await load('connection/stomp.js');
+const { makeWord } = await load('trust/words.js');
+const { NO_LIST, byUserThenDevice, listHashOf, rosterHashOf } = await load('wire/transcript.js');
 
 const LATENCY_MS = 20;
 const BATCH_MS = 100;

@@ -6,9 +6,9 @@ import { Client, browser } from './client.mjs';
 import { Server } from './server.mjs';
 import { VirtualTime } from './time.mjs';
 
-const { toBase64 } = await load('bytes.js');
-const { deriveKey, open, parseHeader } = await load('sframe.js');
-const { baseKeyOf } = await load('transcript.js');
+const { toBase64 } = await load('wire/bytes.js');
+const { deriveKey, open, parseHeader } = await load('frames/sframe.js');
+const { baseKeyOf } = await load('wire/transcript.js');
 
 const none = new Uint8Array(0);
 const FORMER_MS = 1_000; // a frame counts for the track that its slot shows, or showed this long ago (protocol section 5.9)

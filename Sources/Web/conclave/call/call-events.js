@@ -1,0 +1,119 @@
+// The server's events of one call, passed to the part of the call that they concern.
+
+import { seatsOf } from '../keys/index.js';
+import { changesIn } from '../wire/index.js';
+
+/** The events that change a call's state. */
+const CHANGES = ['call.member', 'call.members', 'track.added', 'track.updated', 'track.removed', 'keys.switch'];
+
+/**
+ * `stay()` returns the stay whose keys and media are in use. `notice(detail)` is for people, `over(detail)` ends the call here, `negotiate()` makes an offer,
+ * `message(body)` opens a message.
+ */
+export class CallEvents {
+  #call;
+  #stay;
+  #recovery;
+  #notice;
+  #over;
+  #negotiate;
+  #message;
+
+  constructor({ call, stay, recovery, notice, over, negotiate, message }) {
+    this.#call = call;
+    this.#stay = stay;
+    this.#recovery = recovery;
+    this.#notice = notice;
+    this.#over = over;
+    this.#negotiate = negotiate;
+    this.#message = message;
+  }
+
+  isKnown(name) {
+    return Object.hasOwn(this.#handlers, name);
+  }
+
+  /** Returns the result of a handler of keys: false for an envelope that did not open, `{later}` for one that waits for the person. */
+  handle(name, body) {
+    const apply = () => this.#handlers[name](body);
+    return CHANGES.includes(name) ? this.#facts.change(body.rev, apply) : apply();
+  }
+
+  /** `call.state`, or the reply of `state`. */
+  takeState(state) {
+    // older than the known state
+    if (state.rev < this.#facts.rev) return;
+    this.#facts.take(state);
+    if (state.state === 'ended') {
+      this.#over({ reason: 'lost' });
+      return;
+    }
+    this.#keys?.seated(seatsOf(this.#facts.members.values()));
+    this.#keys?.inUse(state.epoch).catch(() => {});
+    this.#recovery.stateTold();
+  }
+
+  get #facts() {
+    return this.#call.facts;
+  }
+
+  get #keys() {
+    return this.#stay()?.keys;
+  }
+
+  get #path() {
+    return this.#stay()?.path;
+  }
+
+  #handlers = {
+    'call.state': (body) => this.takeState(body),
+    'call.member': (body) => this.#membersChanged(changesIn('call.member', body), body.at),
+    'call.members': (body) => this.#membersChanged(changesIn('call.members', body), body.at),
+    'call.ended': ({ reason, by }) => this.#over({ reason, by }),
+    'track.added': (body) => this.#setTrack(body),
+    'track.updated': (body) => this.#setTrack(body),
+    'track.removed': (body) => this.#removeTrack(body),
+    'keys.rotate': (body) => this.#keys?.rotate(body),
+    'keys.envelope': (body) => this.#keys?.envelope(body),
+    'keys.switch': (body) => this.#keys?.switchTo(body),
+    'keys.request': (body) => void this.#keys?.requested(body),
+    'keys.confirmed': (body) => this.#keys?.confirmed(body),
+    'keys.waiting': (body) => this.#keys?.waiting(body),
+    'media.slots': (body) => this.#path?.showSlots(body),
+    'media.wanted': (body) => this.#path?.wantLayers(body),
+    'media.need': (body) => {
+      if (this.#path?.want(body)) this.#negotiate();
+    },
+    quality: ({ level }) => {
+      this.#facts.quality = level;
+    },
+    message: (body) => void this.#message(body),
+  };
+
+  /** Changes in order. Their effect on this device's own place is judged after the last one. */
+  #membersChanged(changes, at) {
+    let own;
+    for (const change of changes) {
+      const news = this.#facts.memberChanged(change, at);
+      this.#keys?.seated(seatsOf([this.#facts.members.get(change.user)]));
+      if (news) this.#notice(news);
+      else own = change;
+    }
+    return own && this.#recovery.ownMemberTold(own);
+  }
+
+  #setTrack(track) {
+    const { isNew, news } = this.#facts.trackSet(track);
+    if (news) this.#notice(news);
+    // Without waiting for `media.need` a new track is on the screen a second earlier.
+    if (isNew && this.#path?.wantFor(this.#facts.tracksOfOthers)) this.#negotiate();
+  }
+
+  #removeTrack({ track, participant, cause }) {
+    const news = this.#facts.trackRemoved({ track, participant });
+    if (news) this.#notice(news);
+    if (participant !== this.#call.participant || track !== this.#path?.trackID('screen')) return;
+    if (cause === 'replaced') this.#notice({ kind: 'screen-replaced' });
+    this.#call.stopScreen();
+  }
+}

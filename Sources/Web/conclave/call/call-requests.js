@@ -1,0 +1,132 @@
+// The part of a call that only reads its facts or sends requests to the server.
+
+import { VideoWishes } from '../media/index.js';
+
+export class CallRequests extends EventTarget {
+  /** The state as reported by the server: a `CallState`. */
+  facts;
+  /** The `Admissions` of the call, once it is joined. */
+  admissions;
+  /** This device's number in the call; 0 until it has joined. */
+  participant = 0;
+  #connection;
+  #wishes = new VideoWishes();
+  #heights = new Map();
+  #muted = new Set();
+  #telling;
+
+  constructor(facts, connection) {
+    super();
+    this.facts = facts;
+    this.#connection = connection;
+  }
+
+  get id() {
+    return this.facts.id;
+  }
+
+  get members() {
+    return this.facts.members;
+  }
+
+  get startedAt() {
+    return this.facts.startedAt;
+  }
+
+  get answeredAt() {
+    return this.facts.answeredAt;
+  }
+
+  /** 0 to 4: this device's reception as measured by the server; undefined until reported. */
+  get quality() {
+    return this.facts.quality;
+  }
+
+  get isInitiator() {
+    return this.facts.isInitiator;
+  }
+
+  get mayInvite() {
+    return this.facts.mayInvite;
+  }
+
+  request(rest, body) {
+    return this.#connection.request(`calls/${this.id}/${rest}`, body);
+  }
+
+  /**
+   * From now on the server sends only the videos in `heights`: a map of tracks, `participant.n` each, to the heights in pixels at which they are shown. Changes
+   * are sent to the server, one request at a time; changes made during a request go into the next one.
+   */
+  watch(heights) {
+    this.#heights = heights;
+    return this.#tell();
+  }
+
+  /**
+   * From now on this device does not hear the participant with this number, or hears it again: the server sends none of its sound, and tells nobody. This
+   * applies to at most 64 participants, and until the participant joins again.
+   */
+  silence(participant, isMuted = true) {
+    if (isMuted) this.#muted.add(participant);
+    else this.#muted.delete(participant);
+    return this.#tell();
+  }
+
+  /** Whether this device has chosen not to hear the participant. */
+  isSilenced(participant) {
+    return this.#muted.has(participant);
+  }
+
+  #tell() {
+    this.#telling ??= this.#tellWishes().finally(() => (this.#telling = undefined));
+    return this.#telling;
+  }
+
+  async #tellWishes() {
+    for (;;) {
+      const others = this.facts.tracksOfOthers.filter(({ kind }) => kind === 'video').map(({ track }) => track);
+      const videos = this.#wishes.toTell(this.participant, others, this.#heights);
+      const muted = this.#wishes.mutedToTell(this.#muted);
+      if (videos.length === 0 && !muted) return;
+      try {
+        await this.request('receive', { ...(videos.length > 0 && { videos }), ...(muted && { muted }) });
+      } catch (error) {
+        this.#wishes.untold(videos, muted);
+        throw error;
+      }
+    }
+  }
+
+  /** Lets `callees` in and rings them; returns the result for each. `metadata` is as in `Conclave.start`. */
+  async invite(callees, { metadata = '' } = {}) {
+    const { user } = this.#connection.identity;
+    // A word for its own user would be a root, which only a start makes.
+    const others = callees.filter((callee) => callee !== user);
+    const own = others.length < callees.length ? { [user]: 'already-joined' } : {};
+    if (others.length === 0) return own;
+    const body = { callees: others, admissions: await this.admissions.words(others), ...(metadata ? { metadata } : {}) };
+    const { results } = await this.request('invite', body);
+    return { ...results, ...own };
+  }
+
+  cancel(user) {
+    return this.request('cancel', { callees: [user] });
+  }
+
+  /** `{link, secret, expiresAt}`: the holder of the link and its secret may join for `expiresIn` seconds. The secret is never sent to a server. */
+  async makeLink(expiresIn = 3_600) {
+    const { admission, secret } = await this.admissions.link();
+    return { ...(await this.request('link', { expiresIn, admission })), secret };
+  }
+
+  /** Voids all links made so far. */
+  revokeLinks() {
+    return this.request('link', { revoke: true });
+  }
+
+  /** Reports abuse to the app's back end; `text` is what the user writes about it. */
+  report(user, text) {
+    return this.request('report', { user, text });
+  }
+}

@@ -1,0 +1,117 @@
+// Messages to the others in a call: text, reactions and raised hands, sealed in the worker with the keys that seal frames (protocol section 6).
+
+import { Refusal, bytesIn, concat, participantIn, toBase64, utf8 } from '../wire/index.js';
+import { openPrivate, sealPrivate } from './private-messages.js';
+
+const MAX_BYTES = 12_000; // its base64 stays below the protocol's 16 KiB
+const MAX_PRIVATE_BYTES = 4_000; // in addition to 64 wraps
+const MAX_BODY_BYTES = 16_384;
+const ANSWER_MS = 3_000;
+const PRIVATE = 1;
+const BLOCK = 64; // a length that the server sees reveals no more than this (protocol section 5.10)
+const MARK = 0x80; // where the text ends; zeros follow
+
+const pad = (text) => concat(text, Uint8Array.of(MARK), new Uint8Array(BLOCK - 1 - (text.length % BLOCK)));
+
+/** Throws for any padding but the shortest: the same text has only one form. */
+function unpad(bytes) {
+  const end = bytes.findLastIndex((byte) => byte !== 0);
+  if (bytes.length % BLOCK !== 0 || bytes[end] !== MARK || bytes.length - end > BLOCK) throw new Refusal('a message without its padding');
+  return bytes.subarray(0, end);
+}
+
+/** `{text}`, `{reaction}` or `{hand}` as padded bytes; undefined if it is too long. */
+export function encodeMessage(message, most = MAX_BYTES) {
+  const bytes = utf8(JSON.stringify(message));
+  return bytes.length <= most ? pad(bytes) : undefined;
+}
+
+/** Undefined unless the bytes are a message: another client may send anything. */
+export function decodeMessage(bytes) {
+  try {
+    const { text, reaction, hand } = JSON.parse(new TextDecoder().decode(unpad(bytes)));
+    if (typeof text === 'string') return { text };
+    if (typeof reaction === 'string' && reaction.length <= 16) return { reaction };
+    if (typeof hand === 'boolean') return { hand };
+  } catch {
+    // not JSON, or not padded
+  }
+  return undefined;
+}
+
+/** The worker's part of sealing and opening, as promises; private messages are wrapped and unwrapped here. `keys` is the `KeyAgreement`. */
+export class MessageSealer {
+  /** Invalid messages: not from their sender, not for this device, or changed. */
+  dropped = 0;
+  #worker;
+  #keys;
+  #waiting = new Map();
+  #next = 1;
+
+  constructor(worker, keys) {
+    this.#worker = worker;
+    this.#keys = keys;
+    worker.addEventListener('message', ({ data }) => {
+      if (data.type === 'answer') this.#waiting.get(data.id)?.(data.result);
+    });
+  }
+
+  /** Base64 of the sealed message; undefined if there is no key with which to seal. With `to`, participants, only for them: throws if one cannot get it. */
+  async seal(message, to) {
+    const sealed = to ? await this.#sealPrivate(message, to) : await this.#sealForAll(message);
+    return sealed && toBase64(sealed);
+  }
+
+  async #sealForAll(message) {
+    const data = encodeMessage(message);
+    return data && this.#ask({ type: 'seal-message', data, kind: 0 });
+  }
+
+  async #sealPrivate(message, to) {
+    const text = encodeMessage(message, MAX_PRIVATE_BYTES);
+    const record = this.#keys.canSend ? this.#keys.record(this.#keys.epoch) : undefined;
+    if (!text || !record) return undefined;
+    const recipients = to.map((participant) => record.trustedEntry(participant));
+    const from = { participant: this.#keys.participant, pair: this.#keys.joinPair };
+    const data = await sealPrivate(text, { scope: { call: this.#keys.call, listHash: record.listHash }, from, recipients });
+    return this.#ask({ type: 'seal-message', data, kind: PRIVATE, epoch: record.epoch });
+  }
+
+  /**
+   * `{participant, isPrivate}` with `text`, `reaction` or `hand`, from the event's body; undefined if it is not by `from`, not for this device, or did not
+   * open.
+   */
+  async open({ from, body }) {
+    try {
+      const data = bytesIn(body, 1, MAX_BODY_BYTES, 'a message');
+      const opened = await this.#ask({ type: 'open-message', data, from: participantIn(from) });
+      const isPrivate = opened?.kind === PRIVATE;
+      const message = opened && decodeMessage(isPrivate ? await this.#openPrivate(opened) : opened.data);
+      if (message) return { participant: opened.participant, isPrivate, ...message };
+    } catch {
+      // Another's fault: counted below.
+    }
+    this.dropped += 1;
+    return undefined;
+  }
+
+  #openPrivate({ participant, epoch, data }) {
+    const record = this.#keys.record(epoch);
+    const own = { participant: this.#keys.participant, pair: this.#keys.joinPair };
+    return openPrivate(data, { scope: { call: this.#keys.call, epoch, listHash: record.listHash }, own, sender: record.trustedEntry(participant) });
+  }
+
+  #ask(message) {
+    const id = this.#next++;
+    return new Promise((resolve) => {
+      const timer = setTimeout(() => settle(undefined), ANSWER_MS); // the worker may be gone
+      const settle = (result) => {
+        clearTimeout(timer);
+        this.#waiting.delete(id);
+        resolve(result);
+      };
+      this.#waiting.set(id, settle);
+      this.#worker.postMessage({ ...message, id });
+    });
+  }
+}

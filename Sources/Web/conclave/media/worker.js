@@ -1,0 +1,25 @@
+// Starts the worker that seals and opens the frames of one stay.
+
+let policy;
+let wanted; // the URL that the policy permits
+
+/** The worker's URL. A page that requires trusted types must allow the policy `conclave`, which permits nothing else. */
+function trusted(url) {
+  policy ??= globalThis.trustedTypes?.createPolicy('conclave', {
+    createScriptURL(asked) {
+      if (asked !== wanted) throw new TypeError(`${asked} is not the library’s worker`);
+      return asked;
+    },
+  });
+  wanted = url;
+  return policy ? policy.createScriptURL(url) : url;
+}
+
+/** The worker that seals and opens frames, once it is ready. `url` is where the app serves it. */
+export function startWorker(url) {
+  const worker = new Worker(trusted(url), { type: 'module' });
+  return new Promise((resolve, reject) => {
+    worker.addEventListener('message', () => resolve(worker), { once: true });
+    worker.addEventListener('error', () => reject(new Error('The encryption worker did not start.')), { once: true });
+  });
+}
