@@ -44,7 +44,7 @@ let package = Package(
     .target(name: "Transport", dependencies: ["Octets", "MediaModel", "COpenSSL", "CSTUN"]),
     .target(name: "SFrame", dependencies: ["Octets", .product(name: "Crypto", package: "swift-crypto")]),
     .target(
-      name: "Forwarding", dependencies: ["Octets", "MediaModel", "RTP", "CongestionControl", "Transport", "SFrame"]),
+      name: "Forwarding", dependencies: ["Octets", "MediaModel", "RTP", "CongestionControl", "Transport"]),
     .target(name: "Calls", dependencies: ["Octets", "MediaModel", "Contract"]),
     .target(name: "STOMP", dependencies: [.product(name: "NIOCore", package: "swift-nio")]),
     .target(name: "JSON", dependencies: ["CJansson"]),
@@ -162,7 +162,8 @@ let package = Package(
       name: "STOMPTests", dependencies: ["Seeded", "STOMP", .product(name: "NIOCore", package: "swift-nio")]),
     .testTarget(name: "JSONTests", dependencies: ["Seeded", "JSON", "LinuxIO"]),
     .testTarget(
-      name: "SFrameTests", dependencies: ["Seeded", "SFrame", .product(name: "Crypto", package: "swift-crypto")],
+      name: "SFrameTests",
+      dependencies: ["Seeded", "Octets", "SFrame", .product(name: "Crypto", package: "swift-crypto")],
       exclude: ["Vectors"]),
     // Counts a thread's calls of malloc; only for tests.
     .target(name: "CAllocations", path: "Tests/CAllocations"),

@@ -11,7 +11,7 @@ private let arrows: [(target: String, imports: Set<String>)] = [
   ("SDP", ["MediaModel"]),
   ("Transport", ["Octets", "MediaModel", "COpenSSL", "CSTUN"]),
   ("SFrame", ["Octets"]),
-  ("Forwarding", ["Octets", "MediaModel", "RTP", "CongestionControl", "Transport", "SFrame"]),
+  ("Forwarding", ["Octets", "MediaModel", "RTP", "CongestionControl", "Transport"]),
   ("Calls", ["Octets", "MediaModel", "Contract"]),
   ("STOMP", []),
   ("JSON", ["CJansson"]),
