@@ -25,7 +25,7 @@ let package = Package(
     .package(url: "https://github.com/swift-server/async-http-client", from: "1.37.0"),
   ],
   targets: [
-    // Debian's C libraries: a module map and `static inline` shims each, one Swift importer each.
+    // Debian's C libraries: a module map and `static inline` shims each, one Swift importer each (COpenSSL has two).
     .target(name: "CLinux"),
     .systemLibrary(name: "COpenSSL", pkgConfig: "openssl", providers: [.apt(["libssl-dev"])]),
     .systemLibrary(name: "CSTUN", providers: [.apt(["libnice-dev"])]),
@@ -42,6 +42,7 @@ let package = Package(
     .target(name: "CongestionControl"),
     .target(name: "SDP", dependencies: ["MediaModel"]),
     .target(name: "Transport", dependencies: ["Octets", "MediaModel", "COpenSSL", "CSTUN"]),
+    .target(name: "Cryptography", dependencies: ["COpenSSL"]),
     .target(name: "SFrame", dependencies: ["Octets", .product(name: "Crypto", package: "swift-crypto")]),
     .target(
       name: "Forwarding", dependencies: ["Octets", "MediaModel", "RTP", "CongestionControl", "Transport"]),
@@ -73,15 +74,13 @@ let package = Package(
       dependencies: [
         "Octets", "MediaModel", "Contract", "SDP", "Calls", "Signaling", "Persistence", "MediaPlane", "Forwarding",
         "LinuxIO",
-        "JSON", "Transport", "CZlib",
+        "JSON", "Transport", "Cryptography", "CZlib",
         .product(name: "AsyncHTTPClient", package: "async-http-client"),
         .product(name: "NIOSSL", package: "swift-nio-ssl"),
         .product(name: "NIOHTTP1", package: "swift-nio"),
         .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "NIOPosix", package: "swift-nio"),
         .product(name: "Logging", package: "swift-log"),
-        .product(name: "Crypto", package: "swift-crypto"),
-        .product(name: "CryptoExtras", package: "swift-crypto"),
         .product(name: "UnixSignals", package: "swift-service-lifecycle"),
       ],
       resources: [.copy("Web")]),
@@ -161,6 +160,7 @@ let package = Package(
     .testTarget(
       name: "STOMPTests", dependencies: ["Seeded", "STOMP", .product(name: "NIOCore", package: "swift-nio")]),
     .testTarget(name: "JSONTests", dependencies: ["Seeded", "JSON", "LinuxIO"]),
+    .testTarget(name: "CryptographyTests", dependencies: ["Seeded", "Cryptography", "COpenSSL"], exclude: ["Vectors"]),
     .testTarget(
       name: "SFrameTests",
       dependencies: ["Seeded", "Octets", "SFrame", .product(name: "Crypto", package: "swift-crypto")],
@@ -185,7 +185,7 @@ let package = Package(
       name: "ConclaveServerTests",
       dependencies: [
         "Seeded", "ConclaveServer", "MediaModel", "Contract", "SDP", "Calls", "Signaling", "Persistence", "MediaPlane",
-        "Transport", "JSON",
+        "Transport", "JSON", "Cryptography",
         "CZlib", "StoreWriting",
         .product(name: "GRDB", package: "GRDB.swift"),
         .product(name: "Logging", package: "swift-log"),
@@ -225,8 +225,8 @@ if Context.environment["CONCLAVE_FUZZ"] != nil {
     .executableTarget(
       name: "fuzz",
       dependencies: [
-        "CFuzzer", "Octets", "MediaModel", "Contract", "RTP", "SDP", "Transport", "SFrame", "Forwarding", "Calls",
-        "STOMP", "JSON", "LinuxIO", "Signaling", "ConclaveServer", "ConclaveClient",
+        "CFuzzer", "Octets", "MediaModel", "Contract", "RTP", "SDP", "Transport", "Cryptography", "SFrame",
+        "Forwarding", "Calls", "STOMP", "JSON", "LinuxIO", "Signaling", "ConclaveServer", "ConclaveClient",
         .product(name: "Logging", package: "swift-log"),
         .product(name: "Crypto", package: "swift-crypto"),
         .product(name: "NIOCore", package: "swift-nio"),
