@@ -267,6 +267,15 @@ struct ECDSATests {
     }
   }
 
+  /// DER is how X.509 writes a signature, not JOSE.
+  @Test func aSignatureInDERIsRefused() throws {
+    let vector = Self.vectors[0]
+    let key = try #require(ECPublicKey(vector.curve, point: vector.point))
+    let der =
+      bytes(hex: "3046022100") + vector.signature.prefix(32) + bytes(hex: "022100") + vector.signature.suffix(32)
+    #expect(!key.isSignature(der, of: vector.message, hash: vector.hash) && hasNoErrors)
+  }
+
   @Test(arguments: vectors.indices) func onlyAPointOfTheCurveIsAKey(_ index: Int) {
     let vector = Self.vectors[index]
     let (curve, point) = (vector.curve, vector.point)
