@@ -24,7 +24,7 @@ let package = Package(
     .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
   ],
   targets: [
-    // Debian's C libraries: a module map and `static inline` shims each, one Swift importer each.
+    // Debian's C libraries: a module map and `static inline` shims each, one Swift importer each (COpenSSL has two).
     .target(name: "CLinux"),
     .systemLibrary(name: "COpenSSL", pkgConfig: "openssl", providers: [.apt(["libssl-dev"])]),
     .systemLibrary(name: "CSTUN", providers: [.apt(["libnice-dev"])]),
@@ -42,9 +42,10 @@ let package = Package(
     .target(name: "CongestionControl"),
     .target(name: "SDP", dependencies: ["MediaModel"]),
     .target(name: "Transport", dependencies: ["Octets", "MediaModel", "COpenSSL", "CSTUN"]),
+    .target(name: "Cryptography", dependencies: ["COpenSSL"]),
     .target(name: "SFrame", dependencies: ["Octets", .product(name: "Crypto", package: "swift-crypto")]),
     .target(
-      name: "Forwarding", dependencies: ["Octets", "MediaModel", "RTP", "CongestionControl", "Transport", "SFrame"]),
+      name: "Forwarding", dependencies: ["Octets", "MediaModel", "RTP", "CongestionControl", "Transport"]),
     .target(name: "Calls", dependencies: ["Octets", "MediaModel", "Contract"]),
     .target(name: "STOMP", dependencies: [.product(name: "NIOCore", package: "swift-nio")]),
     .target(name: "JSON", dependencies: ["CJansson"]),
@@ -78,14 +79,12 @@ let package = Package(
       dependencies: [
         "Octets", "MediaModel", "Contract", "SDP", "Calls", "Signaling", "Persistence", "MediaPlane", "Forwarding",
         "LinuxIO", "OutboundHTTP",
-        "JSON", "Transport", "CZlib", "Web",
+        "JSON", "Transport", "Cryptography", "CZlib", "Web",
         .product(name: "NIOSSL", package: "swift-nio-ssl"),
         .product(name: "NIOHTTP1", package: "swift-nio"),
         .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "NIOPosix", package: "swift-nio"),
         .product(name: "Logging", package: "swift-log"),
-        .product(name: "Crypto", package: "swift-crypto"),
-        .product(name: "CryptoExtras", package: "swift-crypto"),
         .product(name: "UnixSignals", package: "swift-service-lifecycle"),
       ]),
     .executableTarget(
@@ -162,8 +161,10 @@ let package = Package(
     .testTarget(
       name: "STOMPTests", dependencies: ["Seeded", "STOMP", .product(name: "NIOCore", package: "swift-nio")]),
     .testTarget(name: "JSONTests", dependencies: ["Seeded", "JSON", "LinuxIO"]),
+    .testTarget(name: "CryptographyTests", dependencies: ["Seeded", "Cryptography", "COpenSSL"], exclude: ["Vectors"]),
     .testTarget(
-      name: "SFrameTests", dependencies: ["Seeded", "SFrame", .product(name: "Crypto", package: "swift-crypto")],
+      name: "SFrameTests",
+      dependencies: ["Seeded", "Octets", "SFrame", .product(name: "Crypto", package: "swift-crypto")],
       exclude: ["Vectors"]),
     // Counts a thread's calls of malloc; only for tests.
     .target(name: "CAllocations", path: "Tests/CAllocations"),
@@ -185,7 +186,7 @@ let package = Package(
       name: "ConclaveServerTests",
       dependencies: [
         "Seeded", "ConclaveServer", "MediaModel", "Contract", "SDP", "Calls", "Signaling", "Persistence", "MediaPlane",
-        "Transport", "JSON", "LinuxIO", "OutboundHTTP",
+        "Transport", "Cryptography", "JSON", "LinuxIO", "OutboundHTTP",
         "CZlib", "StoreWriting",
         .product(name: "GRDB", package: "GRDB.swift"),
         .product(name: "Logging", package: "swift-log"),
@@ -226,8 +227,8 @@ if Context.environment["CONCLAVE_FUZZ"] != nil {
     .executableTarget(
       name: "fuzz",
       dependencies: [
-        "CFuzzer", "Octets", "MediaModel", "Contract", "RTP", "SDP", "Transport", "SFrame", "Forwarding", "Calls",
-        "STOMP", "JSON", "LinuxIO", "Signaling", "ConclaveServer", "ConclaveClient",
+        "CFuzzer", "Octets", "MediaModel", "Contract", "RTP", "SDP", "Transport", "Cryptography", "SFrame",
+        "Forwarding", "Calls", "STOMP", "JSON", "LinuxIO", "Signaling", "ConclaveServer", "ConclaveClient",
         .product(name: "Logging", package: "swift-log"),
         .product(name: "Crypto", package: "swift-crypto"),
         .product(name: "NIOCore", package: "swift-nio"),

@@ -1,6 +1,5 @@
 import Calls
-import Crypto
-import CryptoExtras
+import Cryptography
 
 /// A device's signature over a word, as far as it lets somebody in (protocol section 5.13).
 struct DeviceSignature {
@@ -15,24 +14,23 @@ struct DeviceSignature {
   func isValid(algorithm: String, publicKey: [UInt8]) -> Bool {
     guard publicKey.count <= Self.maximumKeyBytes else { return false }
     switch algorithm {
-    case "ES256":
-      guard let key = try? P256.Signing.PublicKey(derRepresentation: publicKey),
-        let signature = try? P256.Signing.ECDSASignature(rawRepresentation: bytes)
-      else { return false }
-      return key.isValidSignature(signature, for: SHA256.hash(data: message))
+    case "ES256": return ECPublicKey(p256SPKI: publicKey)?.isSignature(bytes, of: message, hash: .sha256) ?? false
     case "PS256":
-      guard let key = try? _RSA.Signing.PublicKey(derRepresentation: publicKey),
-        Self.rsaBits.contains(key.keySizeInBits)
-      else { return false }
-      return key.isValidSignature(
-        _RSA.Signing.RSASignature(rawRepresentation: bytes), for: SHA256.hash(data: message), padding: .PSS)
-    case "EdDSA":
-      let prefix = Hashing.ed25519Prefix
-      guard publicKey.count == prefix.count + 32, publicKey.starts(with: prefix),
-        let key = try? Curve25519.Signing.PublicKey(rawRepresentation: publicKey.dropFirst(prefix.count))
-      else { return false }
-      return key.isValidSignature(bytes, for: message)
+      guard let key = RSAPublicKey(spki: publicKey), Self.rsaBits.contains(key.bitCount) else { return false }
+      return key.isSignature(bytes, of: message, hash: .sha256, padding: .pss)
+    case "EdDSA": return Ed25519PublicKey(spki: publicKey)?.isSignature(bytes, of: message) ?? false
     default: return false
     }
+  }
+}
+
+extension Hashing {
+  /// The functions of OpenSSL.
+  static var sha256: Hashing {
+    Hashing(
+      digest: { HashAlgorithm.sha256.digest(of: $0) },
+      authenticationCode: { HashAlgorithm.sha256.authenticationCode(of: $0, key: SecretKey($1)) },
+      isValid: { HashAlgorithm.sha256.isAuthenticationCode($0, of: $1, key: SecretKey($2)) },
+      verifies: { DeviceSignature(bytes: $0, message: $1).isValid(algorithm: $2, publicKey: $3) })
   }
 }

@@ -1,5 +1,4 @@
 import Calls
-import Crypto
 package import Logging
 import MediaModel
 import MediaPlane
@@ -122,16 +121,5 @@ package final class Server: Sendable {
     }
     if configuration.demo { lines.append("  Demo: from this machine a name is enough to sign in.") }
     return lines.joined(separator: "\n")
-  }
-}
-
-extension Hashing {
-  /// The functions of swift-crypto.
-  static var sha256: Hashing {
-    Hashing(
-      digest: { Array(SHA256.hash(data: $0)) },
-      authenticationCode: { Array(HMAC<SHA256>.authenticationCode(for: $0, using: SymmetricKey(data: $1))) },
-      isValid: { HMAC<SHA256>.isValidAuthenticationCode($0, authenticating: $1, using: SymmetricKey(data: $2)) },
-      verifies: { DeviceSignature(bytes: $0, message: $1).isValid(algorithm: $2, publicKey: $3) })
   }
 }

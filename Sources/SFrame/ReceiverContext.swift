@@ -1,5 +1,5 @@
 package import Crypto
-import Octets
+package import Octets
 
 /// Decrypts frames of one KID, each counter at most once. Counters from 2^48 on are refused (protocol section 5, "Numbers").
 package struct ReceiverContext: Sendable {
@@ -24,7 +24,12 @@ package struct ReceiverContext: Sendable {
     _ frame: UnsafeRawBufferPointer, metadata: UnsafeRawBufferPointer, movingWindowAtMost limit: UInt64 = .max,
     reachingBackAtMost reach: UInt64 = ReplayWindow.size, into output: UnsafeMutableRawBufferPointer
   ) throws(SFrameError) -> Int {
-    let header = try SFrameHeader(parsing: frame.bytes)
+    let header: SFrameHeader
+    do {
+      header = try SFrameHeader(parsing: frame.bytes)
+    } catch {
+      throw .header(error)
+    }
     guard header.keyID == keyID else { throw .wrongKeyID }
     let count = Self.plaintextByteCount(of: frame, header: header)
     guard count >= 0 else { throw .truncated }

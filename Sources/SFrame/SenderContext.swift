@@ -1,4 +1,5 @@
 package import Crypto
+import Octets
 
 /// Encrypts frames under one KID, each under the next counter.
 ///

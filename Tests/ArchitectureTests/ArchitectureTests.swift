@@ -10,8 +10,9 @@ private let arrows: [(target: String, imports: Set<String>)] = [
   ("CongestionControl", []),
   ("SDP", ["MediaModel"]),
   ("Transport", ["Octets", "MediaModel", "COpenSSL", "CSTUN"]),
+  ("Cryptography", ["COpenSSL"]),
   ("SFrame", ["Octets"]),
-  ("Forwarding", ["Octets", "MediaModel", "RTP", "CongestionControl", "Transport", "SFrame"]),
+  ("Forwarding", ["Octets", "MediaModel", "RTP", "CongestionControl", "Transport"]),
   ("Calls", ["Octets", "MediaModel", "Contract"]),
   ("STOMP", []),
   ("JSON", ["CJansson"]),
@@ -26,7 +27,7 @@ private let arrows: [(target: String, imports: Set<String>)] = [
     [
       "Octets", "MediaModel", "Contract", "SDP", "Calls", "Signaling", "Persistence", "MediaPlane", "Forwarding",
       "LinuxIO", "OutboundHTTP",
-      "JSON", "Transport", "CZlib", "Web",
+      "JSON", "Transport", "Cryptography", "CZlib", "Web",
     ]
   ),
   ("conclave", ["ConclaveServer", "MediaModel", "CCommit"]),
@@ -43,8 +44,17 @@ private let arrows: [(target: String, imports: Set<String>)] = [
 /// The pure cores, and the modules of others that each may use.
 private let pure: [String: Set<String>] = [
   "Octets": [], "MediaModel": [], "Contract": [], "RTP": [], "CongestionControl": [], "SDP": [], "Transport": [],
-  "Forwarding": [], "Calls": [], "STOMP": ["NIOCore"], "JSON": [], "SFrame": ["Crypto"],
+  "Forwarding": [], "Calls": [], "STOMP": ["NIOCore"], "JSON": [], "Cryptography": [],
+  "SFrame": ["Crypto"],
 ]
+
+/// Packages that the server is built without, and their modules.
+private let foreign: [String: Set<String>] = [
+  "swift-crypto": ["Crypto", "CryptoExtras", "_CryptoExtras"], "async-http-client": ["AsyncHTTPClient"],
+]
+
+/// The one C module with two importers: `Transport` keeps OpenSSL's objects for connections and on the packet path, `Cryptography` has the server's single calls.
+private let sharedModules: [String: Set<String>] = ["COpenSSL": ["Transport", "Cryptography"]]
 
 private let cModules = ["CCommit", "CLinux", "COpenSSL", "CSTUN", "CJansson", "CZlib", "CCurl"]
 
@@ -80,12 +90,46 @@ private let cModules = ["CCommit", "CLinux", "COpenSSL", "CSTUN", "CJansson", "C
 }
 
 @Test func everyCModuleHasOneSwiftImporter() throws {
-  for module in cModules {
+  for module in cModules where sharedModules[module] == nil {
     let importers = try arrows.map(\.target).filter { target in
       try imports(of: target).contains { $0.module == module }
     }
     #expect(importers.count == 1, "\(module) is imported by \(importers)")
   }
+}
+
+@Test func aSharedCModuleHasItsImportersAlone() throws {
+  for (module, expected) in sharedModules {
+    let importers = try arrows.map(\.target).filter { target in
+      try imports(of: target).contains { $0.module == module }
+    }
+    #expect(Set(importers) == expected, "\(module) is imported by \(importers)")
+  }
+}
+
+/// The server's cryptography is Debian's OpenSSL, which `apt` repairs without a new release. swift-crypto is for the clients' platforms.
+@Test func theServerIsBuiltWithoutSwiftCrypto() throws {
+  let manifest = try String(contentsOfFile: root + "/Package.swift", encoding: .utf8)
+  // Behind each `.target(` and its like stands the target's name, then those of what it depends on.
+  let declared = manifest.components(separatedBy: "arget(").dropFirst().map { declaration in
+    declaration.components(separatedBy: "\"").enumerated().filter { $0.offset % 2 == 1 }.map(\.element)
+  }
+  let targets = Dictionary(declared.compactMap { words in words.first.map { ($0, words) } }) { first, _ in first }
+  var server: Set<String> = []
+  var pending = ["conclave"]
+  while let target = pending.popLast() {
+    guard let words = targets[target], server.insert(target).inserted else { continue }
+    for (package, modules) in foreign {
+      #expect(!words.contains(package), "\(target) depends on \(package), and the server on \(target)")
+      guard arrows.contains(where: { $0.target == target }) else { continue }
+      for (file, module) in try imports(of: target) {
+        #expect(!modules.contains(module), "\(file) imports \(module): Cryptography has what the server needs")
+      }
+    }
+    pending += words
+  }
+  #expect(server.isSuperset(of: ["ConclaveServer", "Signaling", "Forwarding", "Cryptography", "Octets"]))
+  #expect(targets["ConclaveClient"]?.contains("swift-crypto") == true, "the words of a declaration are found")
 }
 
 @Test func everyTargetIsInTheTable() throws {

@@ -1,6 +1,5 @@
 import MediaModel
 import Octets
-import SFrame
 
 @testable import ConclaveClient
 

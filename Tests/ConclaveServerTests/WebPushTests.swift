@@ -1,5 +1,6 @@
 import Contract
 import Crypto
+import Cryptography
 import Foundation
 import JSON
 import MediaModel
@@ -33,8 +34,9 @@ private func bytes(_ text: String) throws -> [UInt8] { try #require([UInt8](base
         try bytes(
           "BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw4")),
       auth: Base64Bytes(try bytes("BTBZMqHH6r4Tts7J_aSIgg")))
-    let sender = try P256.KeyAgreement.PrivateKey(
+    let theirs = try P256.KeyAgreement.PrivateKey(
       rawRepresentation: try bytes("yfWPiYE-n46HLnH0KqZOF1fJJU3MYrct3AELtAQ-oRw"))
+    let sender = try #require(P256PrivateKey(pem: Array(theirs.pemRepresentation.utf8)))
     let content = Array("When I grow up, I want to be a watermelon".utf8)
     let body = PushEncryption.body(
       of: content, for: subscription, length: content.count, salt: try bytes("DGv6ra1nlYgDCS1FRnbzlw"), sender: sender)
@@ -45,9 +47,9 @@ private func bytes(_ text: String) throws -> [UInt8] { try #require([UInt8](base
   }
 
   @Test func allContentsAreOfOneLengthAndOneThatIsTooLongIsRefused() throws {
-    let key = P256.KeyAgreement.PrivateKey()
+    let key = P256PrivateKey()
     let subscription = PushSubscription(
-      endpoint: "https://push.example/1", p256dh: Base64Bytes(Array(key.publicKey.x963Representation)),
+      endpoint: "https://push.example/1", p256dh: Base64Bytes(key.publicKey),
       auth: Base64Bytes([UInt8](repeating: 1, count: 16)))
     func size(_ count: Int) -> Int? {
       PushEncryption.body(
@@ -74,7 +76,7 @@ private func bytes(_ text: String) throws -> [UInt8] { try #require([UInt8](base
 
   /// RFC 8292 section 2.4. ECDSA takes a random number, so the signature is another one each time.
   @Test func theTokenIsThatOfTheRFC() throws {
-    let key = P256.Signing.PrivateKey()
+    let key = P256PrivateKey()
     let server = ApplicationServerKey(key, contact: "mailto:push@example.com")
     let time = Timestamp(milliseconds: 1_453_523_768_000) - ApplicationServerKey.tokenLifetime
     let header = try server.authorization(for: "https://push.example.net", now: time)
@@ -83,9 +85,10 @@ private func bytes(_ text: String) throws -> [UInt8] { try #require([UInt8](base
       + "YiI6Im1haWx0bzpwdXNoQGV4YW1wbGUuY29tIn0"
     #expect(header.hasPrefix("vapid t=\(signed)."))
     let parts = header.dropFirst("vapid t=\(signed).".count).components(separatedBy: ", k=")
-    #expect(try bytes(parts[1]) == Array(key.publicKey.x963Representation))
+    #expect(try bytes(parts[1]) == key.publicKey)
     let signature = try P256.Signing.ECDSASignature(rawRepresentation: bytes(parts[0]))
-    #expect(key.publicKey.isValidSignature(signature, for: Data(signed.utf8)))
+    let publicKey = try P256.Signing.PublicKey(x963Representation: key.publicKey)
+    #expect(publicKey.isValidSignature(signature, for: Data(signed.utf8)))
     // The RFC's own signature, by the RFC's key.
     let theirs = try P256.Signing.PublicKey(
       x963Representation: bytes(
@@ -101,12 +104,29 @@ private func bytes(_ text: String) throws -> [UInt8] { try #require([UInt8](base
     defer { try? FileManager.default.removeItem(atPath: path) }
     let folder = try StateFolder(path)
     let key = try folder.pushKey()
-    #expect(try folder.pushKey().rawRepresentation == key.rawRepresentation)
+    #expect(try folder.pushKey().publicKey == key.publicKey)
     let file = path + "/push-key"
     #expect(try FileManager.default.attributesOfItem(atPath: file)[.posixPermissions] as? Int == 0o600)
-    try Data("no key".utf8).write(to: URL(fileURLWithPath: file))
-    let error = #expect(throws: ConfigurationError.self) { try folder.pushKey() }
-    #expect(error?.description.contains(file) == true)
+    for text in ["no key", "", P384.Signing.PrivateKey().pemRepresentation] {
+      try Data(text.utf8).write(to: URL(fileURLWithPath: file))
+      let error = #expect(throws: ConfigurationError.self) { try folder.pushKey() }
+      #expect(error?.description.contains(file) == true)
+    }
+  }
+
+  /// Releases up to 0.2 wrote the file by swift-crypto. Subscriptions belong to the key, so each release has to read the other's.
+  @Test func theFileOfAnEarlierReleaseIsReadAndTheOtherWayRound() throws {
+    let path = NSTemporaryDirectory() + "conclave-\(UInt64.random(in: .min ... .max))"
+    defer { try? FileManager.default.removeItem(atPath: path) }
+    let folder = try StateFolder(path)
+    let file = path + "/push-key"
+    let new = try folder.pushKey()
+    let written = try String(contentsOfFile: file, encoding: .utf8).trimmingCharacters(in: .whitespacesAndNewlines)
+    #expect(
+      Array(try P256.Signing.PrivateKey(pemRepresentation: written).publicKey.x963Representation) == new.publicKey)
+    let old = P256.Signing.PrivateKey()
+    try Data((old.pemRepresentation + "\n").utf8).write(to: URL(fileURLWithPath: file))
+    #expect(try folder.pushKey().publicKey == Array(old.publicKey.x963Representation))
   }
 }
 

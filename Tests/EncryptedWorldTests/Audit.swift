@@ -1,7 +1,7 @@
 import Contract
 import Crypto
 import MediaModel
-import SFrame
+import Octets
 
 @testable import ConclaveClient
 

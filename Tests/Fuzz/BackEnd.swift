@@ -1,5 +1,5 @@
 import Contract
-import Crypto
+import Cryptography
 import JSON
 import LinuxIO
 import MediaModel
@@ -89,7 +89,7 @@ func readAuthorizeAnswer(_ input: UnsafeMutableRawBufferPointer) {
   precondition(answer.allowed.allSatisfy { UserID($0.text) == $0 })
 }
 
-private let sender = P256.KeyAgreement.PrivateKey()
+private let sender = P256PrivateKey()
 
 /// A subscription to pushes, with its two keys: what is sealed for them has one length.
 func readSubscription(_ input: UnsafeMutableRawBufferPointer) {
@@ -98,6 +98,15 @@ func readSubscription(_ input: UnsafeMutableRawBufferPointer) {
   let body = PushEncryption.body(
     of: Array("content".utf8), for: subscription, salt: [UInt8](repeating: 1, count: 16), sender: sender)
   precondition(body == nil || body!.count == 86 + PushEncryption.contentBytes + 1 + 16)
+}
+
+/// A word of a device: its algorithm by the first byte, then the signature and the key, each behind its length.
+func readDeviceSignature(_ input: UnsafeMutableRawBufferPointer) {
+  let parts = UnsafeMutableRawBufferPointer(rebasing: input.dropFirst()).parts
+  guard let first = input.first, parts.count == 2 else { return }
+  let algorithm = ["ES256", "PS256", "EdDSA"][Int(first) % 3]
+  let signature = DeviceSignature(bytes: parts[0].octets, message: Array("conclave-admission-v1".utf8))
+  sum &+= signature.isValid(algorithm: algorithm, publicKey: parts[1].octets) ? 1 : 0
 }
 
 private let guests = TokenAuthority(guestSecret: secret)

@@ -1,6 +1,5 @@
 import MediaModel
 import RTP
-import SFrame
 import Transport
 
 @testable import Forwarding

@@ -1,7 +1,7 @@
 import MediaModel
+import Octets
 import RTP
 import SDP
-import SFrame
 import Transport
 
 func readRTP(_ packet: UnsafeMutableRawBufferPointer) {

@@ -11,6 +11,7 @@ nonisolated(unsafe) let targets: [String: FuzzTarget] = [
   "authorize": readAuthorizeAnswer,
   "base64": readBase64,
   "dependencies": readDependencies,
+  "device-signature": readDeviceSignature,
   "dtls": readDTLS,
   "elements": readElements,
   "endpoint": readEndpoint,

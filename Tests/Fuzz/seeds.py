@@ -251,6 +251,20 @@ def seeds(target):
             subscription = {"endpoint": "https://push.example/a", "p256dh": point.decode(), "auth": base64.b64encode(bytes(16)).decode()}
             points = [point[:65] for point in sealed() if point[:1] == b"\x04"]
             return [compact(subscription | {"p256dh": base64.b64encode(each).decode()}) for each in [base64.b64decode(point), *points]]
+        case "device-signature":
+            # RFC 6979 appendix A.2.5, RFC 7515 appendix A.2 and RFC 8032 section 7.1. Each key stands last, so that it ends where the input does.
+            point = "0460fed4ba255a9d31c961eb74c6356d68c049b8923b61fa6ce669622e60f29fb67903fe1008b8bc99a41ae9e95628bc64f2f1b20c2d7e9f5177a3c294d4462299"
+            sample = "efd48b2aacb6a8fd1140dd9cd45e81d69d2c877b56aaf991c34d0ea84eaf3716f7cb1c942d657c41d436c7a1b6e29f65f3e900dbb9aff4064dc4ab2f843acda8"
+            modulus = "a1f8160ae2e3c9b465ce8d2d656263362b927dbe29e1f02477fc1625cc90a136e38bd93497c5b6ea63dd7711e67c7429f956b0fb8a8f089adc4b69893cc1333f53edd019b87784252fec914fe4857769594bea4280d32c0f55bf62944f130396bc6e9bdf6ebdd2bda3678eeca0c668f701b38dbffb38c8342ce2fe6d27fade4a5a4874979dd4b9cf9adec4c75b05852c2c0f5ef8a5c1750392f944e8ed64c110c6b647609aa4783aeb9c6c9ad755313050638b83665c6f6f7a82a396702a1f641b82d3ebf2392219491fb686872c5716f50af8358d9a8b9d17c340728f7f87d89a18d8fcab67ad84590c2ecf759339363c07034d6f606f9e21e05456cae5e9a1"
+            keys = [
+                (0, sample, "3059301306072a8648ce3d020106082a8648ce3d030107034200" + point),
+                (1, "00" * 256, "30820122300d06092a864886f70d01010105000382010f003082010a02820101" + "00" + modulus + "0203010001"),
+                (2, "92" * 64, "302a300506032b6570032100" + "3d4017c3e843895a92b70aa74d1b7ebc9c982ccf2ec4968cc0cd55f12af4660c"),
+            ]
+            pieces = [(algorithm, bytes.fromhex(signature), bytes.fromhex(key)) for algorithm, signature, key in keys]
+            return [
+                bytes([algorithm, len(signature) // 8]) + signature + bytes([(len(key) + 7) // 8]) + key for algorithm, signature, key in pieces
+            ]
         case "authorize":
             return [b'{"allowed":["bob"]}', b'["bob","carol"]', b'{"allowed":[]}', b'{"allowed":["a b"]}']
         case "guest":

@@ -1,4 +1,5 @@
 import Crypto
+import Octets
 import Seeded
 import Testing
 

@@ -41,7 +41,7 @@ struct SignatureCheck {
 
 extension Hashing {
   /// The beginning of an Ed25519 key's SPKI, before its 32 bytes (RFC 8410 section 4).
-  package static let ed25519Prefix: [UInt8] = [
+  private static let ed25519Prefix: [UInt8] = [
     0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x03, 0x21, 0x00,
   ]
 

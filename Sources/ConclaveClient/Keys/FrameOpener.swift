@@ -150,7 +150,7 @@ extension FrameCipherError {
     case .replayed: self = .replayed
     case .noSpace: self = .noSpace
     case .counterExhausted: self = .noKey
-    case .truncated, .notMinimal, .wrongKeyID, .authenticationFailed: self = .notAuthentic
+    case .header, .truncated, .wrongKeyID, .authenticationFailed: self = .notAuthentic
     }
   }
 }

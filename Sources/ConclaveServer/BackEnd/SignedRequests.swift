@@ -1,4 +1,4 @@
-import Crypto
+import Cryptography
 import MediaModel
 import OutboundHTTP
 
@@ -27,7 +27,8 @@ struct SignedRequests: Sendable {
   /// `t=<unix s>,v1=<hex HMAC-SHA-256(secret, t "." body)>`.
   static func signature(of body: [UInt8], secret: [UInt8], at time: Timestamp) -> String {
     let seconds = time.milliseconds / 1000
-    let code = HMAC<SHA256>.authenticationCode(for: Array("\(seconds).".utf8) + body, using: SymmetricKey(data: secret))
+    let code = HashAlgorithm.sha256.authenticationCode(
+      of: Array("\(seconds).".utf8) + body, key: SecretKey(secret))
     let digits = Array("0123456789abcdef".utf8)
     let hex = code.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }
     return "t=\(seconds),v1=\(String(decoding: hex, as: UTF8.self))"

@@ -1,5 +1,4 @@
-import Crypto
-import Foundation
+import Cryptography
 import MediaModel
 import NIOCore
 
@@ -137,6 +136,6 @@ struct TURNConversation {
 
   /// RFC 8489 section 9.2.2.
   static func key(_ name: String, _ realm: [UInt8], _ password: String) -> [UInt8] {
-    Array(Insecure.MD5.hash(data: Data("\(name):".utf8) + realm + Data(":\(password)".utf8)))
+    HashAlgorithm.md5.digest(of: Array("\(name):".utf8) + realm + Array(":\(password)".utf8))
   }
 }

@@ -1,5 +1,4 @@
-import Crypto
-import Foundation
+import Cryptography
 import MediaModel
 import NIOCore
 
@@ -92,8 +91,7 @@ struct TURNMessage: Sendable {
     message.writeBytes(transaction)
     message.writeBuffer(&body)
     if let key {
-      let code = HMAC<Insecure.SHA1>.authenticationCode(
-        for: Data(message.readableBytesView), using: SymmetricKey(data: key))
+      let code = HashAlgorithm.sha1.authenticationCode(of: message.readableBytesView, key: SecretKey(key))
       message.writeInteger(Attribute.messageIntegrity.rawValue)
       message.writeInteger(UInt16(20))
       message.writeBytes(code)

@@ -1,6 +1,4 @@
-import Crypto
-import CryptoExtras
-import Foundation
+import Cryptography
 import JSON
 
 /// Public keys by their ids (RFC 7517). Keys that are of no use here are ignored, as section 5 requires: other types, for encryption, or
@@ -79,23 +77,19 @@ private struct JWK: Decodable {
       guard let n = n?.bytes, let e = e?.bytes, (256...1_024).contains(n.count), (1...4).contains(e.count) else {
         return nil
       }
-      return (try? _RSA.Signing.PublicKey(n: n, e: e)).map(VerificationKey.rsa)
-    case ("EC", "P-256"):
-      return point(32).flatMap { try? P256.Signing.PublicKey(rawRepresentation: $0) }.map(VerificationKey.p256)
-    case ("EC", "P-384"):
-      return point(48).flatMap { try? P384.Signing.PublicKey(rawRepresentation: $0) }.map(VerificationKey.p384)
-    case ("EC", "P-521"):
-      return point(66).flatMap { try? P521.Signing.PublicKey(rawRepresentation: $0) }.map(VerificationKey.p521)
-    case ("OKP", "Ed25519"):
-      guard let x = x?.bytes, x.count == 32 else { return nil }
-      return (try? Curve25519.Signing.PublicKey(rawRepresentation: x)).map(VerificationKey.ed25519)
+      return RSAPublicKey(modulus: n, exponent: e).map(VerificationKey.rsa)
+    case ("EC", "P-256"): return point(of: .p256)
+    case ("EC", "P-384"): return point(of: .p384)
+    case ("EC", "P-521"): return point(of: .p521)
+    case ("OKP", "Ed25519"): return x.flatMap { Ed25519PublicKey($0.bytes) }.map(VerificationKey.ed25519)
     default: return nil
     }
   }
 
-  private func point(_ length: Int) -> [UInt8]? {
-    guard let x = x?.bytes, let y = y?.bytes, x.count == length, y.count == length else { return nil }
-    return x + y
+  private func point(of curve: ECPublicKey.Curve) -> VerificationKey? {
+    let count = curve.byteCount
+    guard let x = x?.bytes, let y = y?.bytes, x.count == count, y.count == count else { return nil }
+    return ECPublicKey(curve, point: [4] + x + y).map(VerificationKey.ec)
   }
 
   /// Base64url.

@@ -1,18 +1,19 @@
 import Contract
-import Crypto
-import Foundation
+import Cryptography
 import MediaModel
 
 /// Credentials for a TURN server that shares a secret with us (draft-uberti-behave-turn-rest-00; coturn's `use-auth-secret`).
 struct TURNCredentials: Sendable {
   private let urls: [String]
-  private let secret: [UInt8]?
+  private let secret: SecretKey?
   private let lifetime: Duration
 
   /// - Throws: `ConfigurationError` if the secret cannot be read.
   init(_ configuration: Configuration.TURN) throws(ConfigurationError) {
     urls = configuration.urls
-    secret = try configuration.secret?.bytes("turn", minimum: 16)
+    secret = try configuration.secret.map { secret throws(ConfigurationError) in
+      SecretKey(try secret.bytes("turn", minimum: 16))
+    }
     lifetime = .seconds(configuration.seconds)
   }
 
@@ -25,8 +26,8 @@ struct TURNCredentials: Sendable {
     if !stun.isEmpty { servers.append(ICEServer(urls: stun)) }
     if !turn.isEmpty, let secret {
       let name = "\((now + lifetime).milliseconds / 1000):\(user.text)"
-      let code = HMAC<Insecure.SHA1>.authenticationCode(for: Data(name.utf8), using: SymmetricKey(data: secret))
-      servers.append(ICEServer(urls: turn, username: name, credential: Data(code).base64EncodedString()))
+      let code = HashAlgorithm.sha1.authenticationCode(of: name.utf8, key: secret)
+      servers.append(ICEServer(urls: turn, username: name, credential: Base64Bytes(code).base64))
     }
     return ICE(servers: servers)
   }

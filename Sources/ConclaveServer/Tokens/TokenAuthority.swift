@@ -1,6 +1,5 @@
 import Contract
-import Crypto
-import Foundation
+import Cryptography
 import JSON
 package import MediaModel
 package import Signaling
@@ -12,9 +11,9 @@ package import Signaling
 /// claim.
 package struct TokenAuthority: Sendable {
   private enum Keys: Sendable {
-    case secret(SymmetricKey)
+    case secret(SecretKey)
     /// The server's own, for the tokens of guests.
-    case guests(SymmetricKey)
+    case guests(SecretKey)
     case set(KeySource, issuer: String, audience: String, userClaim: String?)
   }
 
@@ -24,11 +23,11 @@ package struct TokenAuthority: Sendable {
   private static let leeway = Duration.seconds(60)
 
   /// A shared secret: HS256, and also HS384 and HS512 if it is as long as their digests.
-  package init(secret: String) { keys = .secret(SymmetricKey(data: Array(secret.utf8))) }
+  package init(secret: String) { keys = .secret(SecretKey(secret.utf8)) }
 
   /// For guests only. Their tokens have a separate key, so that neither this server's tokens nor the app's are valid for the
   /// other.
-  package init(guestSecret: String) { keys = .guests(SymmetricKey(data: Array(guestSecret.utf8))) }
+  package init(guestSecret: String) { keys = .guests(SecretKey(guestSecret.utf8)) }
 
   /// A key set: `iss` and `aud` of each token must match.
   /// - Parameter userClaim: the claim with the user's id, for issuers whose `sub` is not an id of the protocol; nil for
@@ -83,7 +82,7 @@ package struct TokenAuthority: Sendable {
     guestOf call: CallID? = nil,
     expiresAt: Timestamp
   ) throws -> String {
-    let key: SymmetricKey
+    let key: SecretKey
     switch keys {
     case .secret(let secret), .guests(let secret): key = secret
     case .set: throw ConfigurationError("a key set has public keys only")
@@ -95,8 +94,7 @@ package struct TokenAuthority: Sendable {
       sub: user.text, exp: expiresAt.milliseconds / 1000, name: name, device: device?.text, scope: scope,
       call: call?.text, roles: roles.isEmpty ? nil : roles)
     let signed = Array(#"{"alg":"HS256","typ":"JWT"}"#.utf8).base64URL + "." + (try JSONCoding.encode(claims)).base64URL
-    let code = HMAC<SHA256>.authenticationCode(for: Array(signed.utf8), using: key)
-    return signed + "." + Array(code).base64URL
+    return signed + "." + HashAlgorithm.sha256.authenticationCode(of: signed.utf8, key: key).base64URL
   }
 
   private struct Minted: Encodable {

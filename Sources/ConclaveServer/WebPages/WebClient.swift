@@ -1,4 +1,4 @@
-import Crypto
+import Cryptography
 import Foundation
 import NIOCore
 import Signaling
@@ -14,7 +14,7 @@ struct WebClient: Sendable {
 
     init(_ bytes: [UInt8], encoding: String? = nil) {
       body = ByteBuffer(bytes: bytes)
-      tag = "\"" + SHA256.hash(data: bytes).map { String(format: "%02x", $0) }.joined() + "\""
+      tag = "\"" + HashAlgorithm.sha256.digest(of: bytes).map { String(format: "%02x", $0) }.joined() + "\""
       self.encoding = encoding
     }
   }

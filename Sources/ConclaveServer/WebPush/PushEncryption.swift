@@ -1,6 +1,5 @@
 import Contract
-import Crypto
-import Foundation
+import Cryptography
 
 /// Encrypts the content of a push so that only the browser can read it (RFC 8291), as one record of `aes128gcm` (RFC
 /// 8188).
@@ -17,29 +16,24 @@ enum PushEncryption {
   ///   - sender: a key that is new for each message.
   static func body(
     of content: [UInt8], for subscription: PushSubscription, length: Int = contentBytes, salt: [UInt8],
-    sender: P256.KeyAgreement.PrivateKey
+    sender: P256PrivateKey
   ) -> [UInt8]? {
     let receiver = subscription.p256dh.bytes
     guard content.count <= length, length + 1 + 16 + 86 <= recordSize,
-      let key = try? P256.KeyAgreement.PublicKey(x963Representation: receiver),
-      let secret = try? sender.sharedSecretFromKeyAgreement(with: key)
+      let key = ECPublicKey(.p256, point: receiver), let secret = sender.sharedSecret(with: key)
     else { return nil }
-    let own = Array(sender.publicKey.x963Representation)
+    let own = sender.publicKey
     // RFC 8291 section 3.4.
-    let input = secret.hkdfDerivedSymmetricKey(
-      using: SHA256.self, salt: subscription.auth.bytes, sharedInfo: Array("WebPush: info\0".utf8) + receiver + own,
-      outputByteCount: 32)
-    func derived(_ purpose: String, _ count: Int) -> SymmetricKey {
-      HKDF<SHA256>.deriveKey(
-        inputKeyMaterial: input, salt: salt, info: Array("Content-Encoding: \(purpose)\0".utf8), outputByteCount: count)
+    let input = secret.derived(
+      by: .sha256, salt: subscription.auth.bytes, info: Array("WebPush: info\0".utf8) + receiver + own, byteCount: 32)
+    func derived(_ purpose: String, _ count: Int) -> SecretKey {
+      input.derived(
+        by: .sha256, salt: salt, info: Array("Content-Encoding: \(purpose)\0".utf8), byteCount: count)
     }
     // 2 marks the last record; the zeros after it are padding (RFC 8188 section 2).
     let record = content + [2] + [UInt8](repeating: 0, count: length - content.count)
-    let nonce = derived("nonce", 12).withUnsafeBytes { try? AES.GCM.Nonce(data: Array($0)) }
-    guard let nonce, let sealed = try? AES.GCM.seal(record, using: derived("aes128gcm", 16), nonce: nonce) else {
-      return nil
-    }
+    let sealed = derived("aes128gcm", 16).seal(record, nonce: derived("nonce", 12))
     let size = withUnsafeBytes(of: recordSize.bigEndian) { Array($0) }
-    return salt + size + [UInt8(own.count)] + own + sealed.ciphertext + sealed.tag
+    return salt + size + [UInt8(own.count)] + own + sealed
   }
 }

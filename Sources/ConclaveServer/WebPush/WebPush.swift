@@ -1,5 +1,5 @@
 import Contract
-import Crypto
+import Cryptography
 import JSON
 import MediaModel
 import NIOCore
@@ -110,7 +110,7 @@ final class WebPush: Sendable {
     let salt = (0..<16).map { _ in UInt8.random(in: .min ... .max, using: &generator) }
     guard let endpoint = PushEndpoint(push.subscription.endpoint), let content = try? JSONCoding.encode(push.notice),
       let body = PushEncryption.body(
-        of: content, for: push.subscription, salt: salt, sender: P256.KeyAgreement.PrivateKey()),
+        of: content, for: push.subscription, salt: salt, sender: P256PrivateKey()),
       let authorization = try? key.authorization(for: endpoint.origin, now: clock.machineTime())
     else { throw .key }
     let headers = [
@@ -123,5 +123,7 @@ final class WebPush: Sendable {
   }
 
   /// At most 32 characters (RFC 8030 section 5.4), the same for all pushes of a call, and not its id.
-  static func topic(of call: String) -> String { Array(SHA256.hash(data: Array(call.utf8)).prefix(24)).base64URL }
+  static func topic(of call: String) -> String {
+    Array(HashAlgorithm.sha256.digest(of: call.utf8).prefix(24)).base64URL
+  }
 }

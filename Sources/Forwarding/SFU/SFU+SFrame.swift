@@ -1,7 +1,6 @@
 import MediaModel
 import Octets
 import RTP
-import SFrame
 
 /// Members share the epoch's secret, so each can encrypt under the key ID of another. The server knows to which track a packet belongs and withholds such frames
 /// from the others. It reads the clear SFrame header of a frame (RFC 9605 section 4.3), and nothing after it.

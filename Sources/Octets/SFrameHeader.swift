@@ -1,5 +1,3 @@
-import Octets
-
 /// An SFrame header (RFC 9605 section 4.3): which key and which counter a frame was encrypted under. Strict: each value has one encoding only.
 package struct SFrameHeader: Sendable, Hashable {
   package var keyID: UInt64
@@ -20,7 +18,7 @@ package struct SFrameHeader: Sendable, Hashable {
   package var byteCount: Int { 1 + Self.extraBytes(keyID) + Self.extraBytes(counter) }
 
   /// Reads the header at the start of `frame`; what follows it starts at `byteCount`.
-  package init(parsing frame: RawSpan) throws(SFrameError) {
+  package init(parsing frame: RawSpan) throws(SFrameHeaderError) {
     guard frame.byteCount > 0 else { throw .truncated }
     let config = frame[0]
     var offset = 1
@@ -29,7 +27,7 @@ package struct SFrameHeader: Sendable, Hashable {
   }
 
   /// Reads the header of a frame with H.264's emulation prevention: a 3 after two zeros is skipped (ITU-T H.264 section 7.4.1).
-  package init(parsingEscaped frame: RawSpan) throws(SFrameError) {
+  package init(parsingEscaped frame: RawSpan) throws(SFrameHeaderError) {
     var header = InlineArray<17, UInt8>(repeating: 0)
     var count = 0
     var zeros = 0
@@ -50,7 +48,7 @@ package struct SFrameHeader: Sendable, Hashable {
   /// Reads the value of a 4-bit field: the value itself below 8, else its length minus 1 with the top bit set.
   private static func field(
     _ field: UInt8, in frame: RawSpan, at offset: inout Int
-  ) throws(SFrameError) -> UInt64 {
+  ) throws(SFrameHeaderError) -> UInt64 {
     guard field >= 8 else { return UInt64(field) }
     let count = Int(field & 7) + 1
     guard frame.byteCount - offset >= count else { throw .truncated }
@@ -88,20 +86,10 @@ package struct SFrameHeader: Sendable, Hashable {
   }
 }
 
-/// Why a frame was not encrypted or decrypted. All but `noSpace` and `counterExhausted` are a peer's or the network's fault: drop the frame.
-package enum SFrameError: Error, Sendable, Hashable {
-  /// Shorter than its header and tag require.
+/// Why a frame has no readable header.
+package enum SFrameHeaderError: Error, Sendable, Hashable {
+  /// Shorter than its config byte says.
   case truncated
-  /// A header with a leading zero byte, or a value below 8 in the long form (RFC 9605 section 4.3 requires the shortest).
+  /// A leading zero byte, or a value below 8 in the long form (RFC 9605 section 4.3 requires the shortest).
   case notMinimal
-  /// The frame's KID is not the context's.
-  case wrongKeyID
-  /// The tag does not fit: another key, other metadata, or changed bytes.
-  case authenticationFailed
-  /// The counter was seen before, or is too old to tell.
-  case replayed
-  /// The context has used its last counter; a new key is needed.
-  case counterExhausted
-  /// The caller's buffer is too small.
-  case noSpace
 }
