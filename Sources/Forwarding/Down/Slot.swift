@@ -1,5 +1,6 @@
 import CongestionControl
 import MediaModel
+import Octets
 import RTP
 
 /// The outcome of sending one packet to one receiver.
