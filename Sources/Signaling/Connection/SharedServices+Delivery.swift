@@ -98,16 +98,9 @@ extension SharedServices {
 }
 
 extension EventBody {
-  /// Whether receivers only display the event, or act on it when another event tells them to.
   fileprivate var mayWait: Bool {
-    switch self {
-    case .member, .members, .trackAdded, .trackUpdated, .trackRemoved, .speakers, .confirmed, .devicesChanged: true
     // The list of a newcomer and of a leader.
-    case .rotate(let rotation): rotation.list == nil && rotation.deliver == nil
-    case .ring, .answeredElsewhere, .declinedElsewhere, .cancelled, .missed, .state, .ended, .envelope, .switchKeys,
-      .keyRequest, .keyWaiting, .pairing, .slots, .need, .wanted, .quality, .message, .presence, .pushRing, .pushCancel,
-      .report:
-      false
-    }
+    if case .rotate(let rotation) = self, rotation.list != nil || rotation.deliver != nil { return false }
+    return declaration.traits.contains(.mayWait)
   }
 }
