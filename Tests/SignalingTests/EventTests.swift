@@ -152,9 +152,9 @@ import Testing
       try await slow.subscribe("replies")
       try await quick.subscribe("replies")
       try await slow.channel.setOption(.autoRead, value: false).get()
-      let answer = String(repeating: "x", count: 100_000)
+      let answer = CallLink(link: String(repeating: "x", count: 100_000), expiresAt: Timestamp(milliseconds: 1))
       while server.statistics.endings[.slowReader] == nil {
-        server.deliver([.reply(slowSession, id: "1", .ok([answer])), .reply(quickSession, id: "2", .ok(["y"]))])
+        server.deliver([.reply(slowSession, id: "1", .ok(.link(answer))), .reply(quickSession, id: "2", .ok(.nothing))])
         #expect(try await quick.frame()?.headers["request-id"] == "2")
       }
       let gone = try await sink.first { if case .disconnect(let session) = $0 { session } else { nil } }

@@ -206,12 +206,12 @@ import Testing
       let quick = try await TestClient.connected(to: server.stompPort, token: "quick")
       let quickSession = try await sink.session()
       try await quick.subscribe("replies")
-      let answer = [String(repeating: "x", count: 50_000)]
+      let answer = CallLink(link: String(repeating: "x", count: 50_000), expiresAt: Timestamp(milliseconds: 1))
       var written = server.statistics.framesOut
       while server.statistics.endings[.backlogFull] == nil {
         server.deliver([
-          .reply(sessions[0], id: "1", .ok(answer)), .reply(sessions[1], id: "1", .ok(answer)),
-          .reply(sessions[1], id: "1", .ok(answer)), .reply(quickSession, id: "2", .ok(["y"])),
+          .reply(sessions[0], id: "1", .ok(.link(answer))), .reply(sessions[1], id: "1", .ok(.link(answer))),
+          .reply(sessions[1], id: "1", .ok(.link(answer))), .reply(quickSession, id: "2", .ok(.nothing)),
         ])
         try #require(try await quick.frame()?.headers["request-id"] == "2")
         // The connections are on different loops. Neither may fall behind because its loop does not run.
@@ -236,10 +236,11 @@ import Testing
       let quick = try await TestClient.connected(to: server.stompPort, token: "quick")
       let quickSession = try await sink.session()
       try await quick.subscribe("replies")
-      let answer = [String(repeating: "x", count: 50_000)]
+      let answer = CallLink(link: String(repeating: "x", count: 50_000), expiresAt: Timestamp(milliseconds: 1))
       while server.statistics.endings[.userBacklogFull] == nil {
         server.deliver(
-          sessions.map { .reply($0, id: "1", .ok(answer)) } + [.reply(quickSession, id: "2", .ok(answer))])
+          sessions.map { .reply($0, id: "1", .ok(.link(answer))) } + [.reply(quickSession, id: "2", .ok(.link(answer)))]
+        )
         try #require(try await quick.frame()?.headers["request-id"] == "2")
       }
       #expect(server.statistics.endings[.slowReader] == nil)

@@ -26,13 +26,13 @@ import Testing
         }
       }
       #expect(id == "a:b" && reason == "busy")
-      server.deliver(.reply(session, id: id, .ok(SwitchKeys(epoch: 3))))
+      server.deliver(.reply(session, id: id, .ok(.totals(Totals(calls: 3, seconds: 7)))))
       let reply = try #require(try await client.frame())
-      #expect(reply.command == .message && String(buffer: reply.body) == #"{"epoch":3}"#)
+      #expect(reply.command == .message && String(buffer: reply.body) == #"{"calls":3,"seconds":7}"#)
       #expect(
         reply.headers == [
           "subscription": "q", "message-id": "1", "destination": "/user/queue/replies",
-          "content-type": "application/json", "request-id": "a:b", "status": "ok", "content-length": "11",
+          "content-type": "application/json", "request-id": "a:b", "status": "ok", "content-length": "23",
         ])
     }
   }

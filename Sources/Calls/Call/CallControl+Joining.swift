@@ -7,7 +7,7 @@ extension CallControl {
   mutating func start(_ request: StartCall, _ message: BriefedRequest) throws(RequestError) -> Transition {
     let user = message.caller.device.user
     let joiner = try joiner(message.caller, joinId: request.joinId, joinKey: request.joinKey)
-    if let reply = try firstReply(to: request, from: joiner.token) { return Transition(reply) }
+    if let reply = try firstReply(to: request, from: joiner.token) { return Transition(.joined(reply)) }
     let rules = try checkStart(request)
     try checkRoom(for: message.caller)
     let replaced = try callsToReplace(message)
@@ -46,7 +46,7 @@ extension CallControl {
     call.settle(now: now, out: &out)
     calls[id] = call
     starts[joiner.token] = id
-    var done = Transition(.reply(reply), id, out)
+    var done = Transition(.reply(.joined(reply)), id, out)
     done.speaker = joiner.device
     done.crossing = .replaces(replaced)
     return done
@@ -65,7 +65,7 @@ extension CallControl {
     joiner.word = try linkWord(request.admission, kind, caller, to: id, isNeeded: hasLink)
     let knowsState = kind == .rejoin && request.state == false
     if let call = calls[id], let reply = try call.joins.reply(to: joiner.token, kind, state: { call.state }) {
-      return knowsState ? Transition(Rejoined(reply)) : Transition(reply)
+      return Transition(knowsState ? .rejoined(Rejoined(reply)) : .joined(reply))
     }
     try calls[id]?.checkIsNew(joiner)
     let isRinging = calls[id]?.member(device.user)?.isRinging == true
@@ -86,7 +86,7 @@ extension CallControl {
       // The whole state after a rejoin, before the events that follow from it.
       if kind == .rejoin, !knowsState { out.event(.state(reply.call), to: .devices([device])) }
       out.append(later)
-      return .reply(knowsState ? Rejoined(reply) : reply)
+      return .reply(knowsState ? .rejoined(Rejoined(reply)) : .joined(reply))
     }
     done.speaker = device
     if isRinging { done.crossing = .answered(caller.calls) }
@@ -104,7 +104,7 @@ extension CallControl {
         request.admissions, for: Set(request.callees), by: try call.keys(ofInviting: device), in: id, hashing: hashing)
       let results = try call.invite(
         message.callees, by: device.user, words: words, metadata: request.metadata, now: now, out: &out)
-      return .reply(InviteResults(results: results))
+      return .reply(.results(InviteResults(results: results)))
     }
   }
 

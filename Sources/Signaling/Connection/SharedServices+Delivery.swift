@@ -71,6 +71,7 @@ extension SharedServices {
         handler.publish(&message, newestOnly: id == 0)
         last = (id, message)
       case .reply(let id, let answer): handler.reply(to: id, answer)
+      case .encodedReply(let id, let body): handler.reply(to: id, body, status: "ok")
       case .admission(let refusal): handler.admit(refusal: refusal)
       case .close(let reason): handler.close(reason: reason)
       }
