@@ -144,7 +144,7 @@ import Testing
 
   @Test("stomp.md 73: a client that does not read is closed and nobody else waits")
   func aClientThatDoesNotReadIsClosedAndNobodyElseWaits() async throws {
-    try await withServer({ $0.outboundBytes = 256 << 10 }) { server, sink in
+    try await withServer({ $0.limits.outbound = 256 << 10 }) { server, sink in
       let slow = try await TestClient.connected(to: server.stompPort, token: "slow")
       let slowSession = try await sink.session()
       let quick = try await TestClient.connected(to: server.stompPort, token: "quick")

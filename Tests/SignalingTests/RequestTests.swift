@@ -99,7 +99,7 @@ import Testing
   }
 
   @Test func requestsBeyondTheRateAreAnsweredWithTheTimeToWait() async throws {
-    try await withServer({ ($0.requestsPerSecond, $0.requestBurst) = (1, 4) }) { server, sink in
+    try await withServer({ ($0.limits.requestsPerSecond, $0.limits.requestBurst) = (1, 4) }) { server, sink in
       let client = try await TestClient.connected(to: server.stompPort, token: "alice")
       // All at once, since a second later one more is allowed. The subscription takes one, too.
       let subscribe = "SUBSCRIBE\nid:1\ndestination:/user/queue/replies\n\n\0"
@@ -114,7 +114,7 @@ import Testing
 
   @Test("stomp.md 73: subscriptions count against the rate")
   func subscriptionsCountAgainstTheRate() async throws {
-    try await withServer({ ($0.requestsPerSecond, $0.requestBurst) = (1, 1) }) { server, sink in
+    try await withServer({ ($0.limits.requestsPerSecond, $0.limits.requestBurst) = (1, 1) }) { server, sink in
       let client = try await TestClient.connected(to: server.stompPort, token: "alice")
       // At once, since a second later one more is allowed.
       try await client.send(

@@ -31,7 +31,8 @@ extension CallControl {
       envelopes: envelopes, admissions: try words.root(of: user),
       rotationTime: rules.rotationTime, digest: hashing.digest, now: now, out: &out)
     var call = Call(
-      id: id, media: request.media, starter: joiner, rules: rules, limits: callLimits, metadata: request.metadata,
+      id: id, media: request.media, starter: joiner, rules: rules, limits: configuration.limits,
+      metadata: request.metadata,
       epochs: epochs, now: now)
     call.soleCallee = callees.count == 1 ? callees[0].user : nil
     let number = call.seatInitiator(joiner, now: now, out: &out)
@@ -138,14 +139,6 @@ extension CallControl {
     return rules
   }
 
-  var callLimits: Call.Limits {
-    Call.Limits(
-      participants: configuration.maximumParticipants, ringing: configuration.maximumRinging,
-      members: configuration.maximumMembers, guests: configuration.maximumGuests,
-      disconnectTime: configuration.disconnectTime, lastN: configuration.lastN,
-      crowd: configuration.crowd)
-  }
-
   mutating func joiner(
     _ caller: Caller, joinId: Base64Bytes?, joinKey: JoinKey?
   ) throws(RequestError) -> Joiner {
@@ -207,8 +200,8 @@ extension CallControl {
   }
 
   func checkCount(_ callees: [Callee]) throws(RequestError) {
-    guard callees.count <= configuration.maximumMembers else {
-      throw RequestError(.callFull, "a call has at most \(configuration.maximumMembers) members")
+    guard callees.count <= configuration.limits.members else {
+      throw RequestError(.callFull, "a call has at most \(configuration.limits.members) members")
     }
   }
 

@@ -54,7 +54,7 @@ extension CallControl {
     out.add(.made)
     let epochs = Epochs(call: id, rotationTime: rules.rotationTime, digest: hashing.digest)
     var call = Call(
-      id: id, media: request.media, starter: starter, initiator: user, rules: rules, limits: callLimits,
+      id: id, media: request.media, starter: starter, initiator: user, rules: rules, limits: configuration.limits,
       metadata: request.metadata, epochs: epochs, now: now)
     call.soleCallee = callees.count == 2 ? callees[1].user : nil
     out.set(.expiry, at: now + rules.lifetime)

@@ -30,9 +30,9 @@ extension People {
   }
 
   func checkList(_ request: ListDevices) throws(RequestError) {
-    guard request.users.count <= configuration.maximumParticipants else {
+    guard request.users.count <= configuration.limits.participants else {
       throw RequestError(
-        .requestTooLarge, "at most \(configuration.maximumParticipants) users at once", field: "users")
+        .requestTooLarge, "at most \(configuration.limits.participants) users at once", field: "users")
     }
   }
 

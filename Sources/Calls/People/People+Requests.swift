@@ -120,7 +120,7 @@ extension People {
   /// Each user once, and at most one more than a call may have.
   private func callees(_ users: [UserID], _ call: CallID?, _ reach: Reach) -> [Callee] {
     var seen: Set<UserID> = []
-    return users.filter { seen.insert($0).inserted }.prefix(configuration.maximumMembers + 1).map { user in
+    return users.filter { seen.insert($0).inserted }.prefix(configuration.limits.members + 1).map { user in
       Callee(
         user: user, name: directory.name(of: user), hasKeys: directory.hasKeys(user) && !user.isGuest,
         isConnected: directory.isConnected(user), busyIn: busyCalls(of: user, but: call),

@@ -84,7 +84,7 @@ extension ConnectionHandler {
         throw RequestError(.requestInvalid, "the header request-id must have 1 to 64 bytes", field: "request-id")
       }
       let reader = RequestReader(
-        keysBody: configuration.keysBody, body: configuration.requestBody)
+        keysBody: configuration.limits.keysBody, body: configuration.limits.body)
       let request = try reader.request(path, frame.body)
       if request.weight > 0, let wait = share?.take(request.weight, now: now) {
         return refuse(frame, .userRateLimited, wait)
