@@ -99,16 +99,7 @@ private func sorted(_ body: [UInt8]) throws -> String {
   return String(decoding: try JSONSerialization.data(withJSONObject: object, options: .sortedKeys), as: UTF8.self)
 }
 
-private let requestPaths =
-  ["register", "list", "remove", "vouch", "revoke", "pair", "push"].map { "/app/devices/\($0)" } + [
-    "/app/calls/start", "/app/calls/list",
-  ]
-  + [
-    "accept", "decline", "invite", "cancel", "join", "rejoin", "transfer", "leave", "end", "link", "hold", "state",
-    "media", "tracks/{track}", "receive", "message", "stats", "report", "keys", "keys/request", "keys/list",
-    "keys/wait", "keys/confirm", "keys/confirmations",
-  ].map { "/app/calls/{id}/\($0)" } + ["/app/presence/set", "/app/presence/watch"]
-  + ["list", "delete", "totals"].map { "/app/history/\($0)" }
+private let requestPaths = RequestDeclaration.all.map(\.path)
 
 /// As in the document: ids replaced by their names.
 private func path(_ destination: String) -> String {
