@@ -3,15 +3,8 @@ package import MediaModel
 
 /// Limits and times of the state machines; the defaults are the protocol's (sections 3 to 6 and 10).
 package struct CallConfiguration: Sendable {
-  package var maximumParticipants = 1_000
-  package var maximumRinging = 100
-  /// Members of one call, including those who left, declined or missed it.
-  package var maximumMembers = 2_000
-  /// Guests among them.
-  package var maximumGuests = 100
+  package var limits = CallLimits()
   package var maximumCalls = 100_000
-  /// From this number of participants on, changes of members wait for others.
-  package var crowd = 64
   /// Calls that one user may be in at once.
   package var maximumCallsOfUser = 32
   /// Devices with registered keys.
@@ -23,10 +16,6 @@ package struct CallConfiguration: Sendable {
   package var maximumKeptBytes = 4 << 20
   /// Ended calls that are still answered with `call.ended`; the newest are kept.
   package var maximumEndedCalls = 4_096
-  /// A participant whose signaling and media have both been gone for this time is `disconnected`.
-  package var disconnectTime = Duration.seconds(15)
-  /// The most that `receive` may ask for, and the default for a participant that does not specify it.
-  package var lastN = 25
   package var defaultCodecs = ["VP8"]
   /// The value of `ice` for a device; called once per join.
   package var ice: @Sendable (Device) -> ICE = { _ in ICE() }

@@ -3,7 +3,7 @@ package import MediaModel
 
 /// The answer to one request.
 package enum Reply: Sendable {
-  case ok(any Encodable & Sendable)
+  case ok(ReplyBody)
   case failed(RequestError)
 }
 

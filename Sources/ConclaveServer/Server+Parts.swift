@@ -64,9 +64,7 @@ extension Configuration {
 
   /// Sets the part of the configuration that a reload may change.
   func setLimits(_ calls: inout CallConfiguration) {
-    calls.maximumParticipants = limits.participants
-    calls.maximumRinging = limits.ringing
-    calls.maximumGuests = limits.guests
+    calls.limits = limits.calls
     calls.neverStarts = Set(roles.filter(\.value.neverStarts).keys)
   }
 
@@ -83,38 +81,16 @@ extension Configuration {
     signaling.httpPort = listen.http.port
     signaling.serverName = "conclave/\(Server.version)"
     signaling.tls = tls.map { .init(certificateChain: $0.certificate, privateKey: $0.key) }
-    signaling.maximumConnections = files.connections(wanted: limits.connections, workers: mediaWorkers, tcp: media.tcp)
-    if signaling.maximumConnections < limits.connections {
+    signaling.limits = limits.signaling
+    let wanted = limits.signaling.connections
+    signaling.limits.connections = files.connections(wanted: wanted, workers: mediaWorkers, tcp: media.tcp)
+    if signaling.limits.connections < wanted {
       logger.warning(
         "limits.connections is lowered: the system allows too few open files (LimitNOFILE, ulimit -n)",
-        metadata: ["connections": "\(signaling.maximumConnections)", "files": "\(files.limit)"])
+        metadata: ["connections": "\(signaling.limits.connections)", "files": "\(files.limit)"])
     }
-    signaling.connectionsFromAddress = limits.addressConnections
-    signaling.connectionsFromAddressBeforeLogin = limits.addressConnectionsBeforeLogin
-    signaling.requestsFromAddressPerSecond = limits.addressRequestsPerSecond
-    signaling.requestBurstFromAddress = limits.addressRequestBurst
     signaling.proxies = AddressList(listen.proxies) ?? .loopback
-    signaling.connectionsOfUser = limits.userConnections
-    signaling.subscriptionsOfUser = limits.userSubscriptions
-    signaling.requestsOfUserPerSecond = limits.userRequestsPerSecond
-    signaling.requestBurstOfUser = limits.userRequestBurst
-    signaling.eventBytesOfUserPerSecond = limits.userEvents
-    signaling.eventBurstOfUser = limits.userEventBurst
-    signaling.outboundBytesOfUser = limits.userOutbound
-    signaling.inboundBytesOfUser = limits.userInbound
-    signaling.outboundBytesOfAll = limits.totalOutbound
     signaling.destinations = destinations
-    signaling.headers = limits.headers
-    signaling.headerLine = limits.headerLine
-    signaling.requestBody = limits.body
-    signaling.keysBody = limits.keysBody
-    signaling.connectTimeout = .seconds(limits.connectSeconds)
-    signaling.subscriptions = limits.subscriptions
-    signaling.transactions = limits.transactions
-    signaling.framesInTransaction = limits.framesInTransaction
-    signaling.requestsPerSecond = limits.requestsPerSecond
-    signaling.requestBurst = limits.requestBurst
-    signaling.outboundBytes = limits.outbound
     signaling.origins = listen.originPolicy
     return signaling
   }

@@ -1,11 +1,11 @@
 package import MediaModel
 
-package enum CallMedia: String, Codable, Sendable, Hashable { case audio, video }
+package enum CallMedia: String, Codable, Sendable, Hashable, CaseIterable { case audio, video }
 
 /// `policy` of a call. Members that `start` omits get their defaults.
 package struct Policy: Codable, Sendable, Hashable {
-  package enum Invite: String, Codable, Sendable { case members, initiator }
-  package enum WhenBusy: String, Codable, Sendable { case ring, reject }
+  package enum Invite: String, Codable, Sendable, CaseIterable { case members, initiator }
+  package enum WhenBusy: String, Codable, Sendable, CaseIterable { case ring, reject }
 
   package var invite: Invite?
   package var whenBusy: WhenBusy?
@@ -22,8 +22,8 @@ package struct Policy: Codable, Sendable, Hashable {
   package init() {}
 }
 
-package enum CallPhase: String, Codable, Sendable { case ringing, active, ended }
-package enum MemberPhase: String, Codable, Sendable {
+package enum CallPhase: String, Codable, Sendable, CaseIterable { case ringing, active, ended }
+package enum MemberPhase: String, Codable, Sendable, CaseIterable {
   case ringing, joined, left, declined, missed, cancelled, disconnected
 }
 

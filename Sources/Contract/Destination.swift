@@ -58,88 +58,117 @@ extension Request {
 
 extension PeopleRequest {
   fileprivate static let paths = Paths<Self>([
-    Path("devices/register", Self.registerDevice) { if case .registerDevice(let body) = $0 { body } else { nil } },
-    Path("devices/list", Self.listDevices) { if case .listDevices(let body) = $0 { body } else { nil } },
+    Path("devices/register", Self.registerDevice, .registered) {
+      if case .registerDevice(let body) = $0 { body } else { nil }
+    },
+    Path("devices/list", Self.listDevices, .devices) { if case .listDevices(let body) = $0 { body } else { nil } },
     Path("devices/push", Self.subscribePush) { if case .subscribePush(let body) = $0 { body } else { nil } },
     Path("devices/remove", Self.removeDevice) { if case .removeDevice(let body) = $0 { body } else { nil } },
     Path("devices/vouch", Self.vouchForDevice) { if case .vouchForDevice(let body) = $0 { body } else { nil } },
     Path("devices/revoke", Self.revokeDevice) { if case .revokeDevice(let body) = $0 { body } else { nil } },
     Path("devices/pair", Self.pairDevice) { if case .pairDevice(let body) = $0 { body } else { nil } },
     Path("presence/set", Self.setPresence) { if case .setPresence(let body) = $0 { body } else { nil } },
-    Path("presence/watch", Self.watchPresence) { if case .watchPresence(let body) = $0 { body } else { nil } },
+    Path("presence/watch", Self.watchPresence, .presence) {
+      if case .watchPresence(let body) = $0 { body } else { nil }
+    },
   ])
 }
 
 extension HistoryRequest {
   fileprivate static let paths = Paths<Self>([
-    Path("history/list", Self.list) { if case .list(let body) = $0 { body } else { nil } },
+    Path("history/list", Self.list, .history) { if case .list(let body) = $0 { body } else { nil } },
     Path("history/delete", Self.delete) { if case .delete(let body) = $0 { body } else { nil } },
-    Path("history/totals", Self.totals) { if case .totals(let body) = $0 { body } else { nil } },
+    Path("history/totals", Self.totals, .totals) { if case .totals(let body) = $0 { body } else { nil } },
   ])
 }
 
 extension CallsRequest {
   fileprivate static let paths = Paths<Self>([
-    Path("calls/start", Self.start) { if case .start(let body) = $0 { body } else { nil } },
-    Path("calls/list", .list) { if case .list = $0 { true } else { false } },
+    Path("calls/start", Self.start, .joined, .started) { if case .start(let body) = $0 { body } else { nil } },
+    Path("calls/list", .list, .calls) { if case .list = $0 { true } else { false } },
   ])
 }
 
 /// After `/app/calls/{id}/`.
 extension MemberRequest {
   fileprivate static let paths = Paths<Self>([
-    Path("accept", Self.accept) { if case .accept(let body) = $0 { body } else { nil } },
+    Path("accept", Self.accept, .joined) { if case .accept(let body) = $0 { body } else { nil } },
     Path("decline", Self.decline) { if case .decline(let body) = $0 { body } else { nil } },
-    Path("invite", Self.invite) { if case .invite(let body) = $0 { body } else { nil } },
+    Path("invite", Self.invite, .results) { if case .invite(let body) = $0 { body } else { nil } },
     Path("cancel", Self.cancel) { if case .cancel(let body) = $0 { body } else { nil } },
-    Path("join", Self.join) { if case .join(let body) = $0 { body } else { nil } },
-    Path("rejoin", Self.rejoin) { if case .rejoin(let body) = $0 { body } else { nil } },
-    Path("transfer", Self.transfer) { if case .transfer(let body) = $0 { body } else { nil } },
-    Path("link", Self.link) { if case .link(let body) = $0 { body } else { nil } },
+    Path("join", Self.join, .joined) { if case .join(let body) = $0 { body } else { nil } },
+    Path("rejoin", Self.rejoin, .joined, .rejoined) { if case .rejoin(let body) = $0 { body } else { nil } },
+    Path("transfer", Self.transfer, .joined) { if case .transfer(let body) = $0 { body } else { nil } },
+    Path("link", Self.link, .link, .nothing) { if case .link(let body) = $0 { body } else { nil } },
     Path("hold", Self.hold) { if case .hold(let body) = $0 { body } else { nil } },
     Path("report", Self.report) { if case .report(let body) = $0 { body } else { nil } },
     Path("leave", .leave) { if case .leave = $0 { true } else { false } },
     Path("end", .end) { if case .end = $0 { true } else { false } },
-    Path("state", .state) { if case .state = $0 { true } else { false } },
+    Path("state", .state, .state) { if case .state = $0 { true } else { false } },
   ])
 }
 
 /// After `/app/calls/{id}/`. `tracks/{id}` is the only path with its own variable.
 extension ParticipantRequest {
   fileprivate static let paths = Paths<Self>([
-    Path("media", Self.media) { if case .media(let body) = $0 { body } else { nil } },
+    Path("media", Self.media, .media) { if case .media(let body) = $0 { body } else { nil } },
     Path("receive", Self.receive) { if case .receive(let body) = $0 { body } else { nil } },
     Path("message", Self.message) { if case .message(let body) = $0 { body } else { nil } },
     Path("stats", Self.stats) { if case .stats(let body) = $0 { body } else { nil } },
-    Path("keys", Self.keys) { if case .keys(let body) = $0 { body } else { nil } },
+    Path("keys", Self.keys, .keys) { if case .keys(let body) = $0 { body } else { nil } },
     Path("keys/request", Self.requestKey) { if case .requestKey(let body) = $0 { body } else { nil } },
-    Path("keys/list", Self.listKeys) { if case .listKeys(let body) = $0 { body } else { nil } },
+    Path("keys/list", Self.listKeys, .keyList) { if case .listKeys(let body) = $0 { body } else { nil } },
     Path("keys/wait", Self.waitForKey) { if case .waitForKey(let body) = $0 { body } else { nil } },
     Path("keys/confirm", Self.confirmKey) { if case .confirmKey(let body) = $0 { body } else { nil } },
-    Path("keys/confirmations", Self.listConfirmations) {
+    Path("keys/confirmations", Self.listConfirmations, .confirmations) {
       if case .listConfirmations(let body) = $0 { body } else { nil }
     },
   ])
 }
 
+/// A request's declaration: where it is sent, and the types of its body and of its replies.
+package struct RequestDeclaration: Sendable {
+  /// As in docs/protocol.md: `{id}` is a call, `{track}` a track of it.
+  package let path: String
+  package let body: any (Codable & Sendable).Type
+  /// With `status: ok`.
+  package let replies: [ReplyName]
+
+  /// All requests.
+  package static var all: [RequestDeclaration] {
+    let track = RequestDeclaration(
+      path: "/app/calls/{id}/tracks/{track}", body: ChangeTrack.self, replies: [.nothing])
+    return PeopleRequest.paths.declarations("/app/") + HistoryRequest.paths.declarations("/app/")
+      + CallsRequest.paths.declarations("/app/") + MemberRequest.paths.declarations("/app/calls/{id}/")
+      + ParticipantRequest.paths.declarations("/app/calls/{id}/") + [track]
+  }
+}
+
 /// A row of the table: how a request's body is read, and found again.
 private struct Path<Family: Sendable>: Sendable {
   let text: String
+  let type: any (Codable & Sendable).Type
+  let replies: [ReplyName]
   let read: @Sendable (any RequestBody) throws -> Family
   /// nil for a request of another row.
   let body: @Sendable (Family) -> (any Encodable & Sendable)?
 
   init<Body: Codable & Sendable>(
-    _ text: String, _ make: @escaping @Sendable (Body) -> Family, body: @escaping @Sendable (Family) -> Body?
+    _ text: String, _ make: @escaping @Sendable (Body) -> Family, _ replies: ReplyName...,
+    body: @escaping @Sendable (Family) -> Body?
   ) {
     self.text = text
+    type = Body.self
+    self.replies = replies.isEmpty ? [.nothing] : replies
     read = { make(try $0.decode(Body.self)) }
     self.body = { body($0) }
   }
 
   /// A request whose body has no members.
-  init(_ text: String, _ request: Family, is matches: @escaping @Sendable (Family) -> Bool) {
+  init(_ text: String, _ request: Family, _ replies: ReplyName..., is matches: @escaping @Sendable (Family) -> Bool) {
     self.text = text
+    type = NoBody.self
+    self.replies = replies.isEmpty ? [.nothing] : replies
     read = {
       _ = try $0.decode(NoBody.self)
       return request
@@ -155,6 +184,10 @@ private struct Paths<Family: Sendable>: Sendable {
   init(_ rows: [Path<Family>]) {
     self.rows = rows
     places = Dictionary(uniqueKeysWithValues: rows.enumerated().map { ($1.text, $0) })
+  }
+
+  func declarations(_ prefix: String) -> [RequestDeclaration] {
+    rows.map { RequestDeclaration(path: prefix + $0.text, body: $0.type, replies: $0.replies) }
   }
 
   subscript(text: String) -> Path<Family>? { places[text].map { rows[$0] } }

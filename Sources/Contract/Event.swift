@@ -65,118 +65,54 @@ package enum EventBody: Sendable, Hashable {
   case pushCancel(PushCancel)
   case report(Report)
 
-  package var name: EventName {
-    switch self {
-    case .ring: .callRing
-    case .answeredElsewhere: .callAnsweredElsewhere
-    case .declinedElsewhere: .callDeclinedElsewhere
-    case .cancelled: .callCancelled
-    case .missed: .callMissed
-    case .member: .callMember
-    case .members: .callMembers
-    case .state: .callState
-    case .ended: .callEnded
-    case .trackAdded: .trackAdded
-    case .trackUpdated: .trackUpdated
-    case .trackRemoved: .trackRemoved
-    case .speakers: .speakers
-    case .rotate: .keysRotate
-    case .envelope: .keysEnvelope
-    case .switchKeys: .keysSwitch
-    case .keyRequest: .keysRequest
-    case .keyWaiting: .keysWaiting
-    case .confirmed: .keysConfirmed
-    case .devicesChanged: .keysDevicesChanged
-    case .pairing: .devicePair
-    case .slots: .mediaSlots
-    case .need: .mediaNeed
-    case .wanted: .mediaWanted
-    case .quality: .quality
-    case .message: .message
-    case .presence: .presence
-    case .pushRing: .pushRing
-    case .pushCancel: .pushCancel
-    case .report: .report
-    }
-  }
+  package var name: EventName { row.name }
 
-  private var content: any Codable {
-    switch self {
-    case .ring(let body): body
-    case .answeredElsewhere(let body), .declinedElsewhere(let body), .cancelled(let body), .missed(let body): body
-    case .member(let body): body
-    case .members(let body): body
-    case .state(let body): body
-    case .ended(let body): body
-    case .trackAdded(let body), .trackUpdated(let body), .trackRemoved(let body): body
-    case .speakers(let body): body
-    case .rotate(let body): body
-    case .envelope(let body): body
-    case .switchKeys(let body): body
-    case .keyRequest(let body): body
-    case .keyWaiting(let body): body
-    case .confirmed(let body): body
-    case .devicesChanged(let body): body
-    case .pairing(let body): body
-    case .slots(let body): body
-    case .need(let body): body
-    case .wanted(let body): body
-    case .quality(let body): body
-    case .message(let body): body
-    case .presence(let body): body
-    case .pushRing(let body): body
-    case .pushCancel(let body): body
-    case .report(let body): body
-    }
-  }
+  /// The approximate number of bytes that it takes in memory or on the wire, at least as many as its JSON.
+  package var cost: Int { row.content.cost }
+
+  package var declaration: EventDeclaration { name.declaration }
 
   /// Whether it changes `CallState`, so that it has a revision.
-  package var changesState: Bool {
+  package var changesState: Bool { declaration.traits.contains(.changesState) }
+
+  /// Inlined, so that the name alone needs no box for the content.
+  @inline(__always)
+  private var row: (name: EventName, content: any EventContent) {
     switch self {
-    case .member, .members, .trackAdded, .trackUpdated, .trackRemoved, .switchKeys: true
-    case .ring, .answeredElsewhere, .declinedElsewhere, .cancelled, .missed, .state, .speakers, .rotate, .envelope,
-      .keyRequest, .keyWaiting, .confirmed, .devicesChanged, .pairing, .slots, .need, .wanted, .quality, .message,
-      .presence, .pushRing, .pushCancel, .report, .ended:
-      false
+    case .ring(let body): (.callRing, body)
+    case .answeredElsewhere(let body): (.callAnsweredElsewhere, body)
+    case .declinedElsewhere(let body): (.callDeclinedElsewhere, body)
+    case .cancelled(let body): (.callCancelled, body)
+    case .missed(let body): (.callMissed, body)
+    case .member(let body): (.callMember, body)
+    case .members(let body): (.callMembers, body)
+    case .state(let body): (.callState, body)
+    case .ended(let body): (.callEnded, body)
+    case .trackAdded(let body): (.trackAdded, body)
+    case .trackUpdated(let body): (.trackUpdated, body)
+    case .trackRemoved(let body): (.trackRemoved, body)
+    case .speakers(let body): (.speakers, body)
+    case .rotate(let body): (.keysRotate, body)
+    case .envelope(let body): (.keysEnvelope, body)
+    case .switchKeys(let body): (.keysSwitch, body)
+    case .keyRequest(let body): (.keysRequest, body)
+    case .keyWaiting(let body): (.keysWaiting, body)
+    case .confirmed(let body): (.keysConfirmed, body)
+    case .devicesChanged(let body): (.keysDevicesChanged, body)
+    case .pairing(let body): (.devicePair, body)
+    case .slots(let body): (.mediaSlots, body)
+    case .need(let body): (.mediaNeed, body)
+    case .wanted(let body): (.mediaWanted, body)
+    case .quality(let body): (.quality, body)
+    case .message(let body): (.message, body)
+    case .presence(let body): (.presence, body)
+    case .pushRing(let body): (.pushRing, body)
+    case .pushCancel(let body): (.pushCancel, body)
+    case .report(let body): (.report, body)
     }
   }
 
-  fileprivate func encodeContent(to encoder: any Encoder) throws { try content.encode(to: encoder) }
-
-  fileprivate init(_ name: EventName, from decoder: any Decoder) throws {
-    switch name {
-    case .callRing: self = .ring(try Ring(from: decoder))
-    case .callAnsweredElsewhere: self = .answeredElsewhere(try By(from: decoder))
-    case .callDeclinedElsewhere: self = .declinedElsewhere(try By(from: decoder))
-    case .callCancelled: self = .cancelled(try By(from: decoder))
-    case .callMissed: self = .missed(try By(from: decoder))
-    case .callMember: self = .member(try MemberChange(from: decoder))
-    case .callMembers: self = .members(try MemberChanges(from: decoder))
-    case .callState: self = .state(try CallState(from: decoder))
-    case .callEnded: self = .ended(try Ended(from: decoder))
-    case .trackAdded: self = .trackAdded(try TrackChange(from: decoder))
-    case .trackUpdated: self = .trackUpdated(try TrackChange(from: decoder))
-    case .trackRemoved: self = .trackRemoved(try TrackChange(from: decoder))
-    case .speakers: self = .speakers(try Speakers(from: decoder))
-    case .keysRotate: self = .rotate(try Rotate(from: decoder))
-    case .keysEnvelope: self = .envelope(try Envelope(from: decoder))
-    case .keysSwitch: self = .switchKeys(try SwitchKeys(from: decoder))
-    case .keysRequest: self = .keyRequest(try KeyRequest(from: decoder))
-    case .keysWaiting: self = .keyWaiting(try KeysWaiting(from: decoder))
-    case .keysConfirmed: self = .confirmed(try KeysConfirmed(from: decoder))
-    case .devicePair: self = .pairing(try PairingMessage(from: decoder))
-    case .keysDevicesChanged: self = .devicesChanged(try DevicesChanged(from: decoder))
-    case .mediaSlots: self = .slots(try Slots(from: decoder))
-    case .mediaNeed: self = .need(try Need(from: decoder))
-    case .mediaWanted: self = .wanted(try Wanted(from: decoder))
-    case .quality: self = .quality(try Quality(from: decoder))
-    case .message: self = .message(try CallMessage(from: decoder))
-    case .presence: self = .presence(try PresenceState(from: decoder))
-    case .pushRing: self = .pushRing(try PushRing(from: decoder))
-    case .pushCancel: self = .pushCancel(try PushCancel(from: decoder))
-    case .report: self = .report(try Report(from: decoder))
-    }
-  }
+  fileprivate func encodeContent(to encoder: any Encoder) throws { try row.content.encode(to: encoder) }
 }
 
 /// An event's whole JSON body: `at`, `call` if it is about one, and beside them the content's members.
@@ -209,7 +145,7 @@ package struct EventMessage: Sendable, Hashable, Encodable {
     let container = try decoder.container(keyedBy: CodingKeys.self)
     at = try container.decode(Timestamp.self, forKey: .at)
     call = try container.decodeIfPresent(CallID.self, forKey: .call)
-    body = try EventBody(name, from: decoder)
+    body = try name.declaration.read(decoder)
     rev = body.changesState ? try container.decodeIfPresent(UInt64.self, forKey: .rev) : nil
   }
 }

@@ -1,6 +1,6 @@
 package import MediaModel
 
-package enum KeyUse: String, Codable, Sendable { case wrap, sign }
+package enum KeyUse: String, Codable, Sendable, CaseIterable { case wrap, sign }
 
 /// A device's public key, SPKI.
 package struct DeviceKey: Codable, Sendable, Hashable {
@@ -122,7 +122,7 @@ package struct ListEntry: Codable, Sendable, Hashable {
   package var address: Device { Device(user: user, device: device) }
 }
 
-package enum RotationMode: String, Codable, Sendable { case ratchet, fresh }
+package enum RotationMode: String, Codable, Sendable, CaseIterable { case ratchet, fresh }
 
 /// A media key, encrypted for one device; opaque to the server. `encryptedAESKey` is a second name of `ciphertext`, accepted and
 /// sent.

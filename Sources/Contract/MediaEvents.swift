@@ -4,7 +4,7 @@ package import MediaModel
 
 /// The track as in the state, `participant` beside its members, and on removal possibly a `cause`.
 package struct TrackChange: Codable, Sendable, Hashable {
-  package enum Cause: String, Codable, Sendable { case replaced }
+  package enum Cause: String, Codable, Sendable, CaseIterable { case replaced }
   package var track: TrackID
   package var source: TrackSource
   package var kind: MediaKind

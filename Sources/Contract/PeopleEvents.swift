@@ -3,7 +3,7 @@ package import MediaModel
 // Presence, and events about people for the app's back end (protocol sections 6, 7 and 11).
 
 package struct PresenceState: Codable, Sendable, Hashable {
-  package enum State: String, Codable, Sendable {
+  package enum State: String, Codable, Sendable, CaseIterable {
     case offline, unavailable, available, ringing
     case inCall = "in-call"
   }

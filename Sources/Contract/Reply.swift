@@ -17,7 +17,7 @@ package struct ICEServer: Codable, Sendable, Hashable {
   }
 }
 
-package enum RingResult: String, Codable, Sendable {
+package enum RingResult: String, Codable, Sendable, CaseIterable {
   case ringing, offline, unavailable, busy
   case noKeys = "no-keys"
   case alreadyJoined = "already-joined"
@@ -160,8 +160,8 @@ package struct PresenceList: Codable, Sendable, Hashable {
 
 /// One call in a user's history (protocol section 8).
 package struct HistoryEntry: Codable, Sendable, Hashable {
-  package enum Direction: String, Codable, Sendable { case incoming, outgoing }
-  package enum Outcome: String, Codable, Sendable { case answered, missed, declined, cancelled }
+  package enum Direction: String, Codable, Sendable, CaseIterable { case incoming, outgoing }
+  package enum Outcome: String, Codable, Sendable, CaseIterable { case answered, missed, declined, cancelled }
   package struct Member: Codable, Sendable, Hashable {
     package var user: UserID
     package var name: String?

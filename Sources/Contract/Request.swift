@@ -349,7 +349,7 @@ package struct ListConfirmations: Codable, Sendable {
 }
 
 package struct SetPresence: Codable, Sendable {
-  package enum State: String, Codable, Sendable { case available, unavailable }
+  package enum State: String, Codable, Sendable, CaseIterable { case available, unavailable }
   package var state: State
   package var role: String?
   package init(state: State, role: String? = nil) {

@@ -69,16 +69,4 @@ extension JSONCoding {
       throw JSONError(error)
     }
   }
-
-  /// Text that `encode` produced before; it is encoded unchanged.
-  package struct Text: Encodable, Sendable {
-    private let bytes: [UInt8]
-
-    package init(_ bytes: [UInt8]) { self.bytes = bytes }
-
-    package func encode(to encoder: any Encoder) throws {
-      guard let encoder = encoder as? ValueEncoder else { throw JSONError(reason: "is JSON already") }
-      try encoder.whole { $0.append(bytes) }
-    }
-  }
 }

@@ -1,7 +1,7 @@
-package enum MediaKind: String, Sendable, Hashable, Codable { case audio, video }
+package enum MediaKind: String, Sendable, Hashable, Codable, CaseIterable { case audio, video }
 
 /// The origin of a track's pictures or sound (protocol section 6).
-package enum TrackSource: String, Sendable, Hashable, Codable {
+package enum TrackSource: String, Sendable, Hashable, Codable, CaseIterable {
   case microphone, camera, screen
   case screenAudio = "screen-audio"
 

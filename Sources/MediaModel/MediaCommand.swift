@@ -172,7 +172,7 @@ package struct SlotAssignment: Sendable, Hashable {
 }
 
 /// How much a receiver gets of a video for which its path, or the server, has too little room.
-package enum LimitedPicture: String, Sendable, Hashable, Codable {
+package enum LimitedPicture: String, Sendable, Hashable, Codable, CaseIterable {
   /// With a lower resolution or frame rate than it wishes.
   case lower
   /// Nothing for now.

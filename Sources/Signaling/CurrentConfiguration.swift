@@ -8,8 +8,11 @@ final class FixedConfiguration: Sendable {
 
   init(_ values: SignalingServer.Configuration) {
     self.values = values
-    rules = DestinationRules(prefixes: values.destinations, body: values.requestBody)
+    rules = DestinationRules(prefixes: values.destinations, body: values.limits.body)
   }
+
+  /// Without a key path, because each write reads one of them.
+  var limits: SignalingServer.Limits { values.limits }
 
   subscript<Value>(dynamicMember path: KeyPath<SignalingServer.Configuration, Value>) -> Value { values[keyPath: path] }
 }

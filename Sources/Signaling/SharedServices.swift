@@ -40,21 +40,23 @@ struct SharedServices: Sendable {
     log = LimitedLog(logger)
     let counters = SignalingCounters()
     self.counters = counters
-    admission = ConnectionAdmission(limits: configuration.admission, proxies: configuration.proxies, counters: counters)
+    admission = ConnectionAdmission(
+      limits: configuration.limits.admission, proxies: configuration.proxies, counters: counters)
     pageRates = PageRates(
-      perSecond: configuration.requestsFromAddressPerSecond, burst: configuration.requestBurstFromAddress,
+      perSecond: configuration.limits.addressRequestsPerSecond, burst: configuration.limits.addressRequestBurst,
       proxies: configuration.proxies)
-    shares = UserShares(limits: configuration.userShare)
-    slowReaders = SlowReaders(limits: configuration.backlog)
+    shares = UserShares(limits: configuration.limits.userShare)
+    slowReaders = SlowReaders(limits: configuration.limits.backlog)
     broker = SharedBroker(loops: Array(group.makeIterator()), counters: counters)
   }
 
   /// Applies limits, origins and times of another configuration. Open connections keep their own limits.
   func use(_ configuration: SignalingServer.Configuration) {
     current.set(configuration)
-    admission.setLimits(configuration.admission)
-    pageRates.set(perSecond: configuration.requestsFromAddressPerSecond, burst: configuration.requestBurstFromAddress)
-    shares.setLimits(configuration.userShare)
-    slowReaders.setLimits(configuration.backlog)
+    admission.setLimits(configuration.limits.admission)
+    pageRates.set(
+      perSecond: configuration.limits.addressRequestsPerSecond, burst: configuration.limits.addressRequestBurst)
+    shares.setLimits(configuration.limits.userShare)
+    slowReaders.setLimits(configuration.limits.backlog)
   }
 }

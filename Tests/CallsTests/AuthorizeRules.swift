@@ -22,8 +22,8 @@ struct AuthorizeRules {
   }
 
   func joined(_ id: String = "s") throws -> Joined {
-    guard case .ok(let body)? = stage.reply(id) else { throw RequestError(.internal, "no reply") }
-    return try #require(body as? Joined)
+    guard case .ok(.joined(let joined))? = stage.reply(id) else { throw RequestError(.internal, "no reply") }
+    return joined
   }
 
   @Test func aUserThatMayNotBeRungIsOfflineAndNotRung() throws {
@@ -118,7 +118,7 @@ struct AuthorizeRules {
     let asked = try question()
     #expect(asked.question == .authorize(.devices, from: alice.user, to: [bob.user, carol.user]))
     stage.handle(.answer(asked.id, allowed: [bob.user]))
-    guard case .ok(let body)? = stage.reply("d"), let devices = body as? Devices else {
+    guard case .ok(.devices(let devices))? = stage.reply("d") else {
       return #expect(Bool(false))
     }
     #expect(devices.devices.map(\.user) == [alice.user, bob.user])
@@ -134,7 +134,7 @@ struct AuthorizeRules {
     let asked = try question()
     #expect(asked.question == .authorize(.watch, from: alice.user, to: [bob.user, carol.user]))
     stage.handle(.answer(asked.id, allowed: [bob.user]))
-    guard case .ok(let body)? = stage.reply("w"), let list = body as? PresenceList else {
+    guard case .ok(.presence(let list))? = stage.reply("w") else {
       return #expect(Bool(false))
     }
     #expect(list.users.map(\.state) == [.available, .offline])

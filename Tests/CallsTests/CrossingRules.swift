@@ -166,7 +166,7 @@ struct CrossingRules {
     for case .ask(let question, _) in stage.takeOthers() {
       stage.handle(.answer(question, allowed: [alice.user, bob.user]))
     }
-    guard case .ok(let body)? = stage.reply("a"), let joined = body as? Joined else { return #expect(Bool(false)) }
+    guard case .ok(.joined(let joined))? = stage.reply("a") else { return #expect(Bool(false)) }
     guard case .failed(let error)? = stage.reply("b") else { return #expect(Bool(false)) }
     #expect(error.code == .callCrossed && error.call == joined.call.id)
     #expect(bob.error(bob.start([alice.user]))?.call == joined.call.id)

@@ -6,7 +6,7 @@ import Testing
 
 /// Guests (protocol section 4, "Guests"): one call, and nothing else.
 struct GuestRules {
-  let stage = Stage { $0.maximumGuests = 2 }
+  let stage = Stage { $0.limits.guests = 2 }
   let alice: Client
   let bob: Client
   let call: CallID

@@ -29,7 +29,7 @@ struct LargeCalls {
   /// A newcomer's key does not wait behind the announcement to everybody else, and the announcement waits for others longer in a larger call.
   @Test(arguments: [(300, 100), (800, 200), (1_500, 300)])
   func theLeaderAndTheNewcomerAreToldFirst(count: Int, wait: Int) throws {
-    let stage = Stage { $0.maximumParticipants = 2_000 }
+    let stage = Stage { $0.limits.participants = 2_000 }
     let alice = stage.connect("alice")
     let call = try alice.call([]) { $0.aloneSeconds = 3_600 }
     let link = try (alice.get(.call(call, .link(MakeLink(expiresIn: 3_600)))) as CallLink).link

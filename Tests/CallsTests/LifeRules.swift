@@ -324,7 +324,7 @@ struct LifeRules {
   }
 
   @Test func aCallIsFull() throws {
-    let stage = Stage { $0.maximumParticipants = 2 }
+    let stage = Stage { $0.limits.participants = 2 }
     let alice = stage.connect("alice")
     let bob = stage.connect("bob")
     let carol = stage.connect("carol")

@@ -104,8 +104,8 @@ struct LinkRules {
 
   @Test func limitsHoldForLinksToo() throws {
     let stage = Stage {
-      $0.maximumParticipants = 2
-      $0.maximumMembers = 3
+      $0.limits.participants = 2
+      $0.limits.members = 3
     }
     let alice = stage.connect("alice")
     let call = try alice.call(["nobody"]) { $0.aloneSeconds = 60 }

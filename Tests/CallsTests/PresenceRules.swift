@@ -133,7 +133,7 @@ struct PresenceRules {
     stage.advance(.milliseconds(999))
     #expect(stage.reply("w") == nil)
     stage.advance(.milliseconds(1))
-    guard case .ok(let body)? = stage.reply("w"), let list = body as? PresenceList else {
+    guard case .ok(.presence(let list))? = stage.reply("w") else {
       return #expect(Bool(false))
     }
     #expect(list.users.map(\.state) == [.offline, .offline])

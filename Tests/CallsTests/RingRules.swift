@@ -208,7 +208,7 @@ struct RingRules {
   }
 
   @Test func noMoreThanAHundredRing() throws {
-    let stage = Stage { $0.maximumRinging = 3 }
+    let stage = Stage { $0.limits.ringing = 3 }
     let alice = stage.connect("alice")
     let names = (0..<4).map { "u\($0)" }
     let others = names.map { stage.connect($0) }

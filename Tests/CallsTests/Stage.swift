@@ -189,7 +189,7 @@ struct Client {
     let link = stage.linkKey(for: request)
     let completed = withWords(request, link: link)
     let reply = stage.request(session) { .request(session, id: $0, completed) }
-    if case .ok(let body)? = reply, let made = body as? CallLink { stage.linkKeys[made.link] = link }
+    if case .ok(.link(let made))? = reply { stage.linkKeys[made.link] = link }
     return reply ?? .failed(RequestError(.internal, "no reply"))
   }
 
@@ -234,7 +234,7 @@ struct Client {
 
   func get<Body>(_ request: Request, as type: Body.Type = Body.self) throws -> Body {
     let reply = ask(request)
-    guard case .ok(let body) = reply, let body = body as? Body else {
+    guard case .ok(let body) = reply, let body = body.content as? Body else {
       if case .failed(let error) = reply { throw error }
       throw RequestError(.internal, "another reply")
     }

@@ -16,7 +16,7 @@ struct WaitingChangesRules {
     let link: String
 
     init(_ count: Int = 4, crowd: Int = 4) throws {
-      stage = Stage { $0.crowd = crowd }
+      stage = Stage { $0.limits.crowd = crowd }
       clients = [stage.connect("u0")]
       call = try clients[0].call([], join: 1) { $0.aloneSeconds = 3_600 }
       link = try (clients[0].get(.call(call, .link(MakeLink(expiresIn: 3_600)))) as CallLink).link
@@ -146,7 +146,7 @@ private struct Rehearsal {
 
   init(crowd: Int, _ seed: UInt64) throws {
     random = SeededGenerator(seed: seed)
-    stage = Stage { $0.crowd = crowd }
+    stage = Stage { $0.limits.crowd = crowd }
     clients = []
     for number in 0..<9 { clients.append(stage.connect("u\(number)")) }
     call = try clients[0].call(["u1", "u2", "u3"], join: 1) { $0.aloneSeconds = 3_600 }

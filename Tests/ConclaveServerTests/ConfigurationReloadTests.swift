@@ -1,5 +1,6 @@
 import Logging
 import Synchronization
+import Signaling
 import Testing
 
 @testable import ConclaveServer
@@ -42,7 +43,8 @@ struct ConfigurationReloadTests {
     taken.takeLive(new)
     #expect(
       taken.tls?.certificate == "d" && taken.tls?.key == "e" && taken.media.voices == 8 && taken.listen.stomp == 1)
-    #expect(taken.listen.origins == ["*"] && taken.drain == 7 && taken.limits.body == 7 && taken.log == .error)
+    #expect(
+      taken.listen.origins == ["*"] && taken.drain == 7 && taken.limits.signaling.body == 7 && taken.log == .error)
     #expect(taken.roles["r"]?.neverStarts == true && !taken.guests)
     // TLS comes and goes with its ports.
     taken.takeLive(Configuration())

@@ -87,7 +87,7 @@ struct EffectOutletTests {
 
   @Test func deliveriesGoOutTogetherAndInOrder() {
     outlet.carryOut([
-      .client(.reply(session, id: "a", .ok(NoBody()))), .measured(QualityNumbers(rtt: 10)),
+      .client(.reply(session, id: "a", .ok(.nothing))), .measured(QualityNumbers(rtt: 10)),
       .client(.close(session, reason: "")),
     ])
     #expect(record.take() == ["a ok,close"])

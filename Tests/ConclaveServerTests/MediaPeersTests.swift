@@ -75,9 +75,8 @@ struct MediaPeersTests {
   private func text(_ delivery: Delivery?) -> String? {
     guard case .reply(let session, let id, let reply)? = delivery else { return nil }
     switch reply {
-    case .ok(let body):
-      guard let answer = body as? MediaAnswer else { return "\(session.rawValue) \(id) strange" }
-      return "\(session.rawValue) \(id) \(answer.receive.map(\.mid))"
+    case .ok(.media(let answer)): return "\(session.rawValue) \(id) \(answer.receive.map(\.mid))"
+    case .ok: return "\(session.rawValue) \(id) strange"
     case .failed(let error): return "\(session.rawValue) \(id) \(error.code.rawValue)"
     }
   }
@@ -92,7 +91,7 @@ struct MediaPeersTests {
     #expect(text(peers.configured(PeerID(rawValue: 2), request: request, slots: slots)?.reply) == nil, "another peer")
     let reply = peers.configured(PeerID(rawValue: 1), request: request, slots: slots)?.reply
     #expect(text(reply) == #"11 a ["9"]"#)
-    guard case .reply(_, _, .ok(let body))? = reply, let answer = body as? MediaAnswer else { throw Unexpected() }
+    guard case .reply(_, _, .ok(.media(let answer)))? = reply else { throw Unexpected() }
     #expect(answer.rev == 3 && answer.tracks.map(\.mid) == ["0"])
     #expect(answer.sdp.contains("192.0.2.1 \(5_000 + worker) "), "the candidate is the worker's")
     #expect(peers.configured(PeerID(rawValue: 1), request: request, slots: slots) == nil, "once")
@@ -116,8 +115,8 @@ struct MediaPeersTests {
     func fragment(_ id: String, offered: String) throws -> Substring? {
       let (request, _) = try offer(1, id: id, fragment: offered)
       guard
-        case .reply(_, _, .ok(let body))? = peers.configured(PeerID(rawValue: 1), request: request, slots: none)?.reply,
-        let answer = body as? MediaAnswer
+        case .reply(_, _, .ok(.media(let answer)))? = peers.configured(
+          PeerID(rawValue: 1), request: request, slots: none)?.reply
       else { throw Unexpected() }
       return answer.sdp.split(whereSeparator: \.isNewline).first { $0.hasPrefix("a=ice-ufrag:") }
     }

@@ -10,7 +10,7 @@ struct PendingEffectsTests {
   private var pending = PendingEffects()
 
   private func reply(_ session: UInt64, _ id: String) -> Calls.Effect {
-    .client(.reply(SessionID(rawValue: session), id: id, .ok(NoBody())))
+    .client(.reply(SessionID(rawValue: session), id: id, .ok(.nothing)))
   }
 
   private func words(_ effects: [Calls.Effect]) -> [String] {
@@ -73,7 +73,7 @@ struct PendingEffectsTests {
     let joined = Joined(call: state(members: 1_000), participant: 1, ice: ICE())
     var replies = 0
     while !pending.isFull, replies < 1_000 {
-      pending.append([.client(.reply(SessionID(rawValue: UInt64(replies)), id: "1", .ok(joined)))], behind: 1)
+      pending.append([.client(.reply(SessionID(rawValue: UInt64(replies)), id: "1", .ok(.joined(joined))))], behind: 1)
       replies += 1
     }
     #expect(pending.isFull && (50...200).contains(replies), "full after \(replies)")

@@ -38,18 +38,10 @@ struct GoldenTests {
   }
 
   private func checkReplies(note: (Any) -> Void) throws {
-    let types: [String: any Codable.Type] = [
-      "joined": Joined.self, "rejoined": Rejoined.self, "started": StartedCall.self, "results": InviteResults.self,
-      "registered": Registered.self, "devices": Devices.self,
-      "state": CallState.self, "calls": CallList.self, "link": CallLink.self, "media": MediaAnswer.self,
-      "keys": KeysDelivered.self, "keyList": KeyList.self, "confirmations": ConfirmationTags.self,
-      "presence": PresenceList.self, "history": HistoryList.self,
-      "totals": Totals.self, "nothing": NoBody.self, "error": ErrorReply.self,
-    ]
     let examples = try golden("replies")
-    #expect(Set(examples.keys) == Set(types.keys))
+    #expect(Set(examples.keys) == Set(ReplyName.allCases.map(\.rawValue) + ["error"]))
     for (name, body) in examples {
-      let type = try #require(types[name], "\(name)")
+      let type = ReplyName(rawValue: name)?.body ?? ErrorReply.self
       let value = try JSONCoding.decode(type, from: body)
       #expect(try sorted(try JSONCoding.encode(Body(value))) == sorted(body), "\(name)")
       note(value)
@@ -107,16 +99,7 @@ private func sorted(_ body: [UInt8]) throws -> String {
   return String(decoding: try JSONSerialization.data(withJSONObject: object, options: .sortedKeys), as: UTF8.self)
 }
 
-private let requestPaths =
-  ["register", "list", "remove", "vouch", "revoke", "pair", "push"].map { "/app/devices/\($0)" } + [
-    "/app/calls/start", "/app/calls/list",
-  ]
-  + [
-    "accept", "decline", "invite", "cancel", "join", "rejoin", "transfer", "leave", "end", "link", "hold", "state",
-    "media", "tracks/{track}", "receive", "message", "stats", "report", "keys", "keys/request", "keys/list",
-    "keys/wait", "keys/confirm", "keys/confirmations",
-  ].map { "/app/calls/{id}/\($0)" } + ["/app/presence/set", "/app/presence/watch"]
-  + ["list", "delete", "totals"].map { "/app/history/\($0)" }
+private let requestPaths = RequestDeclaration.all.map(\.path)
 
 /// As in the document: ids replaced by their names.
 private func path(_ destination: String) -> String {

@@ -34,13 +34,13 @@ final class Forger {
 
   /// `keys/list` says the same as the announcements.
   private func forge(_ reply: Calls.Reply, for device: Device) -> Calls.Reply {
-    guard case .ok(let body) = reply, var list = body as? KeyList, let hash = told[device]?[list.epoch] else {
+    guard case .ok(.keyList(var list)) = reply, let hash = told[device]?[list.epoch] else {
       return reply
     }
     list.previous = Base64Bytes(told[device]?[list.epoch - 1] ?? list.previous.bytes)
     list.listHash = Base64Bytes(hash)
     list.list = change(list.list, device)
-    return .ok(list)
+    return .ok(.keyList(list))
   }
 
   private func forge(_ message: EventMessage, for device: Device) -> EventMessage? {

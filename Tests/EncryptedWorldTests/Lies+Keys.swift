@@ -435,9 +435,9 @@ extension Lies {
     world.add("bob")
     world.run(1_000)
     world.lieInReply = { reply, device in
-      guard case .ok(var joined as Joined) = reply, device == alice.address else { return reply }
+      guard case .ok(.joined(var joined)) = reply, device == alice.address else { return reply }
       lie(&joined)
-      return .ok(joined)
+      return .ok(.joined(joined))
     }
     alice.start(["bob"])
     world.run(2_000)

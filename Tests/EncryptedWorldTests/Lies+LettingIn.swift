@@ -341,7 +341,7 @@ extension Lies {
     let lie = scene.world.lieInReply
     scene.world.lieInReply = { reply, device in
       let reply = lie?(reply, device) ?? reply
-      guard device == scene.bob.address, case .ok(let body) = reply, body is Devices else { return reply }
+      guard device == scene.bob.address, case .ok(.devices) = reply else { return reply }
       return .failed(RequestError(.serverBusy, "a lie"))
     }
     let dave = letIn(scene, by: scene.alice)
@@ -379,9 +379,9 @@ extension Scene {
     }
     world.lieInReply = { reply, device in
       let reply = lieInReply?(reply, device) ?? reply
-      guard case .ok(let body) = reply, var state = body as? CallState else { return reply }
+      guard case .ok(.state(var state)) = reply else { return reply }
       state.members.append(member)
-      return .ok(state)
+      return .ok(.state(state))
     }
     for device in [alice, bob] { if let stay = device.stay { device.feed(.members([member]), to: stay) } }
   }
@@ -420,9 +420,9 @@ extension Scene {
     }
     world.lieInReply = { reply, device in
       let reply = lieInReply?(reply, device) ?? reply
-      guard case .ok(let body) = reply, var list = body as? KeyList else { return reply }
+      guard case .ok(.keyList(var list)) = reply else { return reply }
       changed(&list.admissions, &list.signers, device)
-      return .ok(list)
+      return .ok(.keyList(list))
     }
   }
 }

@@ -39,9 +39,9 @@ extension Lies {
     try scene.expectRefusal(scene.announcement(list, for: scene.bob), by: scene.bob, .notOnList)
     // A reply with Alice's number, as in the proof poc7: nobody's nonce repeats, since the list does not fit.
     scene.world.lieInReply = { reply, device in
-      guard case .ok(var joined as Joined) = reply, device == scene.carol.address else { return reply }
+      guard case .ok(.joined(var joined)) = reply, device == scene.carol.address else { return reply }
       joined.participant = 1
-      return .ok(joined)
+      return .ok(.joined(joined))
     }
     scene.carol.leave()
     scene.world.run(3_000)

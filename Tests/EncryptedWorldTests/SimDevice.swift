@@ -174,7 +174,7 @@ final class SimDevice {
     pending[lastRequest] = Pending(request: request) { [unowned self] reply in
       switch reply {
       case .ok(let body):
-        if let body = body as? Body { then(body) } else { world.audit.fail(.broken, "a reply of another type") }
+        if let body = body.content as? Body { then(body) } else { world.audit.fail(.broken, "a reply of another type") }
       case .failed(let error):
         lastError = error
         dropEarly()

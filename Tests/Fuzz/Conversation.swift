@@ -143,7 +143,7 @@ func serveHTTP(_ input: UnsafeMutableRawBufferPointer) {
 private let port: SignalingServer.Configuration = {
   var configuration = SignalingServer.Configuration()
   configuration.destinations = ["/topic/"]
-  configuration.httpBody = 512
+  configuration.limits.httpBody = 512
   return configuration
 }()
 

@@ -151,8 +151,6 @@ private struct Room: Codable, Equatable {
   try expectEncodings(0)
   room.members[0] = room.members[1]
   try expectEncodings(0)
-  #expect(
-    try JSONCoding.encode(["room": JSONCoding.Text(try JSONCoding.encode(room))]) == JSONCoding.encode(["room": room]))
 }
 
 @Test func fragmentsAreForgottenBeyondTheirNumber() throws {

@@ -185,7 +185,7 @@ import Testing
   func aFastSenderIsReadMoreSlowlyAndLosesNothing() async throws {
     try await withServer({
       $0.destinations = ["/topic/"]
-      ($0.messagesPerSecond, $0.messageBurst) = (1_000, 10)
+      ($0.limits.messagesPerSecond, $0.limits.messageBurst) = (1_000, 10)
     }) { server, _ in
       let client = try await TestClient.connected(to: server.stompPort, token: "a")
       let sends = (0..<200).map { "SEND\ndestination:/topic/n\n\n\($0)\0" }.joined()
@@ -200,7 +200,7 @@ import Testing
   func aSubscriberThatDoesNotReadHoldsUpNobody() async throws {
     try await withServer({
       $0.destinations = ["/topic/"]
-      $0.outboundBytes = 256 << 10
+      $0.limits.outbound = 256 << 10
     }) { server, _ in
       let stuck = try await TestClient.connected(to: server.stompPort, token: "a")
       let reader = try await TestClient.connected(to: server.stompPort, token: "b")

@@ -16,7 +16,7 @@ import Testing
   private func withTopics(_ body: (SignalingServer) async throws -> Void) async throws {
     try await withServer({
       $0.destinations = ["/topic/", "/queue/"]
-      $0.requestBurstOfUser = 10_000  // logins of one user in quick succession are not refused
+      $0.limits.userRequestBurst = 10_000  // logins of one user in quick succession are not refused
     }) { server, _ in try await body(server) }
   }
 

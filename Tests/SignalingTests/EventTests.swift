@@ -144,7 +144,7 @@ import Testing
 
   @Test("stomp.md 73: a client that does not read is closed and nobody else waits")
   func aClientThatDoesNotReadIsClosedAndNobodyElseWaits() async throws {
-    try await withServer({ $0.outboundBytes = 256 << 10 }) { server, sink in
+    try await withServer({ $0.limits.outbound = 256 << 10 }) { server, sink in
       let slow = try await TestClient.connected(to: server.stompPort, token: "slow")
       let slowSession = try await sink.session()
       let quick = try await TestClient.connected(to: server.stompPort, token: "quick")
@@ -152,9 +152,9 @@ import Testing
       try await slow.subscribe("replies")
       try await quick.subscribe("replies")
       try await slow.channel.setOption(.autoRead, value: false).get()
-      let answer = String(repeating: "x", count: 100_000)
+      let answer = CallLink(link: String(repeating: "x", count: 100_000), expiresAt: Timestamp(milliseconds: 1))
       while server.statistics.endings[.slowReader] == nil {
-        server.deliver([.reply(slowSession, id: "1", .ok([answer])), .reply(quickSession, id: "2", .ok(["y"]))])
+        server.deliver([.reply(slowSession, id: "1", .ok(.link(answer))), .reply(quickSession, id: "2", .ok(.nothing))])
         #expect(try await quick.frame()?.headers["request-id"] == "2")
       }
       let gone = try await sink.first { if case .disconnect(let session) = $0 { session } else { nil } }

@@ -220,7 +220,7 @@ import Testing
     }
     let none = try #require(AddressList([]))
     try await withServer({
-      ($0.requestsFromAddressPerSecond, $0.requestBurstFromAddress, $0.proxies) = (1, 5, none)
+      ($0.limits.addressRequestsPerSecond, $0.limits.addressRequestBurst, $0.proxies) = (1, 5, none)
     }) { server, _ in
       let statuses = try await answers(server)
       // The connection ends with the first refusal.
@@ -231,7 +231,8 @@ import Testing
       try await client.send(get("/stomp"))
       #expect(await client.rest().hasPrefix("HTTP/1.1 426 "))
     }
-    try await withServer({ ($0.requestsFromAddressPerSecond, $0.requestBurstFromAddress) = (1, 5) }) { server, _ in
+    try await withServer({ ($0.limits.addressRequestsPerSecond, $0.limits.addressRequestBurst) = (1, 5) }) {
+      server, _ in
       let statuses = try await answers(server)
       #expect(statuses == Array(repeating: "200", count: 40))
     }

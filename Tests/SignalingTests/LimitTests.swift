@@ -10,7 +10,7 @@ import Testing
 /// No stranger and no user takes the server away from the others (protocol section 10).
 @Suite(.timeLimit(.minutes(1))) struct LimitTests {
   @Test func silentConnectionsOfAStrangerShutOutNobody() async throws {
-    try await withServer({ $0.maximumConnections = 8 }) { server, _ in
+    try await withServer({ $0.limits.connections = 8 }) { server, _ in
       var silent: [TestClient] = []
       for _ in 0..<20 { silent.append(try await TestClient.open(port: server.stompPort)) }
       let client = try await TestClient.connected(to: server.stompPort, token: "alice")
@@ -27,7 +27,7 @@ import Testing
     func drops(proxies: AddressList) async throws -> UInt64 {
       var drops: UInt64 = 0
       try await withServer({
-        $0.connectionsFromAddressBeforeLogin = 3
+        $0.limits.addressConnectionsBeforeLogin = 3
         $0.proxies = proxies
       }) { server, _ in
         var silent: [TestClient] = []
@@ -43,7 +43,7 @@ import Testing
   }
 
   @Test func oneTokenOpensSoManyConnectionsAndOthersAreLetIn() async throws {
-    try await withServer({ $0.connectionsOfUser = 2 }) { server, _ in
+    try await withServer({ $0.limits.userConnections = 2 }) { server, _ in
       var clients: [TestClient] = []
       for device in 1...2 {
         clients.append(try await TestClient.connected(to: server.stompPort, token: "alice@d\(device)"))
@@ -63,7 +63,7 @@ import Testing
   }
 
   @Test func requestsOfAllDevicesOfAUserCountTogether() async throws {
-    try await withServer({ ($0.requestsOfUserPerSecond, $0.requestBurstOfUser) = (1, 20) }) { server, sink in
+    try await withServer({ ($0.limits.userRequestsPerSecond, $0.limits.userRequestBurst) = (1, 20) }) { server, sink in
       let start = ContinuousClock.now
       let one = try await TestClient.connected(to: server.stompPort, token: "alice@d1")
       let other = try await TestClient.connected(to: server.stompPort, token: "alice@d2")
@@ -84,7 +84,7 @@ import Testing
   }
 
   @Test func aRequestCostsWhatItAsksFor() async throws {
-    try await withServer({ ($0.requestsOfUserPerSecond, $0.requestBurstOfUser) = (1, 60) }) { server, sink in
+    try await withServer({ ($0.limits.userRequestsPerSecond, $0.limits.userRequestBurst) = (1, 60) }) { server, sink in
       let client = try await TestClient.connected(to: server.stompPort, token: "alice")
       try await client.subscribe("replies")
       let callees = (0..<100).map { #""c\#($0)""# }.joined(separator: ",")
@@ -98,7 +98,7 @@ import Testing
 
   /// The control plane charges events from its own thread, at once: requests that stand in line behind are refused, too.
   @Test func aUserWhoseRequestsCausedTooMuchIsRefusedOnEachConnection() async throws {
-    try await withServer({ ($0.eventBytesOfUserPerSecond, $0.eventBurstOfUser) = (1_000, 50_000) }) { server, sink in
+    try await withServer({ ($0.limits.userEvents, $0.limits.userEventBurst) = (1_000, 50_000) }) { server, sink in
       let one = try await TestClient.connected(to: server.stompPort, token: "alice@d1")
       let session = try await sink.session()
       let other = try await TestClient.connected(to: server.stompPort, token: "alice@d2")
@@ -124,7 +124,7 @@ import Testing
 
   /// Each end of a connection makes the server write to all who watch the user, or are in its calls.
   @Test func aUserWhoComesAndGoesTooOftenIsNotLetInAgain() async throws {
-    try await withServer({ ($0.eventBytesOfUserPerSecond, $0.eventBurstOfUser) = (1_000, 50_000) }) { server, _ in
+    try await withServer({ ($0.limits.userEvents, $0.limits.userEventBurst) = (1_000, 50_000) }) { server, _ in
       for device in ["d1", "d2"] {
         let client = try await TestClient.connected(to: server.stompPort, token: "alice@\(device)")
         try await client.channel.close()
@@ -141,7 +141,7 @@ import Testing
   @Test func subscriptionsOfAllDevicesOfAUserCountTogether() async throws {
     try await withServer({
       $0.destinations = ["/topic/"]
-      $0.subscriptionsOfUser = 3
+      $0.limits.userSubscriptions = 3
     }) { server, _ in
       let one = try await TestClient.connected(to: server.stompPort, token: "alice@d1")
       let other = try await TestClient.connected(to: server.stompPort, token: "alice@d2")
@@ -164,7 +164,7 @@ import Testing
   @Test func unfinishedFramesAndTransactionsOfAllDevicesOfAUserCountTogether() async throws {
     try await withServer({
       $0.destinations = ["/topic/"]
-      $0.inboundBytesOfUser = 1 << 20
+      $0.limits.userInbound = 1 << 20
     }) { server, _ in
       let body = String(repeating: "x", count: 200_000)
       let begun = "SEND\ndestination:/topic/t\ncontent-length:250000\n\n" + body
@@ -195,7 +195,7 @@ import Testing
   }
 
   @Test func theSlowestOfAllIsCutFirst() async throws {
-    try await withServer({ $0.outboundBytesOfAll = 1 << 20 }) { server, sink in
+    try await withServer({ $0.limits.totalOutbound = 1 << 20 }) { server, sink in
       var sessions: [SessionID] = []
       for user in ["slow", "slower"] {
         let client = try await TestClient.connected(to: server.stompPort, token: user)
@@ -206,12 +206,12 @@ import Testing
       let quick = try await TestClient.connected(to: server.stompPort, token: "quick")
       let quickSession = try await sink.session()
       try await quick.subscribe("replies")
-      let answer = [String(repeating: "x", count: 50_000)]
+      let answer = CallLink(link: String(repeating: "x", count: 50_000), expiresAt: Timestamp(milliseconds: 1))
       var written = server.statistics.framesOut
       while server.statistics.endings[.backlogFull] == nil {
         server.deliver([
-          .reply(sessions[0], id: "1", .ok(answer)), .reply(sessions[1], id: "1", .ok(answer)),
-          .reply(sessions[1], id: "1", .ok(answer)), .reply(quickSession, id: "2", .ok(["y"])),
+          .reply(sessions[0], id: "1", .ok(.link(answer))), .reply(sessions[1], id: "1", .ok(.link(answer))),
+          .reply(sessions[1], id: "1", .ok(.link(answer))), .reply(quickSession, id: "2", .ok(.nothing)),
         ])
         try #require(try await quick.frame()?.headers["request-id"] == "2")
         // The connections are on different loops. Neither may fall behind because its loop does not run.
@@ -225,7 +225,7 @@ import Testing
   }
 
   @Test func repliesThatAUserDoesNotReadCountForAllItsConnections() async throws {
-    try await withServer({ $0.outboundBytesOfUser = 1 << 20 }) { server, sink in
+    try await withServer({ $0.limits.userOutbound = 1 << 20 }) { server, sink in
       var sessions: [SessionID] = []
       for device in 1...4 {
         let client = try await TestClient.connected(to: server.stompPort, token: "alice@d\(device)")
@@ -236,10 +236,11 @@ import Testing
       let quick = try await TestClient.connected(to: server.stompPort, token: "quick")
       let quickSession = try await sink.session()
       try await quick.subscribe("replies")
-      let answer = [String(repeating: "x", count: 50_000)]
+      let answer = CallLink(link: String(repeating: "x", count: 50_000), expiresAt: Timestamp(milliseconds: 1))
       while server.statistics.endings[.userBacklogFull] == nil {
         server.deliver(
-          sessions.map { .reply($0, id: "1", .ok(answer)) } + [.reply(quickSession, id: "2", .ok(answer))])
+          sessions.map { .reply($0, id: "1", .ok(.link(answer))) } + [.reply(quickSession, id: "2", .ok(.link(answer)))]
+        )
         try #require(try await quick.frame()?.headers["request-id"] == "2")
       }
       #expect(server.statistics.endings[.slowReader] == nil)

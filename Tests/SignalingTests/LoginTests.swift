@@ -82,7 +82,7 @@ import Testing
 
   @Test(arguments: ["", "CONN", "CONNECT\naccept-version:1.2\nhost:h\npasscode:never\n\n\0"])
   func aClientThatIsNotLoggedInInTimeIsClosed(text: String) async throws {
-    try await withServer({ $0.connectTimeout = .milliseconds(100) }) { server, sink in
+    try await withServer({ $0.limits.connectTime = .milliseconds(100) }) { server, sink in
       let client = try await TestClient.open(port: server.stompPort)
       if !text.isEmpty { try await client.send(text) }
       #expect(try await client.frame()?.command == .error)
@@ -151,7 +151,7 @@ import Testing
 
   @Test("stomp.md 73: too many connections are refused")
   func tooManyConnectionsAreRefused() async throws {
-    try await withServer({ $0.maximumConnections = 1 }) { server, _ in
+    try await withServer({ $0.limits.connections = 1 }) { server, _ in
       let first = try await TestClient.connected(to: server.stompPort, token: "alice")
       let second = try await TestClient.open(port: server.stompPort)
       #expect(await second.rest() == "")

@@ -26,13 +26,13 @@ import Testing
         }
       }
       #expect(id == "a:b" && reason == "busy")
-      server.deliver(.reply(session, id: id, .ok(SwitchKeys(epoch: 3))))
+      server.deliver(.reply(session, id: id, .ok(.totals(Totals(calls: 3, seconds: 7)))))
       let reply = try #require(try await client.frame())
-      #expect(reply.command == .message && String(buffer: reply.body) == #"{"epoch":3}"#)
+      #expect(reply.command == .message && String(buffer: reply.body) == #"{"calls":3,"seconds":7}"#)
       #expect(
         reply.headers == [
           "subscription": "q", "message-id": "1", "destination": "/user/queue/replies",
-          "content-type": "application/json", "request-id": "a:b", "status": "ok", "content-length": "11",
+          "content-type": "application/json", "request-id": "a:b", "status": "ok", "content-length": "23",
         ])
     }
   }
@@ -99,7 +99,7 @@ import Testing
   }
 
   @Test func requestsBeyondTheRateAreAnsweredWithTheTimeToWait() async throws {
-    try await withServer({ ($0.requestsPerSecond, $0.requestBurst) = (1, 4) }) { server, sink in
+    try await withServer({ ($0.limits.requestsPerSecond, $0.limits.requestBurst) = (1, 4) }) { server, sink in
       let client = try await TestClient.connected(to: server.stompPort, token: "alice")
       // All at once, since a second later one more is allowed. The subscription takes one, too.
       let subscribe = "SUBSCRIBE\nid:1\ndestination:/user/queue/replies\n\n\0"
@@ -114,7 +114,7 @@ import Testing
 
   @Test("stomp.md 73: subscriptions count against the rate")
   func subscriptionsCountAgainstTheRate() async throws {
-    try await withServer({ ($0.requestsPerSecond, $0.requestBurst) = (1, 1) }) { server, sink in
+    try await withServer({ ($0.limits.requestsPerSecond, $0.limits.requestBurst) = (1, 1) }) { server, sink in
       let client = try await TestClient.connected(to: server.stompPort, token: "alice")
       // At once, since a second later one more is allowed.
       try await client.send(

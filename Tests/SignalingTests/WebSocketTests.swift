@@ -300,7 +300,7 @@ import Testing
 
   @Test("stomp.md 80: the sum of fragments is bounded")
   func theSumOfFragmentsIsBounded() async throws {
-    try await withServer({ ($0.requestBody, $0.keysBody) = (1 << 10, 1 << 10) }) { server, _ in
+    try await withServer({ ($0.limits.body, $0.limits.keysBody) = (1 << 10, 1 << 10) }) { server, _ in
       let socket = try await TestWebSocket.connected(server)
       let fragment = [UInt8](repeating: 0x0A, count: 100 << 10)
       try await socket.send(0x02, fragment)

@@ -16,12 +16,12 @@ extension Call {
     case .receive(let body): try receive(body, device: device, out: &out)
     case .message(let body): try message(body, from: device, now: now, out: &out)
     case .stats(let numbers): try measure(numbers, device, now: now, out: &out)
-    case .keys(let body): return .reply(try handOut(body, from: device, now: now, out: &out))
+    case .keys(let body): return .reply(.keys(try handOut(body, from: device, now: now, out: &out)))
     case .requestKey(let body): try requestKey(body.epoch, from: device, now: now, out: &out)
-    case .listKeys(let body): return .reply(try keyList(body, for: device))
+    case .listKeys(let body): return .reply(.keyList(try keyList(body, for: device)))
     case .waitForKey(let body): try waitForKey(body, from: device, now: now, out: &out)
     case .confirmKey(let body): try confirmKey(body, from: device, now: now, out: &out)
-    case .listConfirmations(let body): return .reply(try confirmations(body, for: device))
+    case .listConfirmations(let body): return .reply(.confirmations(try confirmations(body, for: device)))
     }
     return .done
   }

@@ -52,7 +52,7 @@ extension Call {
 
 extension StoredMember {
   /// - Parameter peer: makes one for a joined participant, which has no media yet.
-  func member(of call: StoredCall, limits: Call.Limits, now: Timestamp, peer: () -> PeerID) -> Member? {
+  func member(of call: StoredCall, limits: CallLimits, now: Timestamp, peer: () -> PeerID) -> Member? {
     guard let phase = phase(of: call, limits: limits, now: now, peer: peer) else { return nil }
     var member = Member(user: user, name: name, phase: phase)
     member.hasBeenIn = hasBeenIn
@@ -63,7 +63,7 @@ extension StoredMember {
     return member
   }
 
-  private func phase(of call: StoredCall, limits: Call.Limits, now: Timestamp, peer: () -> PeerID) -> Member.Phase? {
+  private func phase(of call: StoredCall, limits: CallLimits, now: Timestamp, peer: () -> PeerID) -> Member.Phase? {
     switch phase {
     case .ringing:
       return ringing.map {

@@ -11,24 +11,12 @@ struct Call {
     case ended
   }
 
-  struct Limits {
-    var participants: Int
-    var ringing: Int
-    var members: Int
-    var guests: Int
-    var disconnectTime: Duration
-    /// The number of videos that one participant may see at once.
-    var lastN: Int
-    /// From this number of participants on, changes of members wait for others.
-    var crowd: Int
-  }
-
   let id: CallID
   let media: CallMedia
   let initiator: UserID
   let startedAt: Timestamp
   let rules: CallRules
-  let limits: Limits
+  let limits: CallLimits
   let metadata: Base64Bytes?
   let startToken: JoinToken
   /// The only callee of `start`, while nobody else has been invited (rule 9).
@@ -72,7 +60,7 @@ struct Call {
   static let revisionStep: UInt64 = 1_024
 
   init(
-    id: CallID, media: CallMedia, starter: Joiner, initiator: UserID? = nil, rules: CallRules, limits: Limits,
+    id: CallID, media: CallMedia, starter: Joiner, initiator: UserID? = nil, rules: CallRules, limits: CallLimits,
     metadata: Base64Bytes?, epochs: Epochs, now: Timestamp
   ) {
     self.id = id
@@ -91,7 +79,7 @@ struct Call {
 
   /// Restores a call as it was stored.
   init(
-    restoring stored: StoredCall, _ progress: StoredProgress, rules: CallRules, limits: Limits, epochs: Epochs,
+    restoring stored: StoredCall, _ progress: StoredProgress, rules: CallRules, limits: CallLimits, epochs: Epochs,
     members: [Member], numbers: ParticipantNumbers
   ) {
     id = stored.id

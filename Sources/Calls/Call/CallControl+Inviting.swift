@@ -11,7 +11,7 @@ extension CallControl {
         return .done
       }
       let key = { (0..<4).flatMap { _ in bytes(of: random()) } }
-      return .reply(try call.makeLink(request, by: device, key: key, hashing: hashing, now: now, out: &out))
+      return .reply(.link(try call.makeLink(request, by: device, key: key, hashing: hashing, now: now, out: &out)))
     }
   }
 

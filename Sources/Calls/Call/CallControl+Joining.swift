@@ -7,7 +7,7 @@ extension CallControl {
   mutating func start(_ request: StartCall, _ message: BriefedRequest) throws(RequestError) -> Transition {
     let user = message.caller.device.user
     let joiner = try joiner(message.caller, joinId: request.joinId, joinKey: request.joinKey)
-    if let reply = try firstReply(to: request, from: joiner.token) { return Transition(reply) }
+    if let reply = try firstReply(to: request, from: joiner.token) { return Transition(.joined(reply)) }
     let rules = try checkStart(request)
     try checkRoom(for: message.caller)
     let replaced = try callsToReplace(message)
@@ -31,7 +31,8 @@ extension CallControl {
       envelopes: envelopes, admissions: try words.root(of: user),
       rotationTime: rules.rotationTime, digest: hashing.digest, now: now, out: &out)
     var call = Call(
-      id: id, media: request.media, starter: joiner, rules: rules, limits: callLimits, metadata: request.metadata,
+      id: id, media: request.media, starter: joiner, rules: rules, limits: configuration.limits,
+      metadata: request.metadata,
       epochs: epochs, now: now)
     call.soleCallee = callees.count == 1 ? callees[0].user : nil
     let number = call.seatInitiator(joiner, now: now, out: &out)
@@ -46,7 +47,7 @@ extension CallControl {
     call.settle(now: now, out: &out)
     calls[id] = call
     starts[joiner.token] = id
-    var done = Transition(.reply(reply), id, out)
+    var done = Transition(.reply(.joined(reply)), id, out)
     done.speaker = joiner.device
     done.crossing = .replaces(replaced)
     return done
@@ -65,7 +66,7 @@ extension CallControl {
     joiner.word = try linkWord(request.admission, kind, caller, to: id, isNeeded: hasLink)
     let knowsState = kind == .rejoin && request.state == false
     if let call = calls[id], let reply = try call.joins.reply(to: joiner.token, kind, state: { call.state }) {
-      return knowsState ? Transition(Rejoined(reply)) : Transition(reply)
+      return Transition(knowsState ? .rejoined(Rejoined(reply)) : .joined(reply))
     }
     try calls[id]?.checkIsNew(joiner)
     let isRinging = calls[id]?.member(device.user)?.isRinging == true
@@ -86,7 +87,7 @@ extension CallControl {
       // The whole state after a rejoin, before the events that follow from it.
       if kind == .rejoin, !knowsState { out.event(.state(reply.call), to: .devices([device])) }
       out.append(later)
-      return .reply(knowsState ? Rejoined(reply) : reply)
+      return .reply(knowsState ? .rejoined(Rejoined(reply)) : .joined(reply))
     }
     done.speaker = device
     if isRinging { done.crossing = .answered(caller.calls) }
@@ -104,7 +105,7 @@ extension CallControl {
         request.admissions, for: Set(request.callees), by: try call.keys(ofInviting: device), in: id, hashing: hashing)
       let results = try call.invite(
         message.callees, by: device.user, words: words, metadata: request.metadata, now: now, out: &out)
-      return .reply(InviteResults(results: results))
+      return .reply(.results(InviteResults(results: results)))
     }
   }
 
@@ -136,14 +137,6 @@ extension CallControl {
       throw RequestError(.serverBusy, "the server has as many calls as it may")
     }
     return rules
-  }
-
-  var callLimits: Call.Limits {
-    Call.Limits(
-      participants: configuration.maximumParticipants, ringing: configuration.maximumRinging,
-      members: configuration.maximumMembers, guests: configuration.maximumGuests,
-      disconnectTime: configuration.disconnectTime, lastN: configuration.lastN,
-      crowd: configuration.crowd)
   }
 
   mutating func joiner(
@@ -207,8 +200,8 @@ extension CallControl {
   }
 
   func checkCount(_ callees: [Callee]) throws(RequestError) {
-    guard callees.count <= configuration.maximumMembers else {
-      throw RequestError(.callFull, "a call has at most \(configuration.maximumMembers) members")
+    guard callees.count <= configuration.limits.members else {
+      throw RequestError(.callFull, "a call has at most \(configuration.limits.members) members")
     }
   }
 

@@ -4,7 +4,7 @@ import MediaModel
 /// The result of a request: the answer, which goes first, and its consequences.
 struct Transition {
   enum Answer {
-    case reply(any Encodable & Sendable)
+    case reply(ReplyBody)
     /// The request is valid so far, and the app's back end has to be asked.
     case checked
     /// The people's side answers.
@@ -12,7 +12,7 @@ struct Transition {
     /// The SDP has to be read.
     case read(MediaRequest, of: CallID)
 
-    static let done = Answer.reply(NoBody())
+    static let done = Answer.reply(.nothing)
   }
 
   var answer: Answer
@@ -25,7 +25,7 @@ struct Transition {
 
   init(_ answer: Answer) { self.answer = answer }
 
-  init(_ reply: any Encodable & Sendable) { answer = .reply(reply) }
+  init(_ reply: ReplyBody) { answer = .reply(reply) }
 
   init(_ answer: Answer, _ call: CallID, _ outputs: Outputs) {
     self.answer = answer
@@ -66,7 +66,7 @@ extension CallControl {
     case .start(let body):
       if try isNew(body, request), request.asks { return Transition(.checked) }
       return try start(body, request)
-    case .list: return Transition(CallList(calls: callsToJoin(device, caller.calls)))
+    case .list: return Transition(.calls(CallList(calls: callsToJoin(device, caller.calls))))
     case .call(let id, .invite(let body)):
       try checkMembership(device.user, of: id)
       try checkRole(caller)
@@ -98,7 +98,7 @@ extension CallControl {
       }
     case .call(let id, .state):
       tellChanges(to: device.user, of: id)
-      return try run(id, by: device.user) { call, _, _ in .reply(call.state) }
+      return try run(id, by: device.user) { call, _, _ in .reply(.state(call.state)) }
     case .call(let id, .hold(let body)): return try hold(id, body, device)
     case .call(let id, .link(let body)):
       try checkRole(caller)

@@ -52,7 +52,7 @@ extension CallControl {
     }
     let stored = written.bounded(by: now, rules)
     let id = stored.call.id
-    let limits = callLimits
+    let limits = configuration.limits
     var members: [Member] = []
     var keyedDevices: [Device: KeyedDevice] = [:]
     for record in stored.members.sorted(by: { ($0.place, $0.user) < ($1.place, $1.user) }) {

@@ -14,8 +14,8 @@ extension CallControl {
     case .call(let id, .state):
       try checkRuns(id)
       guard let call = calls[id] else { throw .notFound }
-      return Transition(call.stateForServices)
-    case .list: return Transition(CallList(calls: newestCalls()))
+      return Transition(.state(call.stateForServices))
+    case .list: return Transition(.calls(CallList(calls: newestCalls())))
     case .call(_, .accept), .call(_, .decline), .call(_, .invite), .call(_, .cancel), .call(_, .join),
       .call(_, .rejoin), .call(_, .transfer), .call(_, .leave), .call(_, .link), .call(_, .hold), .call(_, .report),
       .inCall:
@@ -42,7 +42,7 @@ extension CallControl {
     var starter = try joiner(message.caller, joinId: request.joinId, joinKey: nil)
     starter.keys = nil
     let id = request.id == nil ? makeCallID() : try request.checkedID()
-    if let reply = try firstReply(to: request, from: starter.token) { return Transition(StartedCall(reply)) }
+    if let reply = try firstReply(to: request, from: starter.token) { return Transition(.started(StartedCall(reply))) }
     try checkServes()
     let rules = try checkStart(request)
     let callees = message.callees
@@ -54,7 +54,7 @@ extension CallControl {
     out.add(.made)
     let epochs = Epochs(call: id, rotationTime: rules.rotationTime, digest: hashing.digest)
     var call = Call(
-      id: id, media: request.media, starter: starter, initiator: user, rules: rules, limits: callLimits,
+      id: id, media: request.media, starter: starter, initiator: user, rules: rules, limits: configuration.limits,
       metadata: request.metadata, epochs: epochs, now: now)
     call.soleCallee = callees.count == 2 ? callees[1].user : nil
     out.set(.expiry, at: now + rules.lifetime)
@@ -65,7 +65,7 @@ extension CallControl {
     call.settle(now: now, out: &out)
     calls[call.id] = call
     starts[starter.token] = call.id
-    return Transition(.reply(StartedCall(reply)), call.id, out)
+    return Transition(.reply(.started(StartedCall(reply))), call.id, out)
   }
 
   /// Newest first, as many as fit into a reply of some megabytes.

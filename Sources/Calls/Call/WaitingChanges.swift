@@ -102,19 +102,6 @@ extension CallControl {
   }
 }
 
-extension EventBody {
-  /// May only be sent after the changes of members that came before it.
-  var followsChanges: Bool {
-    switch self {
-    case .member, .ended, .trackAdded, .trackUpdated, .trackRemoved, .rotate, .message: true
-    case .members, .ring, .answeredElsewhere, .declinedElsewhere, .cancelled, .missed, .state, .speakers, .envelope,
-      .switchKeys, .keyRequest, .keyWaiting, .confirmed, .devicesChanged, .slots, .need, .wanted, .quality, .pairing,
-      .presence, .pushRing, .pushCancel, .report:
-      false
-    }
-  }
-}
-
 extension MemberPhase {
   /// Joined, ringing or disconnected.
   fileprivate var isListening: Bool {

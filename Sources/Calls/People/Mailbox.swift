@@ -56,9 +56,10 @@ struct Mailbox {
   mutating func keep(_ message: Message, limits: Limits, now: Timestamp) -> Bool {
     let body = message.event.body
     guard body.isKept else { return false }
-    // A slot map is always complete: only the last one counts.
-    if body.isSlots {
-      _ = drop(from: \.waiting) { $0.message.event.body.isSlots && $0.message.event.call == message.event.call }
+    if body.replacesOlder {
+      _ = drop(from: \.waiting) {
+        $0.message.event.body.name == body.name && $0.message.event.call == message.event.call
+      }
     }
     append(Kept(seq: 0, message: message, since: now, cost: body.cost), to: \.waiting)
     makeRoom(limits)

@@ -24,15 +24,15 @@ extension People {
       // They apply to a fingerprint.
       vouches: old?.fingerprint == fingerprint ? old?.vouches ?? [] : [])
     if directory[device]?.entry != old { journal.devices.insert(device) }
-    var done = Response(Registered(fingerprint: fingerprint, pushKey: configuration.pushKey))
+    var done = Response(.registered(Registered(fingerprint: fingerprint, pushKey: configuration.pushKey)))
     if old?.fingerprint != fingerprint { done.devicesChanged = device.user }
     return done
   }
 
   func checkList(_ request: ListDevices) throws(RequestError) {
-    guard request.users.count <= configuration.maximumParticipants else {
+    guard request.users.count <= configuration.limits.participants else {
       throw RequestError(
-        .requestTooLarge, "at most \(configuration.maximumParticipants) users at once", field: "users")
+        .requestTooLarge, "at most \(configuration.limits.participants) users at once", field: "users")
     }
   }
 
@@ -58,9 +58,10 @@ extension People {
     var seen: Set<UserID> = []
     let users = request.users.filter { seen.insert($0).inserted && reach.includes($0) }
     return Response(
-      Devices(
-        devices: users.flatMap(directory.entries), revokes: users.flatMap { directory.revokes(of: $0) },
-        seen: users.contains(user) ? daysSeen(of: user) : nil))
+      .devices(
+        Devices(
+          devices: users.flatMap(directory.entries), revokes: users.flatMap { directory.revokes(of: $0) },
+          seen: users.contains(user) ? daysSeen(of: user) : nil)))
   }
 
   /// Tells the joined members of each call of the user (rule 15).

@@ -10,7 +10,7 @@ extension People {
     let user = identity.device.user
     presence.set(request.state, role: request.role, of: user)
     presence.touch(user)
-    return Response(NoBody())
+    return Response(.nothing)
   }
 
   /// - Throws: `request.invalid` unless it names either users or a role, `request.too-large` for more than a connection may watch.
@@ -43,9 +43,8 @@ extension People {
     if let role = request.role {
       let users = presence.bearers(of: role).map { (user: $0, now: presence(of: $0)) }
       presence.watch(role: role, users, on: session)
-      return Response(
-        PresenceList(
-          users: users.filter { $0.now.state != .offline }.map { PresenceState(user: $0.user, state: $0.now.state) }))
+      let states = users.filter { $0.now.state != .offline }.map { PresenceState(user: $0.user, state: $0.now.state) }
+      return Response(.presence(PresenceList(users: states)))
     }
     var states: [PresenceState] = []
     var seen: Set<UserID> = []
@@ -58,7 +57,7 @@ extension People {
       presence.watch(user, now, on: session)
       states.append(PresenceState(user: user, state: now.state))
     }
-    return Response(PresenceList(users: states))
+    return Response(.presence(PresenceList(users: states)))
   }
 
   /// `ringing` and `in-call` hide the user's setting; a user who is only `disconnected` is not in a call (rule 10).

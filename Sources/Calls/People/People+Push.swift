@@ -15,7 +15,7 @@ extension People {
       throw RequestError(.deviceNotFound, "register the device's keys first")
     }
     setPush(request.subscription, of: device)
-    return Response(NoBody())
+    return Response(.nothing)
   }
 
   /// The push service no longer knows the subscription.

@@ -10,7 +10,7 @@ extension People {
     guard directory[device] != nil else {
       throw RequestError(.deviceNotFound, "this user has no such device", field: "device")
     }
-    var done = Response(NoBody())
+    var done = Response(.nothing)
     if let signed = request.revoke {
       let statement = DeviceStatement(
         device: request.device, fingerprint: signed.fingerprint, at: signed.at, sigAlg: signed.sigAlg,

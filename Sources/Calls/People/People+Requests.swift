@@ -4,7 +4,7 @@ import Octets
 
 /// The result of a request that concerns no call: the reply, which goes first, and its consequences.
 struct Response {
-  var reply: any Encodable & Sendable
+  var reply: ReplyBody
   /// This user's devices or keys changed.
   var devicesChanged: UserID?
   /// This device was removed by its user.
@@ -12,7 +12,7 @@ struct Response {
   /// A step of pairing, for this device.
   var pairing: (to: Device, message: PairingMessage)?
 
-  init(_ reply: any Encodable & Sendable) { self.reply = reply }
+  init(_ reply: ReplyBody) { self.reply = reply }
 }
 
 /// The client that makes a request, and the name under which it expects the reply.
@@ -120,7 +120,7 @@ extension People {
   /// Each user once, and at most one more than a call may have.
   private func callees(_ users: [UserID], _ call: CallID?, _ reach: Reach) -> [Callee] {
     var seen: Set<UserID> = []
-    return users.filter { seen.insert($0).inserted }.prefix(configuration.maximumMembers + 1).map { user in
+    return users.filter { seen.insert($0).inserted }.prefix(configuration.limits.members + 1).map { user in
       Callee(
         user: user, name: directory.name(of: user), hasKeys: directory.hasKeys(user) && !user.isGuest,
         isConnected: directory.isConnected(user), busyIn: busyCalls(of: user, but: call),
@@ -146,7 +146,7 @@ extension People {
         .rateLimited, "5 reports at once, then one every 10 seconds", retryAfterMs: wait.millisecondsRoundedUp)
       return out.effects.append(.client(.reply(session, id: id, .failed(error))))
     }
-    out.effects.append(.client(.reply(session, id: id, .ok(NoBody()))))
+    out.effects.append(.client(.reply(session, id: id, .ok(.nothing))))
     journal.reports.append(StoredReport(id: ReportID(number: number), at: now, call: call, report: report))
     tellService(.serviceReports, makeMessage(.report(report), of: call))
   }

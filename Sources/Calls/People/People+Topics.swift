@@ -118,21 +118,3 @@ extension People {
     tellService(.serviceCalls, makeMessage(.state(state), of: call))
   }
 }
-
-extension EventBody {
-  /// Sent on the call's topic. `call.ring` is sent there in a separate form; `call.state` is for one device.
-  var isPublic: Bool {
-    switch self {
-    case .trackAdded, .trackUpdated, .trackRemoved, .speakers: true
-    default: isForServices
-    }
-  }
-
-  /// Sent on `/topic/service/calls`.
-  var isForServices: Bool {
-    switch self {
-    case .answeredElsewhere, .declinedElsewhere, .cancelled, .missed, .member, .members, .ended: true
-    default: false
-    }
-  }
-}

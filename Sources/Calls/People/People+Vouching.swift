@@ -24,7 +24,7 @@ extension People {
     let vouch = Vouch(
       device: request.device, fingerprint: request.fingerprint, by: device.device, byFingerprint: signer.fingerprint,
       at: request.at, sigAlg: request.sigAlg, signature: request.signature)
-    guard !entry.vouches.contains(vouch) else { return Response(NoBody()) }
+    guard !entry.vouches.contains(vouch) else { return Response(.nothing) }
     try directory.takeStatement(device.user, now: now)
     entry.vouches.removeAll { $0.by == vouch.by }
     entry.vouches.append(vouch)
@@ -41,7 +41,7 @@ extension People {
     let revoke = Revoke(
       user: device.user, device: request.device, fingerprint: request.fingerprint, by: device.device,
       byFingerprint: signer.fingerprint, at: request.at, sigAlg: request.sigAlg, signature: request.signature)
-    guard !directory.revokes(of: device.user).contains(revoke) else { return Response(NoBody()) }
+    guard !directory.revokes(of: device.user).contains(revoke) else { return Response(.nothing) }
     try directory.takeStatement(device.user, now: now)
     directory.add(revoke)
     journal.revokes.insert(device.user)
@@ -49,7 +49,7 @@ extension People {
   }
 
   private func changed(_ user: UserID) -> Response {
-    var done = Response(NoBody())
+    var done = Response(.nothing)
     done.devicesChanged = user
     return done
   }
@@ -64,7 +64,7 @@ extension People {
       throw RequestError(.deviceNotFound, "this user has no other device of that name that is connected", field: "to")
     }
     try directory.takePairing(device.user, now: now)
-    var done = Response(NoBody())
+    var done = Response(.nothing)
     done.pairing = (other, PairingMessage(from: device.device, body: request.body))
     return done
   }

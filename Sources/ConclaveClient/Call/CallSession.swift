@@ -130,11 +130,8 @@ package struct CallSession: Sendable {
     case .switchKeys(let change):
       state.epoch = max(state.epoch, change.epoch)
       return .none
-    case .ring, .answeredElsewhere, .declinedElsewhere, .cancelled, .missed, .rotate, .envelope, .keyRequest,
-      .keyWaiting, .confirmed, .devicesChanged, .pairing, .wanted, .quality, .message, .presence, .pushRing,
-      .pushCancel,
-      .report:
-      return .none
+    // Not about who and what is in the call.
+    default: return .none
     }
   }
 

@@ -37,9 +37,7 @@ extension Configuration {
   }
 
   /// Events that the service topics carry.
-  static let backEndEvents = EventName.allCases.map(\.rawValue).filter {
-    $0.hasPrefix("call.") || $0.hasPrefix("push.") || $0 == EventName.report.rawValue
-  }
+  static let backEndEvents = EventName.allCases.filter { $0.declaration.recipients.contains(.services) }.map(\.rawValue)
 
   func checkBackEnd(_ faults: inout Faults) {
     if let webhooks {

@@ -1,3 +1,4 @@
+import Forwarding
 import Foundation
 import Glibc
 import JSON
@@ -41,9 +42,9 @@ package struct Configuration: Sendable {
     /// Local address of the TCP listeners that have no separate one; "::" also accepts IPv4.
     package var address = "::"
     /// nil closes the port without TLS.
-    package var stomp: ListenAddress? = 61613
-    package var stompTLS: ListenAddress = 61614
-    package var http: ListenAddress = 8080
+    package var stomp = SignalingServer.Configuration().stompPort.map { ListenAddress(port: $0) }
+    package var stompTLS = ListenAddress(port: SignalingServer.Configuration().stompTLSPort)
+    package var http = ListenAddress(port: SignalingServer.Configuration().httpPort)
     /// A separate port for health and metrics, which the HTTP port then no longer serves.
     package var metrics: ListenAddress?
     /// Origins of web pages, in addition to the server's own, that may open a WebSocket; "*" allows all.
@@ -70,9 +71,9 @@ package struct Configuration: Sendable {
     /// Addresses to announce instead of the machine's own, for a server behind NAT.
     package var announce: [String] = []
     /// The most microphones for which a participant is asked to offer slots. In a call with more of them, those that spoke last are forwarded.
-    package var voices = 8
+    package var voices = SFUConfiguration().voices
     /// Memory for retransmission per thread, in MiB; above it the largest streams keep less.
-    package var historyMiB = 256
+    package var historyMiB = SFUConfiguration().historyBudget >> 20
     /// The most that is accepted from a publisher.
     package var publishing = PublishingLimits()
   }

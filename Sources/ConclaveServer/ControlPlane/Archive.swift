@@ -92,11 +92,12 @@ final class Archive: Sendable {
       switch query {
       case .list(let user, let before, let limit, let rejoinable):
         return .ok(
-          try store.list(of: user, before: before, limit: limit, rejoinable: rejoinable, now: clock.now()))
+          .history(
+            try store.list(of: user, before: before, limit: limit, rejoinable: rejoinable, now: clock.now())))
       case .delete(let user, let calls):
         try store.delete(of: user, calls: calls)
-        return .ok(NoBody())
-      case .totals(let user, let other): return .ok(try store.totals(of: user, with: other, now: clock.now()))
+        return .ok(.nothing)
+      case .totals(let user, let other): return .ok(.totals(try store.totals(of: user, with: other, now: clock.now())))
       }
     } catch {
       report(error)

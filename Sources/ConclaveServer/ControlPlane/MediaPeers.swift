@@ -139,7 +139,7 @@ struct MediaPeers {
       sdp: answer.sdp, tracks: answer.tracks, receive: slots.slots.map(Slot.init), rev: slots.revision,
       unsupported: slots.unsupported)
     let commands = placement.workers(of: call).flatMap { mirror(peer, on: $0) }
-    return (.reply(answer.session, id: answer.id, .ok(body)), commands)
+    return (.reply(answer.session, id: answer.id, .ok(.media(body))), commands)
   }
 
   /// Forgets a peer.

@@ -95,7 +95,7 @@ struct PendingEffects {
         if messageID == 0 || messageID != last { bytes += message.body.cost }
         last = messageID
       case .webhook(_, let message): bytes += message.body.cost
-      case .client(.reply(_, _, .ok(let reply))): bytes += (reply as? any Weighed)?.bytes ?? 256
+      case .client(.reply(_, _, .ok(let reply))): bytes += reply.bytes
       case .negotiate: bytes += 4_096
       case .push(_, let subscription, _, _): bytes += 512 + subscription.endpoint.utf8.count
       case .read(_, _, _, let request): bytes += request.sdp.utf8.count
@@ -117,28 +117,23 @@ extension Calls.Effect {
   fileprivate var session: SessionID? { if case .client(let delivery) = self { delivery.session } else { nil } }
 }
 
-/// A reply whose size grows with a call or with the request.
-private protocol Weighed {
-  /// Its approximate memory.
-  var bytes: Int { get }
+extension ReplyBody {
+  /// Its approximate memory. Some replies grow with a call or with the request.
+  fileprivate var bytes: Int {
+    switch self {
+    case .joined(let joined): 512 + joined.call.bytes
+    case .started(let started): 512 + started.call.bytes
+    case .state(let state): state.bytes
+    case .calls(let list): list.calls.reduce(512) { $0 + $1.bytes }
+    case .devices(let list): list.devices.reduce(512 + 512 * list.revokes.count) { $0 + 1_024 + 512 * $1.vouches.count }
+    case .keyList(let list): 512 + 1_024 * list.list.count + 64 * list.links.count + 128 * list.confirmed.count
+    case .rejoined, .results, .registered, .link, .media, .keys, .confirmations, .presence, .history, .totals,
+      .nothing:
+      256
+    }
+  }
 }
 
-extension CallState: Weighed {
+extension CallState {
   fileprivate var bytes: Int { 512 + 512 * members.count + (metadata?.bytes.count ?? 0) }
-}
-
-extension Joined: Weighed {
-  fileprivate var bytes: Int { 512 + call.bytes }
-}
-
-extension CallList: Weighed {
-  fileprivate var bytes: Int { calls.reduce(512) { $0 + $1.bytes } }
-}
-
-extension Devices: Weighed {
-  fileprivate var bytes: Int { 512 + devices.reduce(512 * revokes.count) { $0 + 1_024 + 512 * $1.vouches.count } }
-}
-
-extension KeyList: Weighed {
-  fileprivate var bytes: Int { 512 + 1_024 * list.count + 64 * links.count + 128 * confirmed.count }
 }

@@ -97,7 +97,7 @@ extension ConnectionHandler {
 
   /// Asks the channel only if the bound is reached.
   private func hasRoom(for count: Int) -> Bool {
-    let limit = configuration.outboundBytes
+    let limit = configuration.limits.outbound
     guard output.waitingBytes + count > limit else { return true }
     askChannel()
     return output.waitingBytes + count <= limit

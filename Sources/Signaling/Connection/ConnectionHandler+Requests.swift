@@ -84,7 +84,7 @@ extension ConnectionHandler {
         throw RequestError(.requestInvalid, "the header request-id must have 1 to 64 bytes", field: "request-id")
       }
       let reader = RequestReader(
-        keysBody: configuration.keysBody, body: configuration.requestBody)
+        keysBody: configuration.limits.keysBody, body: configuration.limits.body)
       let request = try reader.request(path, frame.body)
       if request.weight > 0, let wait = share?.take(request.weight, now: now) {
         return refuse(frame, .userRateLimited, wait)
@@ -123,22 +123,22 @@ extension ConnectionHandler {
   func close(reason: String) { perform(session.fail(Violation(.closedByServer, reason))) }
 
   func reply(to requestID: String?, _ answer: Calls.Reply) {
-    var headers: Headers = ["content-type": "application/json"]
-    headers.append("request-id", requestID)
-    let body: [UInt8]
     do {
       switch answer {
-      case .ok(let value):
-        body = try JSONCoding.encode(value)
-        headers.append("status", "ok")
-      case .failed(let error):
-        body = try JSONCoding.encode(ErrorReply(error: error))
-        headers.append("status", "error")
+      case .ok(let body): reply(to: requestID, try JSONCoding.encode(body), status: "ok")
+      case .failed(let error): reply(to: requestID, try JSONCoding.encode(ErrorReply(error: error)), status: "error")
       }
     } catch {
       services.log.log(.encoding, .error, "a reply can't be written as JSON", ["session": "\(id.rawValue)"])
-      return reply(to: requestID, .failed(RequestError(.internal, "the server failed; it has been logged")))
+      reply(to: requestID, .failed(RequestError(.internal, "the server failed; it has been logged")))
     }
+  }
+
+  /// - Parameter body: JSON.
+  func reply(to requestID: String?, _ body: [UInt8], status: String) {
+    var headers: Headers = ["content-type": "application/json"]
+    headers.append("request-id", requestID)
+    headers.append("status", status)
     if body.count >> 12 > 0 { charge(body.count >> 12) }
     var message = SharedMessage(destination: Destination.replies, headers: headers, body: ByteBuffer(bytes: body))
     publish(&message)

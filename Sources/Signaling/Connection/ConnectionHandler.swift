@@ -59,11 +59,11 @@ final class ConnectionHandler: ChannelInboundHandler {
     self.gate = gate
     id = services.sessionIDs.next()
     session = Session(configuration: configuration.session, now: now)
-    decoder = FrameDecoder(limits: configuration.limitsBeforeLogin)
+    decoder = FrameDecoder(limits: configuration.limits.frameBeforeLogin)
     rate = TokenBucket(
-      perSecond: configuration.requestsPerSecond, burst: configuration.requestBurst)
+      perSecond: configuration.limits.requestsPerSecond, burst: configuration.limits.requestBurst)
     messageRate = TokenBucket(
-      perSecond: configuration.messagesPerSecond, burst: configuration.messageBurst)
+      perSecond: configuration.limits.messagesPerSecond, burst: configuration.limits.messageBurst)
   }
 
   var isEnded: Bool { phase == .ended }
@@ -238,7 +238,7 @@ final class ConnectionHandler: ChannelInboundHandler {
     isService = identity.isService
     isGuest = identity.guestOf != nil
     gate?.open()
-    decoder.limits = configuration.frameLimits
+    decoder.limits = configuration.limits.frame
     services.counters.update { $0.sessions += 1 }
     services.logger.debug("logged in", metadata: ["session": "\(id.rawValue)"])
     services.connections.logIn(id, share)

@@ -21,7 +21,10 @@ struct EventEncoder {
   /// nil, and logged, for an event that cannot be written.
   mutating func outgoing(_ delivery: Delivery) -> Outgoing? {
     switch delivery {
-    case .reply(_, let id, let reply): return .reply(id: id, encoded(reply))
+    case .reply(_, let id, .ok(let body)):
+      // A reply that cannot be encoded is refused and logged by the connection.
+      return text(of: body).map { .encodedReply(id: id, $0) } ?? .reply(id: id, .ok(body))
+    case .reply(_, let id, let failure): return .reply(id: id, failure)
     case .close(_, let reason): return .close(reason: reason)
     case .admission(_, _, let refusal): return .admission(refusal: refusal)
     case .event(_, let event):
@@ -33,20 +36,15 @@ struct EventEncoder {
     }
   }
 
-  /// A reply with a call's state, or with a list of its devices, becomes JSON here, where its parts are known; the connection encodes all others.
-  private func encoded(_ reply: Calls.Reply) -> Calls.Reply {
-    guard case .ok(let value) = reply else { return reply }
-    let text: [UInt8]?
-    switch value {
-    case let joined as Joined:
-      text = try? texts.encode(joined, of: joined.call.id, members: joined.call.members.count)
-    case let state as CallState: text = try? texts.encode(state, of: state.id, members: state.members.count)
-    case let list as KeyList: text = try? texts.encode(list, entries: list.list.count)
-    case let devices as Devices: text = try? texts.encode(devices)
-    default: return reply
+  /// A reply with a call's state, or with a list of its devices, becomes JSON here, where its parts are known; nil for all others, which the connection encodes.
+  private func text(of reply: ReplyBody) -> [UInt8]? {
+    switch reply {
+    case .joined(let joined): try? texts.encode(joined, of: joined.call.id, members: joined.call.members.count)
+    case .state(let state): try? texts.encode(state, of: state.id, members: state.members.count)
+    case .keyList(let list): try? texts.encode(list, entries: list.list.count)
+    case .devices(let devices): try? texts.encode(devices)
+    default: nil
     }
-    // A reply that cannot be encoded is refused and logged by the connection.
-    return text.map { .ok(JSONCoding.Text($0)) } ?? reply
   }
 
   private func shared(_ message: EventMessage, _ body: ByteBuffer, _ destination: String) -> SharedMessage {
@@ -88,6 +86,8 @@ struct EventEncoder {
 /// destination and the same number other than 0 are identical, and written once for all receivers.
 enum Outgoing: Sendable {
   case reply(id: String, Calls.Reply)
+  /// A reply with `status: ok` that is already JSON.
+  case encodedReply(id: String, [UInt8])
   /// For the client's queue of events.
   case event(messageID: UInt64, SharedMessage, seq: UInt64, redelivered: Bool)
   case admission(refusal: String?)

@@ -71,6 +71,7 @@ extension SharedServices {
         handler.publish(&message, newestOnly: id == 0)
         last = (id, message)
       case .reply(let id, let answer): handler.reply(to: id, answer)
+      case .encodedReply(let id, let body): handler.reply(to: id, body, status: "ok")
       case .admission(let refusal): handler.admit(refusal: refusal)
       case .close(let reason): handler.close(reason: reason)
       }
@@ -98,16 +99,9 @@ extension SharedServices {
 }
 
 extension EventBody {
-  /// Whether receivers only display the event, or act on it when another event tells them to.
   fileprivate var mayWait: Bool {
-    switch self {
-    case .member, .members, .trackAdded, .trackUpdated, .trackRemoved, .speakers, .confirmed, .devicesChanged: true
     // The list of a newcomer and of a leader.
-    case .rotate(let rotation): rotation.list == nil && rotation.deliver == nil
-    case .ring, .answeredElsewhere, .declinedElsewhere, .cancelled, .missed, .state, .ended, .envelope, .switchKeys,
-      .keyRequest, .keyWaiting, .pairing, .slots, .need, .wanted, .quality, .message, .presence, .pushRing, .pushCancel,
-      .report:
-      false
-    }
+    if case .rotate(let rotation) = self, rotation.list != nil || rotation.deliver != nil { return false }
+    return declaration.traits.contains(.mayWait)
   }
 }

@@ -78,7 +78,7 @@ final class HTTPHandler: ChannelInboundHandler, RemovableChannelHandler {
       expect(head)
     case .body(var bytes):
       guard let size = request?.body.readableBytes else { return }
-      guard size + bytes.readableBytes <= services.configuration.httpBody else {
+      guard size + bytes.readableBytes <= services.configuration.limits.httpBody else {
         return refuse(.payloadTooLarge)
       }
       request?.body.writeBuffer(&bytes)
@@ -113,7 +113,7 @@ final class HTTPHandler: ChannelInboundHandler, RemovableChannelHandler {
     guard !expectations.isEmpty, head.version == .http1_1 else { return }
     guard expectations.allSatisfy({ $0.lowercased() == "100-continue" }) else { return refuse(.expectationFailed) }
     let length = head.headers.first(name: "content-length").flatMap(Int.init) ?? 0
-    guard length <= services.configuration.httpBody else { return refuse(.payloadTooLarge) }
+    guard length <= services.configuration.limits.httpBody else { return refuse(.payloadTooLarge) }
     context?.writeAndFlush(
       Self.wrapOutboundOut(.head(HTTPResponseHead(version: .http1_1, status: .continue))), promise: nil)
   }

@@ -67,8 +67,8 @@ enum WebSocketUpgrade {
 
   /// Turns the channel into a STOMP connection over WebSocket.
   static func addHandlers(to channel: any Channel, _ services: SharedServices) throws {
-    let gate = LoginGate(bytes: 2 * services.configuration.limitsBeforeLogin.head)
-    let messageBytes = services.configuration.messageBytes
+    let gate = LoginGate(bytes: 2 * services.configuration.limits.frameBeforeLogin.head)
+    let messageBytes = services.configuration.limits.messageBytes
     try channel.pipeline.syncOperations.addHandlers(
       WebSocketFrameEncoder(), gate, ByteToMessageHandler(WebSocketFrameReader(maximumBytes: messageBytes)),
       WebSocketFraming(messageBytes: messageBytes, linger: .nanoseconds(services.configuration.linger.nanoseconds)),

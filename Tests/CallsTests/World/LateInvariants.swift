@@ -66,7 +66,7 @@ struct LateInvariants {
       switch effect {
       case .client(.reply(let session, let id, let reply)):
         answered(id, session)
-        guard case .ok(let body) = reply, let joined = body as? Joined else { break }
+        guard case .ok(.joined(let joined)) = reply else { break }
         // A repetition gets the first reply, with the state of that time (rule 14). Events that wait for a device may expire.
         if fresh.remove(id) != nil, isReading(session) { believe(joined.call, session) }
       case .history(let session, let id, _): answered(id, session)

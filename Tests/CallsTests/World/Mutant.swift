@@ -153,7 +153,7 @@ struct Mutant {
     case (.takesSecondAnswer, .request(_, let id, .calls(.inCall(_, .keys)))):
       for place in effects.indices {
         if case .client(.reply(let session, id, .failed(let error))) = effects[place], error.code == .keysEpochStale {
-          effects[place] = .client(.reply(session, id: id, .ok(KeysDelivered(delivered: [], missing: []))))
+          effects[place] = .client(.reply(session, id: id, .ok(.keys(KeysDelivered(delivered: [], missing: [])))))
         }
       }
     default:
@@ -287,7 +287,7 @@ struct Mutant {
     var out = Outputs()
     node.control.calls[id]?.endFromOutside(.endedByService, now: node.control.now, out: &out)
     node.control.carryOut(out, of: id)
-    effects = [.client(.reply(session, id: request, .ok(NoBody())))] + node.handle(.timeout, now: node.control.now)
+    effects = [.client(.reply(session, id: request, .ok(.nothing)))] + node.handle(.timeout, now: node.control.now)
   }
 
   private func keepAfterEnd(_ node: inout Node, _ effects: [Calls.Effect]) {
@@ -371,6 +371,6 @@ extension SimulatedWorld {
   }
 
   fileprivate func hasEntered(_ command: NodeCommand, _ effects: [Calls.Effect]) -> Bool {
-    effects.contains { if case .client(.reply(_, _, .ok(let body))) = $0 { body is Joined } else { false } }
+    effects.contains { if case .client(.reply(_, _, .ok(.joined))) = $0 { true } else { false } }
   }
 }

@@ -63,7 +63,7 @@ extension SimulatedWorld {
         nil
       }
     }
-    for case .client(.reply(_, let id, .ok(let body as Joined))) in replies { late.note(body, by: id) }
+    for case .client(.reply(_, let id, .ok(.joined(let body)))) in replies { late.note(body, by: id) }
     var request: BriefedRequest?
     if case .request(let asked) = message { request = asked }
     look(

@@ -76,8 +76,8 @@ extension SimulatedWorld {
       devices[place].session = nil
       devices[place].isSubscribed = false
       devices[place].isDeaf = false
-    case .client(.reply(_, _, .ok(let body))):
-      if let link = body as? CallLink, case .request(_, _, .calls(.call(let call, .link(let made)))) = command {
+    case .client(.reply(_, _, .ok(.link(let link)))):
+      if case .request(_, _, .calls(.call(let call, .link(let made)))) = command {
         links.append((call, link.link, made.admission?.link ?? Base64Bytes([])))
       }
     case .ask(let id, .acquainted(_, let users)): handle(.answer(id, allowed: Set(users)), nil)

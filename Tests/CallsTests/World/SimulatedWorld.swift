@@ -123,7 +123,7 @@ final class SimulatedWorld {
     var configuration = CallConfiguration()
     if mutation != .ignoresRole { configuration.neverStarts = ["guest"] }
     configuration.asksBackEnd = asksBackEnd
-    configuration.crowd = crowd
+    configuration.limits.crowd = crowd
     // Events dropped for lack of room are another matter.
     configuration.maximumKeptEvents = 100_000
     configuration.maximumKeptBytes = 1 << 30
@@ -261,7 +261,7 @@ final class SimulatedWorld {
     late.restart()
     webhooks.restart()
     // Watches went with their connections.
-    watchers = WatcherInvariants(verdict, crowd: configuration.crowd)
+    watchers = WatcherInvariants(verdict, crowd: configuration.limits.crowd)
     views = node.control.calls.mapValues(CallView.init)
     handle(.timeout, nil)
     connectService()

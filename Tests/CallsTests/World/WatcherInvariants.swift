@@ -35,7 +35,7 @@ struct WatcherInvariants {
     let node = step.node
     for effect in step.effects {
       switch effect {
-      case .client(.reply(let session, _, .ok(let list as PresenceList))):
+      case .client(.reply(let session, _, .ok(.presence(let list)))):
         // A user not named by the back end looks offline, and is not watched.
         let seen = list.users.filter { step.allowed?.contains($0.user) != false || $0.user == step.asker?.user }
         for state in seen { told[session, default: [:]][state.user] = .some(state.state) }

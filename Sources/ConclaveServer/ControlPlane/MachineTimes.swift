@@ -2,14 +2,10 @@ import Calls
 import Contract
 import MediaModel
 
-/// The times of calls come from a clock that never jumps, so they lag behind the machine's clock by as much as that was set while the server ran. Clients,
-/// webhooks, the history and the operator get times of the machine's clock. Times that somebody has signed stay unchanged.
-protocol HasTimes: Encodable, Sendable {
-  /// The same, with the server's own times later by `lag`.
-  func later(by lag: Duration) -> Self
-}
+// The times of calls come from a clock that never jumps, so they lag behind the machine's clock by as much as that was set while the server ran. Clients,
+// webhooks, the history and the operator get times of the machine's clock. Times that somebody has signed stay unchanged.
 
-extension CallState: HasTimes {
+extension CallState {
   func later(by lag: Duration) -> CallState {
     var later = self
     later.startedAt = startedAt + lag
@@ -18,7 +14,7 @@ extension CallState: HasTimes {
   }
 }
 
-extension EventMessage: HasTimes {
+extension EventMessage {
   func later(by lag: Duration) -> EventMessage {
     guard lag != .zero else { return self }
     var later = self
@@ -37,28 +33,24 @@ extension EventMessage: HasTimes {
   }
 }
 
-extension Joined: HasTimes {
-  func later(by lag: Duration) -> Joined {
-    var later = self
-    later.call = call.later(by: lag)
-    return later
+extension ReplyBody {
+  /// The same, with the server's own times later by `lag`.
+  func later(by lag: Duration) -> ReplyBody {
+    switch self {
+    case .joined(var joined):
+      joined.call = joined.call.later(by: lag)
+      return .joined(joined)
+    case .started(var started):
+      started.call = started.call.later(by: lag)
+      return .started(started)
+    case .state(let state): return .state(state.later(by: lag))
+    case .calls(let list): return .calls(CallList(calls: list.calls.map { $0.later(by: lag) }))
+    case .link(let link): return .link(CallLink(link: link.link, expiresAt: link.expiresAt + lag))
+    case .rejoined, .results, .registered, .devices, .media, .keys, .keyList, .confirmations, .presence, .history,
+      .totals, .nothing:
+      return self
+    }
   }
-}
-
-extension StartedCall: HasTimes {
-  func later(by lag: Duration) -> StartedCall {
-    var later = self
-    later.call = call.later(by: lag)
-    return later
-  }
-}
-
-extension CallList: HasTimes {
-  func later(by lag: Duration) -> CallList { CallList(calls: calls.map { $0.later(by: lag) }) }
-}
-
-extension CallLink: HasTimes {
-  func later(by lag: Duration) -> CallLink { CallLink(link: link, expiresAt: expiresAt + lag) }
 }
 
 extension Delivery {
@@ -66,7 +58,6 @@ extension Delivery {
     guard lag != .zero else { return self }
     switch self {
     case .reply(let session, let id, .ok(let body)):
-      guard let body = body as? any HasTimes else { return self }
       return .reply(session, id: id, .ok(body.later(by: lag)))
     case .event(let session, var delivery):
       delivery.message = delivery.message.later(by: lag)

@@ -6,7 +6,7 @@ import Testing
 @testable import ConclaveServer
 
 /// The machine's clock was set while calls run: what people are told goes by it.
-struct HasTimesTests {
+struct MachineTimesTests {
   private let start = Timestamp(milliseconds: 1_790_000_000_000)
   private let hour = Duration.seconds(3_600)
   private let id = CallID(unchecked: "c1")
@@ -20,19 +20,23 @@ struct HasTimesTests {
   @Test func repliesHaveTheTimeOfTheMachine() throws {
     let session = SessionID(rawValue: 1)
     let joined = Joined(call: state, participant: 1, ice: ICE())
-    guard case .reply(_, _, .ok(let body)) = Delivery.reply(session, id: "1", .ok(joined)).later(by: hour) else {
-      Issue.record("a reply stays one")
-      return
-    }
-    let later = try #require(body as? Joined)
-    #expect(later.call.startedAt == start + hour && later.call.answeredAt == start + .seconds(3_603))
-    let link = CallLink(link: "x", expiresAt: start)
-    guard case .reply(_, _, .ok(let other)) = Delivery.reply(session, id: "2", .ok(link)).later(by: .seconds(-60))
+    guard
+      case .reply(_, _, .ok(.joined(let later))) = Delivery.reply(session, id: "1", .ok(.joined(joined))).later(
+        by: hour)
     else {
       Issue.record("a reply stays one")
       return
     }
-    #expect((other as? CallLink)?.expiresAt == start - .seconds(60))
+    #expect(later.call.startedAt == start + hour && later.call.answeredAt == start + .seconds(3_603))
+    let link = CallLink(link: "x", expiresAt: start)
+    guard
+      case .reply(_, _, .ok(.link(let other))) = Delivery.reply(session, id: "2", .ok(.link(link))).later(
+        by: .seconds(-60))
+    else {
+      Issue.record("a reply stays one")
+      return
+    }
+    #expect(other.expiresAt == start - .seconds(60))
   }
 
   /// A client waits from `at` to `expiresAt`, so both are told by one clock.
