@@ -97,7 +97,7 @@ def what_is_shown_changes_before_the_click(stage, how):
     stage.hearers.add(stage.alice.user)
     stage.come()
     stage.alice.sees("#code-changed")
-    clicks_all_the_same(stage.alice, f"Verify: {stage.bob.name}")
+    clicks_all_the_same(stage.alice, f"They match: {stage.bob.name}")
     wait_for(lambda: pin_of(stage.alice, stage.bob.user, stage.bob_device)[1], 5, "Bob's device is verified")
     known = wait_for(lambda: pin_of(stage.alice, ghost.user, ghost.device), 5, "the ghost's device is known")
     assert known == [b64(ghost.fingerprint), False]

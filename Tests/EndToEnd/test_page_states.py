@@ -103,7 +103,7 @@ def test_a_warning_of_an_unverified_device_and_its_tile_lead_to_the_call_code(pe
     alice.click("#code-dialog button", "Close")
     alice.click(".tile button", "Compare codes")
     alice.sees("#code-dialog")
-    alice.press("Verify: Bob")
+    alice.press("They match: Bob")
     alice.hears("Bob is verified")
     alice.click("#code-dialog button", "Close")
     everybody_decodes(alice, bob, seconds=8)
