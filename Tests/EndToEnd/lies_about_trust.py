@@ -66,7 +66,7 @@ def a_known_device_has_another_key(stage):
     stage.proxy.tell(stage.bob.user, "keys.envelope", envelope_of(stage, ghost, epoch))
     stage.proxy.sees("request", f"calls/{stage.id}/keys/wait", user=stage.bob.user, where=lambda body: body["epoch"] == epoch)
     stage.silent_under(stage.bob, epoch, 2)
-    stage.bob.press("Trust the new key")
+    stage.bob.press("It is this number: trust it")
     wait_for(lambda: epoch in stage.audit.epochs(stage.bob.user), 10, "Bob uses the envelope that waited")
     return [stage.alice, stage.bob]
 

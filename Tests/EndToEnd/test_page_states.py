@@ -236,7 +236,7 @@ def test_a_tile_says_that_the_other_device_does_not_trust_this_one(person, look)
     tile_says(alice, bob, "Their device does not trust yours yet: may not hear you")
     look(alice, "a device that does not trust this one")
     look(bob, "a changed key")
-    bob.press("Trust the new key")
+    bob.press("It is this number: trust it")
     wait_for(lambda: "does not trust" not in alice.text(".tile"), 10, "the tile says so no more")
     everybody_decodes(alice, bob, seconds=8)
 
