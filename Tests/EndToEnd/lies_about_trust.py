@@ -66,7 +66,7 @@ def a_known_device_has_another_key(stage):
     stage.proxy.tell(stage.bob.user, "keys.envelope", envelope_of(stage, ghost, epoch))
     stage.proxy.sees("request", f"calls/{stage.id}/keys/wait", user=stage.bob.user, where=lambda body: body["epoch"] == epoch)
     stage.silent_under(stage.bob, epoch, 2)
-    stage.bob.press("Trust the new key")
+    stage.bob.press("It is this number: trust it")
     wait_for(lambda: epoch in stage.audit.epochs(stage.bob.user), 10, "Bob uses the envelope that waited")
     return [stage.alice, stage.bob]
 
@@ -97,7 +97,7 @@ def what_is_shown_changes_before_the_click(stage, how):
     stage.hearers.add(stage.alice.user)
     stage.come()
     stage.alice.sees("#code-changed")
-    clicks_all_the_same(stage.alice, f"Verify: {stage.bob.name}")
+    clicks_all_the_same(stage.alice, f"They match: {stage.bob.name}")
     wait_for(lambda: pin_of(stage.alice, stage.bob.user, stage.bob_device)[1], 5, "Bob's device is verified")
     known = wait_for(lambda: pin_of(stage.alice, ghost.user, ghost.device), 5, "the ghost's device is known")
     assert known == [b64(ghost.fingerprint), False]

@@ -59,7 +59,7 @@ def a_leader_hands_out_two_secrets(stage):
     stage.come()
     epoch = leads_otherwise(stage, OTHER_SECRET)
     wait_for(lambda: epoch in stage.audit.epochs(stage.bob.user), 10, "Bob uses the secret that he alone was given")
-    named = lambda: [text for text in stage.told(stage.bob) if stage.alice.name in text and "does not share the key" in text]
+    named = lambda: [text for text in stage.told(stage.bob) if stage.alice.name in text and "is not secured together" in text]
     wait_for(named, 20, "Bob is told that Alice has another key")
     sealed = {frame.key for frame in stage.audit.frames() if frame.kid & 255 == epoch}
     assert len(sealed) == 2 and not sealed & {frame.key for frame in stage.audit.opened}, "one opens the other's frames with another secret"
@@ -102,7 +102,7 @@ def the_epoch_never_changes(stage):
     """
     stage.in_page(stage.bob, "roster-watch.js", minutes_pass, 19)
     time.sleep(1.5)  # an absence in time: the page looks once a second whether to warn
-    old = lambda: [text for text in stage.told(stage.bob) if "should have been replaced long ago" in text]
+    old = lambda: [text for text in stage.told(stage.bob) if "should have been renewed long ago" in text]
     assert not old(), "the key of 19 minutes is no old one"
     stage.in_page(stage.bob, "roster-watch.js", minutes_pass, 1.5)
     wait_for(old, 5, "Bob is told that the key is old")

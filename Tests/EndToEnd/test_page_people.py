@@ -6,6 +6,7 @@ import threading
 
 import pytest
 from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
 
 from conftest import free_port, wait_for
 
@@ -67,7 +68,7 @@ def test_people_are_remembered_and_their_new_devices_are_told_once(person, look)
     pia.sees("#lobby")
     audio_call(pia, rob)
     pia.press("Call code")
-    pia.press("Verify: Ro bert", seconds=15)
+    pia.press("They match: Ro bert", seconds=15)
     pia.hears("Ro bert is verified")
     assert "not been in a call" not in pia.text("#person-list")
     pia.click("#code-dialog button", "Close")
@@ -152,6 +153,100 @@ def test_calls_in_a_row_with_somebody_share_a_row_that_opens_them(person, look):
     ada.sees("#history-list li[data-count='2']")
     ada.press("Delete: Ben (2)")
     ada.loses("#history-list li")
+
+
+def test_a_face_tells_the_presence_calls_as_last_time_and_is_kept_as_a_favourite(person, look):
+    ada, ben = person("Ada"), person("Ben")
+    audio_call(ada, ben)
+    ada.leave()
+    ben.sees("#lobby")
+    ada.sees("#faces [data-user=ben] .presence[data-state=available]")
+    assert "available" in ada.text("#faces [data-user=ben] .face-sub")
+    ben.do_not_disturb()
+    wait_for(lambda: "not available" in ada.text("#faces [data-user=ben] .face-sub"), 10, "Ben's presence in words")
+    ben.press("Do not disturb")
+    wait_for(lambda: "not available" not in ada.text("#faces [data-user=ben] .face-sub"), 10, "Ben can be called again")
+    look(ada, "the faces of the lobby")
+
+    # The keyboard reaches the face and the star, and keeps its place when the presence changes.
+    face = "document.querySelector('#faces [data-user=ben] .face')"
+    ada.driver.execute_script(f"{face}.focus()")
+    ben.do_not_disturb()
+    wait_for(lambda: "not available" in ada.text("#faces [data-user=ben] .face-sub"), 10, "Ben's presence")
+    assert ada.driver.execute_script(f"return document.activeElement === {face}")
+    ben.press("Do not disturb")
+    wait_for(lambda: "not available" not in ada.text("#faces [data-user=ben] .face-sub"), 10, "Ben can be called again")
+    ada.driver.switch_to.active_element.send_keys(Keys.TAB)
+    ada.driver.switch_to.active_element.send_keys(Keys.SPACE)
+    ada.sees("#faces [data-user=ben][data-favourite=true]")
+    assert ada.driver.execute_script("return document.activeElement.ariaPressed") == "true"
+
+    # Without the history the favourite stays.
+    ada.press("Delete all")
+    ada.click("#clear-dialog button", "Delete all")
+    ada.loses("#history-list li")
+    assert ada.shown("#faces [data-user=ben]")
+    ada.driver.refresh()
+    ada.sees("#faces [data-user=ben]")
+    ada.press("Video call: Ben")
+    ben.answer("Accept with audio")
+    wait_for(lambda: ada.text("#call-path") == "Connected", 15, "one press called")
+    ada.leave()
+    ada.press("Favourite: Ben")
+    ada.sees("#faces [data-user=ben][data-favourite=false]")
+
+
+def test_the_code_is_read_as_words_and_one_press_says_whether_they_match(person, look):
+    ada, ben = person("Ada"), person("Ben")
+    audio_call(ada, ben)
+    ada.press("Call code")
+    ben.press("Call code")
+    words = "return [...document.querySelectorAll('#call-code .code-line span')].map(({ textContent }) => textContent)"
+    read = lambda tab: tab.driver.execute_script(words)
+    wait_for(lambda: len(read(ada)) == 12 and read(ada) == read(ben), 10, "the same twelve words on both pages")
+    look(ada, "the words of a call code")
+    ada.driver.execute_script("document.getElementById('code-details').open = true")
+    digits = ada.text("#code-digits").split()
+    assert len(digits) == 8 and all(len(group) == 5 and group.isdigit() for group in digits), digits
+    assert ada.shown("#fingerprint-list .fingerprint") == 2
+    look(ada, "the details of a call code")
+
+    ada.press("They differ: Ben")
+    ada.loses("#code-dialog")
+    warning = "#warnings [data-key='code-differs/ben']"
+    assert "somebody may be listening in" in ada.text(warning)
+    look(ada, "codes that differ")
+    ada.click(f"{warning} button", "Compare the call code")
+    ada.press("They match: Ben")
+    ada.sees("#person-list [data-user=ben] .shield")
+    ada.loses(warning)
+    ada.click("#code-dialog button", "Close")
+    ada.sees(".tile[data-user=ben] .shield")
+
+
+def test_a_page_in_another_language_shows_the_digits_of_the_words(person):
+    ada, ben = person("Ada"), person("Ben")
+    audio_call(ada, ben)
+    ben.press("Call code")
+    ben.sees("#call-code[data-form=words]")
+    ada.driver.execute_script("localStorage.setItem('setting/language', JSON.stringify('de'))")
+    ada.driver.refresh()
+    ada.sees("#call")
+    ada.press("Anrufcode", seconds=20)
+    ada.sees("#call-code[data-form=digits]")
+    assert "Details" in ada.text("#code-digits-help")
+    ben.press("Close")
+    code = lambda tab: tab.driver.execute_script("return document.getElementById('call-code').dataset.code")
+    ada.driver.execute_script("document.getElementById('code-dialog').close()")
+    ada.press("Anrufcode")
+
+    def same():
+        ben.press("Call code")
+        digits = code(ben)
+        ben.press("Close")
+        return len(digits) == 40 and digits == code(ada)
+
+    wait_for(same, 15, "the same digits under the words")
 
 
 def test_a_name_that_nobody_has_is_not_called(person):

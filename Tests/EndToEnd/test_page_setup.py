@@ -118,6 +118,27 @@ def test_a_new_call_with_a_link_lets_somebody_in(person):
     everybody_decodes(judy, liam, seconds=10)
 
 
+def test_a_link_goes_to_the_systems_sheet_where_there_is_one(person):
+    judy = person("Judy")
+    judy.press("New call with a link")
+    judy.sees("#link-made")
+    judy.driver.execute_script("window.shared = []; navigator.share = async (data) => void shared.push(data)")
+    judy.press("Close")
+    judy.press("Add people")
+    judy.press("Share")
+    link, shared = judy.driver.execute_script("return [document.getElementById('link-text').value, window.shared]")
+    assert [one["url"] for one in shared] == [link] and "#join=" in link
+    # Closing the sheet is no error; a browser without one has no button.
+    judy.driver.execute_script("navigator.share = async () => { throw new DOMException('', 'AbortError') }")
+    judy.press("Share")
+    assert judy.shown("#notices .notice") == 0
+    judy.driver.execute_script("navigator.share = undefined")
+    judy.press("Close")
+    judy.press("Add people")
+    judy.sees("#link-copy")
+    assert not judy.shown("#link-share")
+
+
 def test_people_are_suggested_checked_and_kept_as_favourites(person, artifacts, look):
     mona, nils = in_a_call(person, "Mona", "Nils")
     everybody_decodes(mona, nils)
@@ -133,11 +154,17 @@ def test_people_are_suggested_checked_and_kept_as_favourites(person, artifacts, 
     mona.press("Favourite: Nils")
     mona.sees("#history-list [aria-label='Favourite: Nils'][aria-pressed=true]")
     mona.driver.refresh()
-    mona.sees("#favourites")
+    mona.sees("#faces [data-user=nils][data-favourite=true]")
+    # While people are chosen, a press adds to them.
+    mona.find("input", "People").send_keys("Olga,")
+    mona.sees(".chip[data-doubtful=true]")
     mona.press("Add Nils")
     mona.sees("#call-form .chip[data-doubtful=false]")
     mona.screenshot(artifacts / "lobby.png")
-    mona.press("Video call")
+    mona.press("Remove Olga")
+    mona.press("Remove Nils")
+    # Else it calls, as last time.
+    mona.press("Video call: Nils")
     mona.sees("#call")
     nils.answer()
     everybody_decodes(mona, nils)

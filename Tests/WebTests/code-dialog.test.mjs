@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { page } from './fake-page.mjs';
-import { fakeTimers, loadPage } from './web.mjs';
+import { fakeTimers, loadPage, until } from './web.mjs';
 
 const byID = page();
 const { openCode, showCode } = await loadPage('code-dialog.js');
@@ -31,24 +31,26 @@ function openedCode(names = {}) {
 }
 
 const buttons = () => byID('person-list').querySelectorAll('button');
-const areResting = () => buttons().map(({ disabled }) => Boolean(disabled));
+const areResting = () => new Set(buttons().map(({ disabled }) => Boolean(disabled)));
+const labels = () => buttons().map(({ ariaLabel }) => ariaLabel);
+const all = (value) => new Set([value]);
 
 test('after the call has changed the buttons rest for two seconds, whatever else changes meanwhile', (t) => {
   const pass = fakeTime(t);
   const { call } = openedCode();
   pass(2_000);
-  assert.deepEqual(areResting(), [false]);
+  assert.deepEqual(areResting(), all(false));
   Object.assign(call, { code: '2'.repeat(40), devices: [...call.devices, listed('carol', 3)] });
   for (let ms = 0; ms < 1_800; ms += 300) {
     showCode(call);
-    assert.deepEqual(areResting(), [true], `${ms} ms after the change`);
+    assert.deepEqual(areResting(), all(true), `${ms} ms after the change`);
     pass(300);
   }
   for (let ms = 1_800; ms < 4_000; ms += 300) {
     showCode(call);
     pass(300);
   }
-  assert.deepEqual(areResting(), [false]);
+  assert.deepEqual(areResting(), all(false));
   assert.equal(byID('code-changed').hidden, false, 'what is compared is still the code before');
 });
 
@@ -61,9 +63,9 @@ test('another change while the buttons rest makes them rest anew', (t) => {
     showCode(call);
     pass(1_500);
   }
-  assert.deepEqual(areResting(), [true]);
+  assert.deepEqual(areResting(), all(true));
   pass(500);
-  assert.deepEqual(areResting(), [false]);
+  assert.deepEqual(areResting(), all(false));
 });
 
 test('a press verifies the devices that are shown, not those that have come since', async (t) => {
@@ -92,4 +94,62 @@ test('a device is shown by its name, if the server reports one, and always by it
   shows({}, { alice: ['phone (this device)'], bob: ['phone'] });
   // A name that turns the text around is shown without that.
   shows({ 'alice/phone': 'Office', 'bob/phone': 'Kitchen\u202e tablet' }, { alice: ['Office (this device)', 'phone'], bob: ['Kitchen tablet', 'phone'] });
+});
+
+test('an English page shows words, and the digits that they stand for under the details', async (t) => {
+  fakeTime(t);
+  const { call } = openedCode();
+  const place = byID('call-code');
+  await until(() => place.dataset.form === 'words');
+  assert.equal(place.querySelectorAll('.code-line').length, 4);
+  assert.equal(place.querySelectorAll('span').filter(({ className }) => !className).length, 12);
+  assert.equal(byID('code-digits').children.map(({ textContent }) => textContent).join(''), call.code);
+  assert.equal(byID('code-digits-part').hidden, false);
+  assert.equal(byID('code-digits-help').hidden, true);
+  assert.match(byID('code-text').textContent, /^Read these twelve words/);
+  const before = place.querySelectorAll('span').map(({ textContent }) => textContent);
+  call.code = '1'.repeat(39) + '2';
+  openCode(call, { verify: async () => [], deviceName: () => undefined });
+  assert.notDeepEqual(place.querySelectorAll('span').map(({ textContent }) => textContent), before, 'another digit is another word');
+});
+
+test('codes that differ leave a warning that says what to do, and verify nobody', async (t) => {
+  const pass = fakeTime(t);
+  const { verified } = openedCode();
+  pass(2_000);
+  assert.deepEqual(labels(), ['They match: bob', 'They differ: bob']);
+  await buttons()[1].click();
+  assert.equal(byID('code-dialog').open, false);
+  const warning = byID('warnings').children.at(-1);
+  assert.equal(warning.dataset.key, 'code-differs/bob');
+  assert.match(warning.querySelectorAll('p')[0].textContent, /bob.*somebody may be listening in/);
+  await warning.querySelectorAll('button')[0].click();
+  assert.equal(byID('code-dialog').open, true, 'one more comparison is a press away');
+  assert.deepEqual(verified, []);
+});
+
+test('somebody whose devices are all verified has a shield with a word, and nothing to press', (t) => {
+  const pass = fakeTime(t);
+  const { call } = openedCode();
+  const shields = () => byID('person-list').querySelectorAll('.shield').map((shield) => shield.querySelector('span').textContent);
+  assert.deepEqual(shields(), []);
+  call.devices = [listed('alice', 1), { ...listed('bob', 2), level: 'verified' }];
+  showCode(call);
+  pass(2_000);
+  assert.deepEqual(shields(), ['verified']);
+  assert.deepEqual(labels(), []);
+  call.devices = [...call.devices, listed('bob', 3)];
+  openCode(call, { verify: async () => [], deviceName: () => undefined });
+  assert.deepEqual(shields(), [], 'not for one device of two');
+});
+
+test('the fingerprints stand under the details; a changed one stands beside its device', (t) => {
+  fakeTime(t);
+  const { call } = openedCode();
+  const beside = () => byID('person-list').querySelectorAll('.fingerprint').length;
+  assert.equal(byID('fingerprint-list').querySelectorAll('.fingerprint').length, 2);
+  assert.equal(beside(), 0);
+  call.devices = [listed('alice', 1), { ...listed('bob', 2), problem: 'changed-key' }];
+  showCode(call);
+  assert.equal(beside(), 1);
 });

@@ -46,6 +46,10 @@ class Element {
     this.open = true;
   }
 
+  close() {
+    this.open = false;
+  }
+
   /** All below this one, of a tag or a class. */
   querySelectorAll(selector) {
     const fits = ({ tag, className }) => (selector.startsWith('.') ? (className ?? '').split(' ').includes(selector.slice(1)) : tag === selector);

@@ -84,7 +84,7 @@ for (const [name, distrust] of Object.entries(ways)) {
     const stop = stopOf(undefined, alice.keys, false);
     assert.deepEqual([stop.cause, stop.needsPerson, stop.devices.map(({ device }) => device)], [cause, true, ['phone']]);
     const words = wordsForStop(stop, 'Bob (phone)');
-    assert.match(words, name.includes('itself') ? /Gave up its own key/ : cause === 'revoked' ? /Removed for good/ : /security key has changed/);
+    assert.match(words, name.includes('itself') ? /Signed out for good/ : cause === 'revoked' ? /Removed for good/ : /in another way than before/);
     // Once it has confirmed the key, Alice's client says that it hears.
     const tag = await tagOf(thief.keys.record(2).confirmationKey, thief.entry());
     const { list } = alice.keys.record(2);

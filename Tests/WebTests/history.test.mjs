@@ -22,7 +22,7 @@ const button = (node, label) => node.querySelectorAll('button').find(({ ariaLabe
 
 /** A view of `calls`, which come in pages; `asked` collects what it asks for. */
 async function viewOf(calls, asked = []) {
-  const view = new HistoryView({ callBack: async (...rung) => asked.push(rung), enter: async (id) => asked.push(id), favourites: { has: () => false, toggle() {} } });
+  const view = new HistoryView({ callBack: async (...rung) => asked.push(rung), enter: async (id) => asked.push(id), favourites: { users: [], star: () => '' } });
   const conclave = {
     user: 'me',
     history: async ({ before = Infinity, limit }) => calls.filter(({ startedAt }) => startedAt < before).slice(0, limit),

@@ -11,6 +11,7 @@ const stored = new Map([['favourites/me', '["b0b","bob","carol"]']]);
 Object.defineProperty(globalThis, 'localStorage', { value: { getItem: (key) => stored.get(key) ?? null }, configurable: true });
 const { beginNames, learnNames } = await loadPage('names.js');
 const { PeopleField, suggestPeople } = await loadPage('people.js');
+const { Faces } = await loadPage('faces.js');
 const { Favourites } = await loadPage('favourites.js');
 const { HistoryView } = await loadPage('history-view.js');
 
@@ -38,15 +39,19 @@ test('suggestions while a name is typed', () => {
   assert.deepEqual(new Map(suggested), new Map([['b0b', 'Bob (b0b)'], ['bob', 'Bob (bob)'], ['carol', 'Carol']]));
 });
 
-test('favourites', () => {
-  new Favourites(() => {}).begin('me');
+test('favourites and recent people', () => {
+  const favourites = new Favourites(() => {});
+  favourites.begin('me');
+  const history = { people: new Map() };
+  new Faces({ favourites, history, presence: { of: () => undefined }, field: { hasNames: false }, call: async () => {} }).show();
   const [bob, stranger, carol] = labels;
-  assert.deepEqual(texts(byID('favourites')), [stranger, bob, carol]);
-  assert.deepEqual(spoken(byID('favourites')), [stranger, bob, carol].map((label) => `Add ${label}`));
+  const list = byID('faces');
+  assert.deepEqual(list.querySelectorAll('.face-name').map(({ textContent }) => textContent), [stranger, bob, carol]);
+  assert.deepEqual(spoken(list), [stranger, bob, carol].flatMap((label) => [`Video call: ${label}`, `Favourite: ${label}`]));
 });
 
 test('recent calls, and the buttons that call back', async () => {
-  const history = new HistoryView({ callBack() {}, enter() {}, favourites: { has: () => false } });
+  const history = new HistoryView({ callBack() {}, enter() {}, favourites: new Favourites(() => {}) });
   const past = { media: 'video', direction: 'incoming', outcome: 'missed', startedAt: 0, seconds: 0 };
   const calls = people.map((person) => ({ ...past, id: person.user, members: [{ user: 'me' }, person] }));
   await history.load({ user: 'me', history: async () => calls, presence: { watch: async () => {}, of: () => undefined } });

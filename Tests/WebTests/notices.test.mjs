@@ -137,3 +137,38 @@ test('notices about people in a call push out no notice of a new device', (t) =>
   t.mock.timers.tick(6_000);
   assert.deepEqual(list.children, []);
 });
+
+/** The paragraphs of the warning that `detail` leads to, with the words of its button. */
+function warned(detail, { deviceName, isOwn = false } = {}) {
+  const before = new Set(document.getElementById('warnings').children);
+  warnOfKey({ user: 'bob', device: 'web-1', ...detail }, { label: 'Bob', deviceName, isOwn, trust: () => {}, compare: () => {} });
+  const warning = document.getElementById('warnings').children.find((one) => !before.has(one));
+  return { texts: warning.querySelectorAll('p').map(({ textContent }) => textContent), button: warning.querySelectorAll('button')[0].textContent };
+}
+
+test('a warning names devices as their owners do, by their ids only without a name', () => {
+  const deviceName = (device) => ({ 'web-1': 'Kitchen\u202e tablet', 'web-2': 'Phone' })[device];
+  assert.match(warned({ problem: 'disagree', by: 'web-2' }, { deviceName }).texts[0], /Phone says that Kitchen tablet must not be trusted/);
+  assert.match(warned({ problem: 'gone' }).texts[0], /Bob \(web-1\)/);
+});
+
+test('a warning that only a lying server or a stranger causes says how to go on talking', () => {
+  for (const problem of ['stranger', 'uninvited', 'gone', 'revoked', 'taken-number', 'refused-list', 'removed-from-list', 'refused-track']) {
+    assert.match(warned({ problem }).texts.at(-1), /say nothing confidential: leave the call, and talk by phone or in person/, problem);
+  }
+});
+
+test('other warnings say what to do in their own words, and none speaks of keys', () => {
+  const lasting = ['unverified', 'fell', 'disagree', 'old-join-key', 'wrong-confirmation', 'refused-envelope', 'refused-ring', 'withheld-join-key', 'no-key', 'unconfirmed', 'false-confirmation', 'old-epoch', 'other'];
+  for (const problem of lasting) {
+    for (const isOwn of [false, true]) {
+      const { texts } = warned({ problem }, { isOwn });
+      assert.match(texts[0], /[Cc]ompare|joins? again|[Pp]air it|See Call code|Ask Bob|may be stolen/, problem);
+      assert.doesNotMatch(texts[0], /\bkeys?\b/i, problem);
+    }
+  }
+  const changed = warned({ problem: 'changed-key', fingerprint: Buffer.alloc(32, 7).toString('base64') });
+  assert.match(changed.texts[0], /Ask Bob, by phone or in person, to open Devices/);
+  assert.match(changed.texts[1], /^07070707 07070707/);
+  assert.equal(changed.button, 'It is this number: trust it');
+});

@@ -81,7 +81,7 @@ export async function connect(entered, { isDemo, link = undefined, refuse: refus
   conclave.addEventListener('ready', () => signedIn());
   conclave.addEventListener('warning', ({ detail }) => {
     const { user, device } = detail;
-    warnOfKey(detail, { label: labelFor(user), deviceName: conclave.deviceName(user, device), isOwn: user === conclave.user, trust: (fingerprint) => conclave.trust(user, device, fingerprint) });
+    warnOfKey(detail, { label: labelFor(user), deviceName: (id) => conclave.deviceName(user, id), isOwn: user === conclave.user, trust: (fingerprint) => conclave.trust(user, device, fingerprint) });
   });
   conclave.addEventListener('calls', () => conclave.call && conclave.call.participant && showCurrent());
   document.body.classList.toggle('as-guest', Boolean(signIn.guest));

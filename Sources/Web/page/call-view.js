@@ -4,7 +4,7 @@ import { isGuest, isLost } from '../conclave/index.js';
 import { Alone } from './alone.js';
 import { beginChat } from './chat-view.js';
 import { openCode, showCode } from './code-dialog.js';
-import { busy, byID, rest, setIcon, setText } from './dom.js';
+import { busy, byID, nameOf, rest, setIcon, setText } from './dom.js';
 import { Hands } from './hands.js';
 import { acceptName, isFirstContact, labelFor, learnNames, namesakeOf, newNameOf, rememberNames } from './names.js';
 import { clearNotices, clearWarnings, notice, warn, warnOfKey, wordsFor, wordsForError, wordsForStop } from './notices.js';
@@ -175,7 +175,7 @@ function isDone(action) {
 function warned(detail) {
   const { user } = detail;
   const trusted = (fingerprint) => trust(detail, fingerprint);
-  warnOfKey(detail, { label: user && labelFor(user), deviceName: user && conclave.deviceName(user, detail.device), isOwn: user === call.user, trust: trusted, isOfCall: true, compare: () => openCode(call, conclave) });
+  warnOfKey(detail, { label: user && labelFor(user), deviceName: (device) => conclave.deviceName(user, device), isOwn: user === call.user, trust: trusted, isOfCall: true, compare: () => openCode(call, conclave) });
 }
 
 async function trust({ user, device }, fingerprint) {
@@ -266,7 +266,7 @@ function showStop() {
   if (!stop) return;
   const { cause, devices, needsPerson } = stop;
   byID('call-notice').dataset.cause = cause;
-  const who = devices.map(({ user, device }) => t(user === call.user ? 'stop.your-device' : 'stop.their-device', { name: labelFor(user), device }));
+  const who = devices.map(({ user, device }) => t(user === call.user ? 'stop.your-device' : 'stop.their-device', { name: labelFor(user), device: nameOf({ user: device, name: conclave.deviceName(user, device) }) }));
   setText(byID('call-notice-text'), wordsForStop(stop, listNames(who)));
   const button = byID('send-anyway');
   setText(button, t(cause === 'broken-history' ? 'call.join-again' : 'call.send-anyway'));

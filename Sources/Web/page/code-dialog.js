@@ -1,11 +1,12 @@
-// The call code, and every device on the list of the keys in use: none can listen without being shown here. The devices of one person at a time are verified,
-// as they were shown when the dialog opened.
+// The call code, as words if the page's language has a list of them, and every device on the list of the keys in use: none can listen without being shown here.
+// The devices of one person at a time are verified, as they were shown when the dialog opened.
 
 import { wordsForAdmission } from './admission-words.js';
-import { REST_MS, avatar, byID, element, nameOf, rest, setText } from './dom.js';
-import { deviceRow, replaceRows, rowButton } from './dialogs.js';
+import { wordList, wordsOf } from './code-words.js';
+import { REST_MS, avatar, byID, element, icon, nameOf, rest, setText } from './dom.js';
+import { deviceRow, replaceRows, row, rowButton } from './dialogs.js';
 import { isFirstContact, labelFor, nameFor, namesakeOf } from './names.js';
-import { notice } from './notices.js';
+import { clearWarnings, notice, warn } from './notices.js';
 import { hasText, listNames, t } from './texts.js';
 
 const PROBLEMS = ['changed-key', 'unverified', 'revoked']; // others: the device could not be verified
@@ -15,12 +16,22 @@ let call;
 let shown; // what the person is looking at: {code, key, devices}
 let seen; // the key of the call when it was last examined
 let changedAt = 0;
+let list; // of words; undefined while it is loaded, and if there is none
+let isLoading = true;
 
 export function openCode(opened, connection) {
   call = opened;
   conclave = connection;
   renew();
   byID('code-dialog').showModal();
+  if (isLoading) loadList();
+}
+
+/** Once: until then the code is not shown, so that nobody begins to read digits that turn into words. */
+async function loadList() {
+  list = await wordList();
+  isLoading = false;
+  drawCode();
 }
 
 /** The call has changed. The code that is being compared stays until the person requests the new one. */
@@ -49,16 +60,31 @@ function renew() {
   shown = { code, key, devices };
   seen = key;
   byID('code-changed').hidden = true;
-  const groups = code.match(/.{5}/g) ?? [t('code.none')];
-  if (byID('call-code').dataset.code !== code) {
-    byID('call-code').dataset.code = code;
-    byID('call-code').replaceChildren(...groups.map((group) => element('span', { textContent: group })));
-  }
+  drawCode();
   const people = grouped(devices);
   const othersFirst = [...people].sort(([a], [b]) => Number(a === call.user) - Number(b === call.user));
   replaceRows(byID('person-list'), othersFirst.map(([user, theirs]) => personOf(user, theirs)), byID('code-title'));
   if (performance.now() - changedAt < REST_MS) for (const button of byID('person-list').querySelectorAll('button')) rest(button);
+  replaceRows(byID('fingerprint-list'), devices.map(fingerprintOf), byID('code-title'));
   showConfirmation();
+}
+
+const spansOf = (texts) => texts.map((text) => element('span', { textContent: text }));
+
+/** Shows the words, with their digits under *Details*; or the digits. */
+function drawCode() {
+  const { code } = shown;
+  const place = byID('call-code');
+  const form = !code ? 'none' : isLoading ? 'loading' : list ? 'words' : 'digits';
+  if (place.dataset.code === code && place.dataset.form === form) return;
+  Object.assign(place.dataset, { code, form });
+  const digits = spansOf(code.match(/.{5}/g) ?? []);
+  if (form === 'words') place.replaceChildren(...wordsOf(code, list).map((words) => element('span', { className: 'code-line' }, ...words.flatMap((word) => [...spansOf([word]), ' ']))));
+  else place.replaceChildren(...(form === 'digits' ? digits : form === 'none' ? spansOf([t('code.none')]) : []));
+  setText(byID('code-text'), isLoading ? '' : t(list ? 'code.words' : 'code.text'));
+  byID('code-digits-help').hidden = form !== 'digits';
+  byID('code-digits-part').hidden = form !== 'words';
+  byID('code-digits').replaceChildren(...(form === 'words' ? digits : []));
 }
 
 function grouped(devices) {
@@ -80,10 +106,13 @@ function personOf(user, devices) {
   const others = devices.filter((device) => !isThis(device) && device.participant > 0);
   const areVerified = others.length > 0 && others.every(({ level, problem }) => level === 'verified' && problem !== 'changed-key');
   const text = element('div', { className: 'row-text' }, element('span', { textContent: name }));
-  text.append(element('span', { className: 'row-sub', textContent: areVerified ? `${count} · ${t('code.verified')}` : count }));
-  const head = element('div', { className: 'person-head' }, avatar(nameFor(user)), text);
+  text.append(element('span', { className: 'row-sub', textContent: count }));
+  if (areVerified) text.append(element('span', { className: 'shield' }, icon('shield'), element('span', { textContent: t('code.verified') })));
+  const head = element('div', { className: 'person-head' }, avatar(nameFor(user), user), text);
   if (others.length > 0 && !areVerified) {
-    head.append(rowButton(t('code.verify'), isOwn ? t('code.own-devices') : labelFor(user), () => verify(user, others)));
+    const about = isOwn ? t('code.own-devices') : labelFor(user);
+    const match = rowButton(t('code.match'), about, () => verify(user, others), 'primary');
+    head.append(element('div', { className: 'row-actions' }, match, rowButton(t('code.differ'), about, async () => tellDifference(user, about))));
   }
   const other = namesakeOf(user);
   const doubt = other && !isOwn ? t('code.namesake', { other }) : isFirstContact(user) ? t('code.first-contact') : '';
@@ -96,12 +125,13 @@ function personOf(user, devices) {
 }
 
 function rowOf(listed) {
-  const { user, device, fingerprint, problem, level, participant, isConfirmed } = listed;
+  const { user, device, fingerprint, problem, level, participant } = listed;
   const name = deviceNameOf(listed);
   const title = isThis(listed) ? t('own.this', { name }) : name;
   // The server reports the name: the id stays in sight.
-  const state = [name === device ? '' : device, participant === 0 ? t('code.rings') : '', hasText(`code.${level}`) ? t(`code.${level}`) : '', isConfirmed ? t('code.key-confirmed') : ''].filter(Boolean).join(' · ');
-  const made = deviceRow('', title, state, fingerprint);
+  const state = [name === device ? '' : device, participant === 0 ? t('code.rings') : '', hasText(`code.${level}`) ? t(`code.${level}`) : ''].filter(Boolean).join(' · ');
+  // A changed key is compared with what the other device shows; the others are under *Details*.
+  const made = problem === 'changed-key' ? deviceRow('', title, state, fingerprint) : row('', title, state);
   Object.assign(made.dataset, { user, device, level: level ?? '', problem: problem ?? '' });
   if (!problem) return made;
   made.querySelector('.row-text').append(element('span', { className: 'problem', textContent: t(`code.${PROBLEMS.includes(problem) ? problem : 'unknown-keys'}`) }));
@@ -109,9 +139,26 @@ function rowOf(listed) {
   return made;
 }
 
+/** For those who look closely: the fingerprint of a device, and whether the device has confirmed the key. */
+function fingerprintOf(listed) {
+  const { user, fingerprint, isConfirmed } = listed;
+  return deviceRow('', `${user === call.user ? nameFor(user) : labelFor(user)}: ${deviceNameOf(listed)}`, isConfirmed ? t('code.key-confirmed') : '', fingerprint);
+}
+
+/** `about` says whose code it is. The warning lasts: what to do next is beyond this page. */
+function tellDifference(user, about) {
+  const [opened, connection] = [call, conclave];
+  byID('code-dialog').close();
+  const again = { label: t('key.compare'), run: () => openCode(opened, connection), isRepeatable: true };
+  warn(differenceOf(user), t('code.differs', { name: about }), { action: again, isOfCall: true });
+}
+
+const differenceOf = (user) => `code-differs/${user}`;
+
 async function verify(user, devices) {
   const verified = await conclave.verify(devices.map(({ device, fingerprint }) => ({ user, device, fingerprint })));
   const isAll = verified.length === devices.length;
+  if (isAll) clearWarnings((key) => key === differenceOf(user));
   notice(t(isAll ? 'code.is-verified' : 'code.not-all-verified', { name: labelFor(user) }));
   showCode(call);
 }

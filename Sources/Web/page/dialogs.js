@@ -8,12 +8,12 @@ for (const button of document.querySelectorAll('[data-close]')) {
   button.addEventListener('click', () => button.closest('dialog')?.close());
 }
 
-/** A row with the avatar of `name`, if given, a line and one below it. */
-export function row(name, line, below) {
+/** A row with the avatar of `name`, if given, in the colour of `user`, a line and one below it. */
+export function row(name, line, below, user = name) {
   const text = element('div', { className: 'row-text' });
   text.append(element('span', { textContent: line }));
   if (below) text.append(element('span', { className: 'row-sub', textContent: below }));
-  return element('li', {}, name ? avatar(name) : '', text);
+  return element('li', {}, name ? avatar(name, user) : '', text);
 }
 
 /** A row for a device, with its key's fingerprint, base64, for people to compare. */

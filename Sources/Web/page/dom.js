@@ -38,17 +38,18 @@ export function setText(node, text) {
   if (node.textContent !== text) node.textContent = text;
 }
 
-export function setInitials(avatar, name) {
+/** `user` chooses the colour: it stays when the name changes, and two people of one name differ. */
+export function setInitials(avatar, name, user = name) {
   const words = name.trim().split(/[\s._-]+/u).filter(Boolean);
   const letters = [words[0], words.length > 1 ? words.at(-1) : undefined].map((word) => [...(word ?? '')][0] ?? '');
   setText(avatar, letters.join('').toUpperCase());
-  const hue = [...name].reduce((sum, character) => (sum * 31 + character.codePointAt(0)) % 360, 7);
+  const hue = [...user].reduce((sum, character) => (sum * 31 + character.codePointAt(0)) % 360, 7);
   avatar.style.setProperty('--hue', hue);
 }
 
-export function avatar(name, className = 'avatar') {
-  const made = element('div', { className, ariaHidden: 'true' });
-  setInitials(made, name);
+export function avatar(name, user = name) {
+  const made = element('div', { className: 'avatar', ariaHidden: 'true' });
+  setInitials(made, name, user);
   return made;
 }
 

@@ -1,7 +1,6 @@
-// Favourites: a button in the lobby for each, stored in this browser.
+// Favourites: the people whom this user wants to see first, stored in this browser.
 
-import { byID, element, icon } from './dom.js';
-import { labelFor } from './names.js';
+import { element, icon } from './dom.js';
 import { saveFavourites, savedFavourites } from './session.js';
 import { t } from './texts.js';
 
@@ -10,23 +9,22 @@ const MOST = 24;
 export class Favourites {
   #user;
   #users = [];
-  #chosen;
+  #changed;
 
-  /** `chosen(user)` is called after a press. */
-  constructor(chosen) {
-    this.#chosen = chosen;
+  /** `changed()` is called after a press on a star. */
+  constructor(changed) {
+    this.#changed = changed;
   }
 
   /** Those of `user`, who is signed in. */
   begin(user) {
     this.#user = user;
     this.#users = savedFavourites(user);
-    this.show();
   }
 
-  show() {
-    byID('favourites').hidden = this.#users.length === 0;
-    byID('favourites').replaceChildren(...this.#users.map((user) => this.#button(user)));
+  /** Their ids, in the order in which they were chosen. */
+  get users() {
+    return this.#users;
   }
 
   has(user) {
@@ -37,13 +35,17 @@ export class Favourites {
     const others = this.#users.filter((other) => other !== user);
     this.#users = this.has(user) ? others : [...others, user].slice(-MOST);
     saveFavourites(this.#user, this.#users);
-    this.show();
   }
 
-  #button(user) {
-    const name = labelFor(user);
-    const button = element('button', { type: 'button', className: 'chip', ariaLabel: t('favourites.add', { name }) }, icon('star'), element('span', { textContent: name }));
-    button.addEventListener('click', () => this.#chosen(user));
+  /** A star that makes `user`, who is shown as `who`, a favourite, and ends that. */
+  star(user, who) {
+    const button = element('button', { type: 'button', className: 'quiet icon-only star', ariaLabel: t('history.favourite', { who }) }, icon('star'));
+    // As an attribute, which `replaceRows` compares.
+    button.setAttribute('aria-pressed', String(this.has(user)));
+    button.addEventListener('click', () => {
+      this.toggle(user);
+      this.#changed();
+    });
     return button;
   }
 }

@@ -1,11 +1,12 @@
 // Recent calls, a row for those in a row with the same people: calling back, the single calls, the presence of the people, the time spent with them, and deleting.
 
-import { avatar, busy, byID, element, icon } from './dom.js';
+import { busy, byID, element, icon } from './dom.js';
 import { replaceRows, rowButton } from './dialogs.js';
-import { grouped, othersOf, outcomeOf, totalsOf } from './history-words.js';
-import { labelFor, learnNames, nameFor } from './names.js';
+import { grouped, othersOf, outcomeOf, peopleIn, totalsOf } from './history-words.js';
+import { labelFor, learnNames } from './names.js';
 import { notice, wordsForError } from './notices.js';
-import { hasText, listNames, t } from './texts.js';
+import { avatarOf, wordsForPresence } from './presence-view.js';
+import { listNames, t } from './texts.js';
 
 const PAGE = 20;
 const ROWS = 10; // so many are shown if there are as many
@@ -13,21 +14,20 @@ const PAGES = 5; // at most, for that
 const TOTALS = 8; // people of a row whose totals are asked for
 const NAMED = 3; // in a row
 
-/** A person's presence, in words; undefined for a state that this page does not know. */
-const wordsForPresence = (state) => (hasText(`presence.${state}`) ? t(`presence.${state}`) : undefined);
-
-/** `callBack(users, withCamera)` rings them; `enter(id)` rejoins a running call. */
+/** `callBack(users, withCamera)` rings them; `enter(id)` rejoins a running call; `shown()` is called after what is shown may have changed. */
 export class HistoryView {
   #conclave;
   #callBack;
   #favourites;
   #enter;
+  #shown;
   #calls = [];
   #running = new Set();
   #opened = new Set(); // ids of calls whose row shows its single calls
   #totals = new Map(); // by user, as far as they were asked for
 
-  constructor({ callBack, enter, favourites }) {
+  constructor({ callBack, enter, favourites, shown = () => {} }) {
+    this.#shown = shown;
     this.#callBack = callBack;
     this.#favourites = favourites;
     this.#enter = enter;
@@ -46,9 +46,15 @@ export class HistoryView {
     try {
       this.#calls = await conclave.history({ limit: PAGE });
     } catch {
-      return; // a server without a history: there is nothing to show
+      await this.#watch();
+      return this.#shown(); // a server without a history: there is nothing to show but favourites
     }
-    await this.#fill(ROWS, this.#calls);
+    return this.#fill(ROWS, this.#calls);
+  }
+
+  /** The people of the calls, latest first, as keys; the value says whether the last call with that person alone had video. */
+  get people() {
+    return peopleIn(this.#calls, this.#conclave?.user);
   }
 
   /** Without the calls that are listed as running: one call has one row. */
@@ -62,6 +68,7 @@ export class HistoryView {
     const past = this.#calls.filter(({ id }) => !this.#running.has(id));
     byID('history').hidden = past.length === 0;
     replaceRows(byID('history-list'), grouped(past, this.#conclave.user).map((row) => this.#row(row)), byID('history-title'));
+    this.#shown();
   }
 
   async #more() {
@@ -92,7 +99,7 @@ export class HistoryView {
   async #watch() {
     for (const call of this.#calls) learnNames(call.members);
     const users = this.#calls.flatMap((call) => othersOf(call, this.#conclave.user).map(({ user }) => user));
-    await this.#conclave.presence.watch(users).catch(() => {});
+    await this.#conclave.presence.watch([...this.#favourites.users, ...users]).catch(() => {});
   }
 
   /** Without `calls`: all. */
@@ -125,7 +132,7 @@ export class HistoryView {
     const users = others.map(({ user }) => user);
     if (newest.rejoinable) made.append(rowButton(t('running.rejoin'), name, () => this.#enter(newest.id)));
     else if (users.length > 0) made.append(rowButton(t('history.call-back'), who, () => this.#callBack(users, newest.media === 'video')));
-    if (users.length === 1) made.append(this.#favouriteButton(users[0], who));
+    if (users.length === 1) made.append(this.#favourites.star(users[0], who));
     made.append(this.#deleteButton(name, calls));
     if (isOpen) made.append(this.#details(calls, others));
     return made;
@@ -155,17 +162,6 @@ export class HistoryView {
     return `${labelFor(user)}: ${facts.join(' · ') || t('history.unknown')}`;
   }
 
-  #favouriteButton(user, who) {
-    const button = element('button', { type: 'button', className: 'quiet icon-only star', ariaLabel: t('history.favourite', { who }) }, icon('star'));
-    // As an attribute, which `replaceRows` compares.
-    button.setAttribute('aria-pressed', String(this.#favourites.has(user)));
-    button.addEventListener('click', () => {
-      this.#favourites.toggle(user);
-      this.show();
-    });
-    return button;
-  }
-
   async #toggle(calls, others) {
     if (calls.some(({ id }) => this.#opened.has(id))) {
       for (const { id } of calls) this.#opened.delete(id);
@@ -187,14 +183,3 @@ const wordsOf = (call) => {
   Object.assign(made.dataset, { outcome: call.outcome, direction: call.direction });
   return made;
 };
-
-/** The avatar of a single person has a dot that shows the presence. */
-function avatarOf(others, who, presence) {
-  const made = avatar(others.length > 0 ? nameFor(others[0].user) : who);
-  const state = others.length === 1 ? presence.of(others[0].user) : undefined;
-  const words = wordsForPresence(state);
-  if (!words) return made;
-  const dot = element('span', { className: 'presence', title: words });
-  dot.dataset.state = state;
-  return element('div', { className: 'with-presence' }, made, dot, element('span', { className: 'visually-hidden', textContent: words }));
-}

@@ -1,5 +1,6 @@
 // The texts for a past call: the other people, its outcome, its time and its length.
 
+import { isGuest } from '../conclave/guests.js';
 import { locale, t, withUnit } from './texts.js';
 
 /** "8 sec", "12 min", "3 hr 20 min". */
@@ -39,6 +40,21 @@ export const othersOf = ({ members }, user) => members.filter((member) => member
 
 /** "12 calls, 3 hr 20 min". */
 export const totalsOf = ({ calls, seconds }) => t('history.totals', { count: calls, duration: duration(seconds) });
+
+/**
+ * The people of `calls`, newest first, except `user`: a map by their ids, latest first. The value says whether the last call with that person alone had video;
+ * undefined if there was none. A guest is somebody for one call only.
+ */
+export function peopleIn(calls, user) {
+  const people = new Map();
+  for (const call of calls) {
+    const others = othersOf(call, user).filter((other) => !isGuest(other.user));
+    for (const other of others) if (!people.has(other.user)) people.set(other.user, undefined);
+    const [only] = others;
+    if (call.members.length === 2 && only) people.set(only.user, people.get(only.user) ?? call.media === 'video');
+  }
+  return people;
+}
 
 /**
  * The calls, newest first, as rows: those in a row with the same people share one, as in a phone's list, so that the order of time stays true. A call that may be

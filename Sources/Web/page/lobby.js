@@ -1,6 +1,7 @@
 // The lobby: the field for people to call, the running calls, an opened link, the recent calls; and incoming rings.
 
 import { busy, byID, setText } from './dom.js';
+import { Faces } from './faces.js';
 import { Favourites } from './favourites.js';
 import { HistoryView } from './history-view.js';
 import { linkIn } from './link.js';
@@ -24,13 +25,15 @@ export class Lobby {
   #isDemo;
   #entered;
   #open = [];
-  #callees = new PeopleField(byID('people'), (names) => checkNames(this.#callees, names, byID('call-error'), this.fieldOptions));
-  #favourites = new Favourites((user) => this.#callees.add(user));
+  #callees = new PeopleField(byID('people'), (names) => checkNames(this.#callees, names, byID('call-error'), this.fieldOptions), () => this.#faces.show());
+  #favourites = new Favourites(() => this.#history.show());
   #history = new HistoryView({
     favourites: this.#favourites,
     callBack: (users, camera) => this.#start(users, camera),
     enter: (id) => this.#rejoin(id),
+    shown: () => this.#faces.show(),
   });
+  #faces;
   #unanswered = new UnansweredView({ callAgain: (users, camera) => this.#start(users, camera), closed: () => this.refresh() });
   #givenUp = new WeakSet(); // calls that the page left because nobody answered
   #actions = {
@@ -44,6 +47,7 @@ export class Lobby {
     this.#conclave = conclave;
     this.#isDemo = isDemo;
     this.#entered = entered;
+    this.#faces = new Faces({ favourites: this.#favourites, history: this.#history, presence: conclave.presence, field: this.#callees, call: (users, camera) => this.#start(users, camera) });
     this.rings = new Ringing({
       accept: (ring, camera) => this.#enter(() => conclave.accept(ring, { camera })),
       end: (ring) => this.#endAndAccept(ring),
@@ -102,7 +106,6 @@ export class Lobby {
     this.#open = await this.#conclave.joinable().catch(() => []);
     this.#showRunning();
     await this.#history.load(this.#conclave);
-    this.#favourites.show();
     suggestPeople();
   }
 

@@ -50,17 +50,19 @@ export function withdrawNotices(texts) {
 /**
  * A warning that stays until it is dismissed; one with the same `key` replaces it. `action` is `{label, run}`: if the previous warning had another text its
  * button is disabled for a moment, because a press may have been meant for that. With `action.isRepeatable` the warning stays when it is pressed. `dismissal`
- * is a `{label, run}` in place of dismissing it. `detail` is shown unchanged, for people to compare. `isOfCall`: it is removed with the call that is shown.
+ * is a `{label, run}` in place of dismissing it. `advice` is a second paragraph. `detail` is shown unchanged, for people to compare. `isOfCall`: it is removed with
+ * the call that is shown.
  * @param {string} key
  * @param {string} text
- * @param {{ action?: { label: string, run: () => void, isRepeatable?: boolean }, dismissal?: { label: string, run: () => void }, detail?: string, isOfCall?:
- *   boolean }} options
+ * @param {{ action?: { label: string, run: () => void, isRepeatable?: boolean }, dismissal?: { label: string, run: () => void }, advice?: string, detail?: string,
+ *   isOfCall?: boolean }} options
  */
-export function warn(key, text, { action, dismissal = { label: t('dismiss'), run: () => {} }, detail, isOfCall = false } = {}) {
+export function warn(key, text, { action, dismissal = { label: t('dismiss'), run: () => {} }, advice, detail, isOfCall = false } = {}) {
   const before = [...byID('warnings').children].find(({ dataset }) => dataset.key === key);
   const close = element('button', { type: 'button', className: 'secondary', textContent: dismissal.label });
   const actions = element('div', { className: 'actions' });
   const words = element('div', { className: 'warning-text' }, element('p', { textContent: text }));
+  if (advice) words.append(element('p', { textContent: advice }));
   if (detail) words.append(element('p', { className: 'fingerprint', textContent: detail, translate: false }));
   const node = element('div', { className: 'warning' }, icon('warning'), words, actions);
   node.dataset.key = key;
@@ -94,23 +96,26 @@ const LASTING = [
   'withheld-join-key', 'no-key', 'unconfirmed', 'false-confirmation', 'removed-from-list', 'refused-track', 'old-epoch', 'changed-key',
 ]; // others: the device could not be verified
 const COMPARED = ['unverified', 'unconfirmed', 'wrong-confirmation']; // comparing the call code helps
+const ADVISED = ['stranger', 'uninvited', 'gone', 'revoked', 'taken-number', 'refused-list', 'removed-from-list', 'refused-track']; // the server may be lying: nothing on this page helps
 const shownInTheCall = ['stopped', 'broken-history']; // above the stage, as long as it lasts
 
 /**
  * Warns the person about keys. `trust(fingerprint)` accepts a changed key, `compare()`, in a call, opens its code; `label` is the person's name for the user,
- * `isOwn` says that it is their own device, `deviceName` is the name that the server reports for it.
+ * `isOwn` says that it is their own device, `deviceName(device)` is the name that the server reports for one of the user's devices.
  *
  * @param {any} detail
- * @param {{label: string, deviceName?: string, isOwn: boolean, trust: (fingerprint: string) => unknown, isOfCall?: boolean, compare?: () => void}} options
+ * @param {{label: string, deviceName?: (device: string) => string | undefined, isOwn: boolean, trust: (fingerprint: string) => unknown, isOfCall?: boolean, compare?: () => void}} options
  */
-export function warnOfKey(detail, { label, deviceName = '', isOwn, trust, isOfCall = false, compare = undefined }) {
+export function warnOfKey(detail, { label, deviceName = () => undefined, isOwn, trust, isOfCall = false, compare = undefined }) {
   const { problem, user, device, fingerprint } = detail;
   if (shownInTheCall.includes(problem)) return undefined;
+  const nameOfDevice = (id) => id && nameOf({ user: id, name: deviceName(id) });
+  const values = { ...detail, name: label, device: nameOfDevice(device), by: nameOfDevice(detail.by) };
   const text = (name) => {
     const key = `key.${name}`;
-    return t(isOwn && hasText(`${key}.own`) ? `${key}.own` : key, { ...detail, name: label });
+    return t(isOwn && hasText(`${key}.own`) ? `${key}.own` : key, values);
   };
-  if (problem === 'new-device') return tellNewDevice(detail, { label, isOwn, shown: nameOf({ user: device, name: deviceName }) });
+  if (problem === 'new-device') return tellNewDevice(detail, { label, isOwn, shown: values.device });
   if (PASSING.includes(problem)) return notice(text(problem), { isOfKeys: true });
   const key = [problem, user, device].filter(Boolean).join('/');
   const words = text(detail.isSelfRevoked ? 'self-revoked' : LASTING.includes(problem) ? problem : 'unverifiable');
@@ -118,7 +123,7 @@ export function warnOfKey(detail, { label, deviceName = '', isOwn, trust, isOfCa
     return warn(key, words, { isOfCall, detail: readable(fingerprint), action: { label: t('key.trust-new'), run: () => trust(fingerprint) } });
   }
   const action = compare && COMPARED.includes(problem) && !isOwn ? { label: t('key.compare'), run: compare, isRepeatable: true } : undefined;
-  return warn(key, words, { action, isOfCall });
+  return warn(key, words, { action, advice: ADVISED.includes(problem) ? t('key.advice') : undefined, isOfCall });
 }
 
 /**

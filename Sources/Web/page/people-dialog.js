@@ -46,7 +46,7 @@ const listeners = () => call.roster.filter(({ state }) => state === 'stranger' |
 
 function listenerRow({ user, device, state, isUninvited }) {
   const words = [t(`members.${state}`), isUninvited && t('admission.nobody')].filter(Boolean).join(' · ');
-  const made = row(nameFor(user), `${labelFor(user)} · ${device}`, words);
+  const made = row(nameFor(user), `${labelFor(user)} · ${device}`, words, user);
   made.dataset.listener = user;
   return made;
 }
@@ -57,7 +57,7 @@ function memberRow(member) {
   const isHeld = member.participants.length > 0 && member.participants.every(({ held }) => held);
   const state = t(isHeld ? 'running.held' : member.state === 'ringing' ? 'call.ringing' : `members.${member.state}`);
   const words = [state, admissionWords(member)].filter(Boolean).join(' · ');
-  const made = row(name, isOwn ? t('members.you', { name }) : name, words);
+  const made = row(name, isOwn ? t('members.you', { name }) : name, words, member.user);
   Object.assign(made.dataset, { user: member.user, state: member.state });
   const canRing = ['left', 'declined', 'missed', 'cancelled'].includes(member.state) && call.mayInvite && !isOwn && !isGuest(member.user);
   const again = async () => tellResults(await call.invite([member.user]));
@@ -98,6 +98,7 @@ function showLink() {
   const link = links.get(call);
   byID('link-make').hidden = Boolean(link);
   for (const part of ['made', 'copy', 'revoke']) byID(`link-${part}`).hidden = !link;
+  byID('link-share').hidden = !link || !navigator.share;
   byID('link-text').value = link ? addressOf({ id: call.id, ...link }) : '';
 }
 
@@ -115,6 +116,13 @@ onClick('link-make', makeLink);
 onClick('link-copy', async () => {
   await navigator.clipboard.writeText(byID('link-text').value);
   notice(t('link.copied'));
+});
+onClick('link-share', async () => {
+  try {
+    await navigator.share({ title: t('link.title'), url: byID('link-text').value });
+  } catch (error) {
+    if (error.name !== 'AbortError') throw error; // the person closed the system's sheet
+  }
 });
 onClick('link-revoke', async () => {
   await call.revokeLinks();

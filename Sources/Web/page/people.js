@@ -18,11 +18,13 @@ export class PeopleField {
   #doubtful = new Set();
   #known = new Set();
   #taken;
+  #changed;
 
-  /** `taken(names)` is called when names were entered one by one, and not with the whole form. */
-  constructor(input, taken = (_) => {}) {
+  /** `taken(names)` is called when names were entered one by one, and not with the whole form; `changed()` when the chips have changed. */
+  constructor(input, taken = (_) => {}, changed = () => {}) {
     this.#input = input;
     this.#taken = taken;
+    this.#changed = changed;
     const root = input.closest('.chips');
     this.#list = root.querySelector('.chip-list');
     root.addEventListener('click', (event) => event.target === root && input.focus());
@@ -37,6 +39,10 @@ export class PeopleField {
   get names() {
     this.#read();
     return [...this.#names];
+  }
+
+  get hasNames() {
+    return this.#names.length > 0;
   }
 
   add(name) {
@@ -115,6 +121,7 @@ export class PeopleField {
         return chip;
       }),
     );
+    this.#changed();
   }
 }
 

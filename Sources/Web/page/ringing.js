@@ -115,7 +115,7 @@ export class Ringing {
     const isSecond = this.#isInCall();
     const prefix = isSecond ? 'second-ring' : 'ring';
     const { title, text } = wordsForRing(ring, this.#own());
-    setInitials(byID(`${prefix}-avatar`), nameFor(ring.from));
+    setInitials(byID(`${prefix}-avatar`), nameFor(ring.from), ring.from);
     setText(byID(`${prefix}-title`), title);
     setText(byID(`${prefix}-text`), text);
     if (isSecond) {

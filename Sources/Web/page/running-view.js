@@ -20,7 +20,8 @@ function rowOf(kind, facts, below, ...buttons) {
   const title = titleOf(facts);
   const text = element('div', { className: 'row-text' });
   text.append(element('span', { textContent: title }), element('span', { className: 'row-sub', textContent: below }));
-  const made = element('li', {}, avatar(nameFor((facts.others[0] ?? facts.members.values().next().value)?.user ?? '')), text);
+  const user = (facts.others[0] ?? facts.members.values().next().value)?.user ?? '';
+  const made = element('li', {}, avatar(nameFor(user), user), text);
   Object.assign(made.dataset, { kind, call: facts.id });
   for (const [label, action, className] of buttons) made.append(rowButton(label, title, action, className));
   return made;

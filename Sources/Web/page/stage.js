@@ -22,6 +22,7 @@ export class Stage {
   #speaker = new Speaker();
   #call;
   #hands;
+  #verified = new Set(); // participants with a device whose code was compared
   #compare;
   #failure; // of a tile that is on the page but could not be drawn
   #pinned; // the key of a tile
@@ -46,6 +47,7 @@ export class Stage {
     this.#call = call;
     this.#hands = hands;
     const wanted = call.tiles();
+    this.#verified = new Set(call.devices.filter(({ level, problem }) => level === 'verified' && !problem).map(({ participant }) => participant));
     hands.keep(new Set(wanted.map(({ participant }) => participant)));
     const gone = new Set(this.#tiles.keys());
     for (const description of wanted) {
@@ -67,6 +69,7 @@ export class Stage {
       isPinned: key === this.#pinned,
       isHandRaised: source === 'camera' && this.#hands.isRaised(participant),
       isSilent: this.#sounds.isBlocked,
+      isVerified: source === 'camera' && this.#verified.has(participant),
     });
   }
 

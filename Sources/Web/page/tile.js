@@ -28,7 +28,7 @@ export class Tile {
   /** Whether the browser does not play its video before the person has pressed something. */
   isBlocked = false;
   #actions;
-  #options = { isPinned: false, isHandRaised: false, isSilent: false };
+  #options = { isPinned: false, isHandRaised: false, isSilent: false, isVerified: false };
   #isDrawn = false;
   #node;
   #video;
@@ -39,6 +39,7 @@ export class Tile {
   #muted;
   #mutedText;
   #hand;
+  #shield;
   #reaction;
   #compare;
   #pin;
@@ -114,6 +115,14 @@ export class Tile {
     if (this.#hand) this.#hand.hidden = !isRaised;
   }
 
+  #showShield(isVerified) {
+    if (isVerified && !this.#shield) {
+      this.#shield = element('span', { className: 'shield' }, icon('shield'), element('span', { textContent: t('code.verified') }));
+      this.#name.after(this.#shield);
+    }
+    if (this.#shield) this.#shield.hidden = !isVerified;
+  }
+
   /** Displays its contents, if they have changed. */
   show(description, options) {
     this.description = description;
@@ -125,7 +134,7 @@ export class Tile {
   draw() {
     if (this.#isDrawn) return;
     const { description } = this;
-    const { isPinned, isHandRaised, isSilent } = this.#options;
+    const { isPinned, isHandRaised, isSilent, isVerified } = this.#options;
     const { source, member, participant, isOwn, isConnected, isMuted, video, track, doubt } = description;
     const label = labelFor(member.user);
     const who = source === 'screen' ? t(isOwn ? 'tile.own-screen' : 'tile.screen', { name: label }) : isOwn ? t('tile.you') : label;
@@ -148,7 +157,8 @@ export class Tile {
     this.#compare.hidden = !COMPARED.includes(doubt);
     this.#showMuted(isMuted);
     this.#showHand(isHandRaised);
-    setInitials(this.#avatar, nameFor(member.user));
+    this.#showShield(isVerified && !doubt);
+    setInitials(this.#avatar, nameFor(member.user), member.user);
     // Behind a video, too, because that may take a moment to begin.
     this.#avatar.hidden = source === 'screen' || (Boolean(video) && !isConnected);
     this.#avatar.classList.toggle('pulsing', source === 'ringing');

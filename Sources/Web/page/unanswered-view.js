@@ -67,7 +67,7 @@ export class UnansweredView {
     setText(byID('unanswered-title'), headingOf(outcomes));
     setText(byID('unanswered-facts'), `${t(withCamera ? 'call.video' : 'call.audio')} · ${clock(at)}`);
     byID('unanswered-avatar').hidden = !isSingle;
-    setInitials(byID('unanswered-avatar'), nameFor(this.#users[0]));
+    setInitials(byID('unanswered-avatar'), nameFor(this.#users[0]), this.#users[0]);
     byID('unanswered-list').hidden = isSingle;
     byID('unanswered-list').replaceChildren(...(isSingle ? [] : outcomes.map(rowOf)));
     setIcon(byID('unanswered-again'), withCamera ? 'camera' : 'phone');
@@ -85,7 +85,7 @@ export class UnansweredView {
 }
 
 function rowOf({ user, result, words }) {
-  const made = element('li', {}, avatar(nameFor(user)), element('span', { className: 'row-text', textContent: words }));
+  const made = element('li', {}, avatar(nameFor(user), user), element('span', { className: 'row-text', textContent: words }));
   Object.assign(made.dataset, { user, result });
   return made;
 }
