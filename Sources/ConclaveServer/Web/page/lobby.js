@@ -8,8 +8,8 @@ import { labelFor, learnNames } from './names.js';
 import { notice, tellResults, wordsForError } from './notices.js';
 import { hasLink, openWithLink } from './people-dialog.js';
 import { PeopleField, canRing, checkNames, chosenIDs, suggestPeople } from './people.js';
+import { preview } from './preview.js';
 import { RingNotifications } from './ring-notifications.js';
-import { RingPreview } from './ring-preview.js';
 import { Ringing } from './ringing.js';
 import { showBeside, showRunning } from './running-view.js';
 import * as session from './session.js';
@@ -45,12 +45,11 @@ export class Lobby {
     this.#isDemo = isDemo;
     this.#entered = entered;
     this.rings = new Ringing({
-      accept: (ring, camera) => this.#enter(() => conclave.accept(ring, { camera })),
+      accept: (ring, wants) => this.#enter(() => conclave.accept(ring, wants)),
       end: (ring) => this.#endAndAccept(ring),
       decline: (ring) => this.#decline(ring),
       isInCall: () => Boolean(conclave.call),
       own: () => conclave.user,
-      preview: new RingPreview(conclave.capture),
     });
     this.notifications = new RingNotifications({
       answer: (call) => this.rings.answer(call),
@@ -74,6 +73,7 @@ export class Lobby {
     });
     conclave.addEventListener('calls', () => {
       this.rings.callChanged();
+      this.showLink();
       this.#showRunning();
     });
     conclave.addEventListener('call-over', ({ detail }) => {
@@ -128,16 +128,21 @@ export class Lobby {
   }
 
   showLink() {
-    byID('invited').hidden = !linkIn(location.hash) || Boolean(this.#conclave.call);
+    const isShown = Boolean(linkIn(location.hash)) && !this.#conclave.call && !byID('lobby').hidden;
+    if (isShown === !byID('invited').hidden) return;
+    byID('invited').hidden = !isShown;
+    if (isShown) preview.show(byID('invited-preview'), { switches: ['microphone', 'camera'] });
+    else preview.leave(byID('invited-preview'));
   }
 
-  async joinByLink(camera) {
+  /** `wants` are the devices, `{camera, microphone}`. */
+  async joinByLink(wants) {
     const invitation = linkIn(location.hash);
     if (!invitation) return;
     const { id, ...link } = invitation;
     history.replaceState(null, '', location.pathname);
     this.showLink();
-    await this.#enter(() => this.#conclave.joinByLink(id, link, { camera }));
+    await this.#enter(() => this.#conclave.joinByLink(id, link, wants));
   }
 
   async #decline(ring) {
@@ -236,9 +241,9 @@ export class Lobby {
     byID('call-audio').addEventListener('click', busy(byID('call-audio'), () => submit(false)));
     const startWithLink = () => this.#startWithLink().catch((error) => setText(byID('call-error'), wordsForError(error)));
     byID('call-link').addEventListener('click', busy(byID('call-link'), startWithLink));
-    byID('invited-video').addEventListener('click', busy(byID('invited-video'), () => this.joinByLink(true)));
-    byID('invited-audio').addEventListener('click', busy(byID('invited-audio'), () => this.joinByLink(false)));
+    byID('invited-join').addEventListener('click', busy(byID('invited-join'), () => this.joinByLink({ ...preview.wants })));
     window.addEventListener('hashchange', () => this.showLink());
+    document.addEventListener('view', () => this.showLink());
   }
 }
 
