@@ -87,7 +87,7 @@ def test_speech_into_a_muted_microphone_is_told_and_never_sent(person, look):
     # Once for a stretch of speech: the next one begins after five seconds of silence.
     speak(False)
     alice.driver.set_script_timeout(30)
-    alice.driver.execute_async_script("setTimeout(arguments[0], 6500)")
+    alice.driver.execute_async_script("setTimeout(arguments[0], 8000)")
     assert hint(alice) == ""
     speak(True)
     wait_for(lambda: "nobody hears you" in hint(alice), 5, "the hint of the next stretch")
@@ -138,7 +138,10 @@ def test_push_to_talk_is_heard_while_a_finger_holds_the_microphone(person):
     touch = """
       const button = document.getElementById('toggle-microphone');
       const event = (name) => button.dispatchEvent(new PointerEvent(name, { bubbles: true, pointerType: 'touch', pointerId: 1 }));
-      if (arguments[0] === 'down') event('pointerdown');
+      if (arguments[0] === 'down') {
+        event('pointerdown');
+        window.conclaveDown = performance.now();
+      }
       else {
         event('pointerup');
         button.dispatchEvent(new MouseEvent('click', { bubbles: true, detail: 1 }));
@@ -146,6 +149,8 @@ def test_push_to_talk_is_heard_while_a_finger_holds_the_microphone(person):
     """
     alice.driver.execute_script(touch, "down")
     bob.sees(".tile[data-user=alice][data-muted=false]")
+    held = "return performance.now() - conclaveDown > 400"
+    wait_for(lambda: alice.driver.execute_script(held), 5, "it is a hold, and not a tap")
     alice.driver.execute_script(touch, "up")
     bob.sees(".tile[data-user=alice][data-muted=true]")
     assert alice.shown("#toggle-microphone.off")

@@ -101,9 +101,15 @@ test('a missing camera is told, and has no steps of the browser', async (t_) => 
 test('a source that is switched off is closed, stays off for the join, and is on again for the next decision', async (t_) => {
   t_.after(() => preview.leave(byID('guest-preview')));
   Object.assign(permissions, { camera: 'granted', microphone: 'granted' });
-  const { open } = captureWith();
+  const { capture, open } = captureWith();
   const show = () => preview.show(byID('guest-preview'), { switches: ['microphone', 'camera'] });
   await show();
+  for (const isOn of [false, true]) {
+    byID('preview-microphone').click();
+    await settled();
+    assert.deepEqual(open(), isOn ? ['camera', 'microphone'] : ['camera']);
+  }
+  assert.deepEqual(capture.asked, ['camera', 'microphone', 'microphone'], 'the camera stays open meanwhile');
   byID('preview-camera').click();
   await settled();
   assert.deepEqual([open(), preview.wants], [['microphone'], { camera: false, microphone: true }]);

@@ -90,6 +90,7 @@ export async function connect(entered, { isDemo, link = undefined, refuse: refus
   if (signIn.guest) lobby = new GuestVisit({ conclave, signIn, entered: () => showCurrent() });
   else {
     lobby = new Lobby({ conclave, isDemo, entered: () => showCurrent(), ringsChanged: setTitle });
+    lobby.usesLink = Boolean(joins);
     // Calls that did not ring meanwhile are missed calls.
     new DoNotDisturb({ conclave, ended: () => lobby.refresh() });
   }

@@ -8,15 +8,19 @@ export class Level {
 
   /** Calls `measured(level)` for `track` until `stop()`: the root mean square of its latest samples, as a part of full scale. A browser without Web Audio measures nothing. */
   constructor(track, measured) {
+    let context;
     try {
-      this.#context = new AudioContext();
+      context = new AudioContext();
     } catch {
       return;
     }
-    const analyser = this.#context.createAnalyser();
-    this.#context.createMediaStreamSource(new MediaStream([track])).connect(analyser);
+    this.#context = context;
+    const analyser = context.createAnalyser();
+    context.createMediaStreamSource(new MediaStream([track])).connect(analyser);
     const samples = new Float32Array(analyser.fftSize);
     this.#timer = setInterval(() => {
+      // A browser starts it only after the person has pressed something on the page.
+      if (context.state === 'suspended' && navigator.userActivation?.hasBeenActive) context.resume().catch(() => {});
       analyser.getFloatTimeDomainData(samples);
       measured(Math.sqrt(samples.reduce((sum, sample) => sum + sample * sample, 0) / samples.length));
     }, EVERY_MS);

@@ -32,6 +32,8 @@ export class Lobby {
     enter: (id) => this.#rejoin(id),
   });
   #unanswered = new UnansweredView({ callAgain: (users, camera) => this.#start(users, camera), closed: () => this.refresh() });
+  /** The link that is open is joined without a question, which was answered before the sign-in. */
+  usesLink = false;
   #givenUp = new WeakSet(); // calls that the page left because nobody answered
   #actions = {
     resume: (call) => this.#conclave.resume(call),
@@ -128,7 +130,7 @@ export class Lobby {
   }
 
   showLink() {
-    const isShown = Boolean(linkIn(location.hash)) && !this.#conclave.call && !byID('lobby').hidden;
+    const isShown = Boolean(linkIn(location.hash)) && !this.usesLink && !this.#conclave.call && !byID('lobby').hidden;
     if (isShown === !byID('invited').hidden) return;
     byID('invited').hidden = !isShown;
     if (isShown) preview.show(byID('invited-preview'), { switches: ['microphone', 'camera'] });
@@ -141,6 +143,7 @@ export class Lobby {
     if (!invitation) return;
     const { id, ...link } = invitation;
     history.replaceState(null, '', location.pathname);
+    this.usesLink = false;
     this.showLink();
     await this.#enter(() => this.#conclave.joinByLink(id, link, wants));
   }

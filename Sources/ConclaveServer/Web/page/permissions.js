@@ -30,7 +30,7 @@ export function browserOf({ userAgent = '', userAgentData, maxTouchPoints = 0 })
   if (userAgentData?.brands.some(({ brand }) => brand === 'Chromium')) return 'chromium';
   if (/\b(CriOS|FxiOS|EdgiOS)\//.test(userAgent)) return 'other'; // the settings of iOS have them
   if (/\bFirefox\//.test(userAgent)) return 'firefox';
-  if (/\bChrom(e|ium)\//.test(userAgent)) return 'chromium';
+  if (/Chrom(e|ium)\//.test(userAgent)) return 'chromium';
   if (!/\bVersion\/.*\bSafari\//.test(userAgent)) return 'other';
   // An iPad calls itself a Mac, which has no touch screen.
   return /\b(iPhone|iPad)\b/.test(userAgent) || maxTouchPoints > 1 ? 'safari-phone' : 'safari';

@@ -21,7 +21,7 @@ class Preview {
   wants = { camera: true, microphone: true };
   #capture;
   #places = []; // `{host, …options}`, the one that is shown last
-  #opened = []; // what was opened only for the preview
+  #opened = new Map(); // by source: the track that was opened only for the preview
   #level;
   #turn = 0;
   #call; // the call whose devices are shown
@@ -44,10 +44,11 @@ class Preview {
     this.#capture = capture;
     const saved = savedSetting('capture');
     if (saved) capture.choose(saved);
-    capture.addEventListener('change', () => {
+    capture.addEventListener('change', ({ detail: { source } }) => {
       // A phone's other camera is temporary: the next call begins with the one that faces the person.
       const { facing: _, ...lasting } = capture.choice;
       saveSetting('capture', lasting);
+      this.#close(source);
       if (this.#place && !this.#call) this.#draw();
     });
     capture.addEventListener('inputs', () => this.#place && this.#showInputs());
@@ -99,10 +100,16 @@ class Preview {
   async #draw() {
     const own = (this.#turn += 1);
     const isCurrent = () => own === this.#turn;
-    this.#stop();
     const place = this.#place;
     this.#follow(place?.call);
-    if (!place) return;
+    this.#level?.stop();
+    this.#level = undefined;
+    byID('setup-level').value = 0;
+    if (!place || place.call) for (const source of OPENED) this.#close(source);
+    if (!place) {
+      byID('setup-video').srcObject = null;
+      return;
+    }
     this.#enter(place);
     const { tracks, errors = [], willAsk = false } = this.#call ? tracksOf(this.#call) : await this.#open(place, isCurrent);
     if (!isCurrent()) return;
@@ -144,19 +151,22 @@ class Preview {
     const states = await Promise.all(wanted.map(permissionOf));
     const mayOpen = wanted.filter((_, index) => states[index] === 'granted' || (mayAsk && (this.#hasAsked || states[index] === 'denied')));
     const errors = [];
-    const tracks = {};
     const open = async (source) => {
+      if (this.#opened.has(source) && this.#opened.get(source).readyState !== 'ended') return undefined;
       try {
         const track = await this.#capture.open(source);
         if (!isCurrent()) return void track.stop();
-        this.#opened.push(track);
-        tracks[source] = track;
+        this.#opened.set(source, track);
       } catch (error) {
         errors.push({ source, error: error.name });
       }
       return undefined;
     };
-    if (isCurrent()) await Promise.all(mayOpen.map(open));
+    if (isCurrent()) {
+      for (const source of OPENED) if (!mayOpen.includes(source)) this.#close(source);
+      await Promise.all(mayOpen.map(open));
+    }
+    const tracks = Object.fromEntries(this.#opened);
     return { tracks, errors, willAsk: mayAsk && mayOpen.length < wanted.length };
   }
 
@@ -183,13 +193,9 @@ class Preview {
     byID('setup-video').classList.toggle('mirrored', this.#capture.choice.facing === 'user');
   }
 
-  #stop() {
-    this.#level?.stop();
-    this.#level = undefined;
-    byID('setup-level').value = 0;
-    for (const track of this.#opened.splice(0)) track.stop();
-    if (this.#place) return;
-    byID('setup-video').srcObject = null;
+  #close(source) {
+    this.#opened.get(source)?.stop();
+    this.#opened.delete(source);
   }
 }
 
