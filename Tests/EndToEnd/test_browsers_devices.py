@@ -141,7 +141,7 @@ def test_a_link_lets_somebody_in_who_is_shown_as_such(person, url, look):
     liam.driver.get(link)
     liam.sees("#invited")
     look(liam, "a link to a call")
-    liam.press("Join with video")
+    liam.press("Join")
     everybody_decodes(judy, karl, liam, seconds=10)
     judy.press("Add people")
     assert "came by Judy’s link" in judy.text("#member-list [data-user=liam]")

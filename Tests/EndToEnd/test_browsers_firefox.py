@@ -76,7 +76,7 @@ def test_firefox_and_chromium_talk_share_mute_come_back_decline_and_meet_by_a_li
     alice.driver.get(link)
     alice.sees("#guest")
     alice.fill("Your name", "Ana")
-    alice.press("Join with video")
+    alice.press("Join")
     alice.sees("#call")
     guest = alice.driver.execute_script("return JSON.parse(sessionStorage.getItem('sign-in')).user")
     alice.decodes("bob/camera", voices=1, seconds=15)

@@ -47,7 +47,7 @@ def test_a_guest_on_a_phone_is_in_the_call_after_three_presses(person, phone, ar
     ana.screenshot(artifacts / "guest.png")
     ana.click("input", "Your name")
     ana.driver.switch_to.active_element.send_keys("Ana")
-    ana.press("Join with video")
+    ana.press("Join")
     ana.sees("#call")
     assert ana.driver.execute_script("return conclavePresses") == 2, "and one for the camera"
     guest = ana.driver.execute_script("return JSON.parse(sessionStorage.getItem('sign-in')).user")
@@ -91,7 +91,8 @@ def test_a_guest_hears_that_the_call_or_the_link_is_over(person, phone, server, 
     link = link_of(judy)
     ana = phone("Ana", link)
     ana.fill("Your name", "Ana")
-    ana.press("Join with audio")
+    ana.press("Stop camera")
+    ana.press("Join")
     ana.sees("#call")
     judy.sees(".tile:not(.own)")
     judy.press("End for all")
@@ -101,7 +102,8 @@ def test_a_guest_hears_that_the_call_or_the_link_is_over(person, phone, server, 
     ana.driver.refresh()  # the farewell is said once
     ana.sees("#guest")
     ana.fill("Your name", "Ana")
-    ana.press("Join with audio")
+    ana.press("Stop camera")
+    ana.press("Join")
     wait_for(lambda: "no longer good" in ana.text("#guest-error"), 10, "the link is over")
     look(ana, "a link that is no longer good")
     wait_for(lambda: server.metric_of("conclave_guest_tokens_total", 'result="refused"') == 1, 5, "one is counted")

@@ -63,8 +63,7 @@ def choose(tab, field, which):
 
 def test_devices_are_chosen_with_a_preview_and_a_level_before_the_call_and_in_it(person, artifacts):
     alice, bob = person("Alice", ASKED), person("Bob")
-    alice.press("Camera and sound")
-    alice.sees("#setup-video")
+    alice.open_setup()
     level = lambda: alice.driver.execute_script("return document.getElementById('setup-level').value")
     wait_for(lambda: level() > 0.01, 10, "the level of the microphone moves")
     # The second fake camera is one for depth, whose pictures are not encoded.
@@ -102,7 +101,7 @@ def test_devices_are_chosen_with_a_preview_and_a_level_before_the_call_and_in_it
     assert alice.driver.execute_script("return conclaveAwake") == 0
     alice.driver.refresh()
     alice.sees("#lobby")
-    alice.press("Camera and sound")
+    alice.open_setup()
     select = lambda: Select(alice.driver.find_element(By.ID, "setup-camera")).first_selected_option.text
     wait_for(lambda: select() == camera, 10, "the choice is remembered")
 
@@ -114,7 +113,7 @@ def test_a_new_call_with_a_link_lets_somebody_in(person):
     link = judy.driver.execute_script("return document.getElementById('link-text').value")
     judy.press("Close")
     liam.driver.get(link)
-    liam.press("Join with video")
+    liam.press("Join")
     everybody_decodes(judy, liam, seconds=10)
 
 
@@ -289,7 +288,7 @@ PHONE = """
 def test_background_blur_the_speaker_and_a_phones_other_camera_are_used_in_the_call(person, look):
     alice, bob = person("Alice", PHONE), person("Bob")
     ask = alice.driver.execute_script
-    alice.press("Camera and sound")
+    alice.open_setup()
     alice.sees("#setup-blur-field")
     alice.driver.find_element(By.ID, "setup-blur").click()
     wait_for(lambda: ask("return conclaveBlurs.some(([track, isOn]) => isOn && track.readyState === 'live')"), 10, "the preview is blurred")

@@ -207,8 +207,9 @@ def test_hands_reactions_and_the_speaker_are_shown_on_tiles_and_said(person, art
     alice.sees(".tile[data-user=bob] .tile-hand")
     bob.press("Lower hand")
     alice.loses(".tile-hand")
-    bob.press("Chat")
+    bob.press("React")
     bob.press("Applause")
+    bob.loses("#reactions")
     wait_for(lambda: "👏" in alice.text(".tile[data-user=bob] .tile-reaction"), 5, "the reaction on Bob's tile")
     assert not overlaps(box(alice, ".tile[data-user=bob] .tile-reaction"), box(alice, ".tile.own")), "one's own picture hides it"
     alice.screenshot(artifacts / "reaction.png")

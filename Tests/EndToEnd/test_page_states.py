@@ -279,24 +279,27 @@ def test_a_ring_shows_ones_own_picture_where_the_camera_is_allowed_and_leads_to_
     bob.sees("#ring[open]")
     bob.press("Camera and sound")
     bob.sees("#setup-dialog[open]")
+    bob.sees("#preview-ask")
+    assert cameras() == 0, "it is explained before the browser asks"
+    bob.press("Turn on camera and microphone")
     wait_for(lambda: cameras() == 1, 10, "a preview with a level")
     bob.click("#setup-dialog button", "Close")
     wait_for(lambda: cameras() == 0, 5, "the camera is closed again")
-    assert not bob.shown("#ring-video"), "nobody is asked for the camera by a ring"
+    assert not bob.shown("#ring #preview-picture"), "nobody is asked for the camera by a ring"
     alice.leave()
     bob.loses("#ring[open]")
 
     may_use("granted")
     alice.call("Bob")
     bob.sees("#ring[open]")
-    bob.sees("#ring-video")
-    wait_for(lambda: bob.driver.execute_script("return document.getElementById('ring-video').videoWidth"), 10, "the own picture")
+    bob.sees("#ring #setup-video")
+    wait_for(lambda: bob.driver.execute_script("return document.getElementById('setup-video').videoWidth"), 10, "the own picture")
     look(bob, "a ring with the own picture")
     bob.press("Decline")
     bob.loses("#ring[open]")
     wait_for(lambda: cameras() == 0, 5, "the camera is closed")
     alice.press("Call again")
-    bob.sees("#ring-video")
+    bob.sees("#ring #setup-video")
     bob.answer()
     everybody_decodes(alice, bob)
     assert cameras() == 1, "the call's own"

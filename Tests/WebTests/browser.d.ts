@@ -14,6 +14,7 @@ interface RTCRtpReceiver {
 
 interface Navigator {
   connection?: EventTarget & { type?: string };
+  userActivation?: { hasBeenActive: boolean };
   userAgentData?: { brands: { brand: string }[]; platform: string };
   wakeLock?: { request(type: 'screen'): Promise<{ released: boolean; release(): Promise<void> }> };
 }

@@ -5,7 +5,7 @@ import { fakeTimers, load } from './web.mjs';
 
 const { Conclave } = await load('conclave.js');
 const { Call } = await load('call/call.js');
-const { Capture } = await load('media/capture.js');
+const { Capture } = await load('capture.js');
 const { encodeFrame } = await load('connection/stomp.js');
 const { ServerPath } = await load('media/server-path.js');
 

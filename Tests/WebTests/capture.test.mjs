@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { load, loadPage } from './web.mjs';
 
-const { Capture, canBlur } = await load('media/capture.js');
+const { Capture, canBlur } = await load('capture.js');
 const { Sending } = await load('media/sending.js');
 globalThis.sessionStorage ??= {};
 globalThis.localStorage ??= {};

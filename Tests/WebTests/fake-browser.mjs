@@ -3,7 +3,7 @@
 
 import { load } from './web.mjs';
 
-const { Capture } = await load('media/capture.js');
+const { Capture } = await load('capture.js');
 const { Identity } = await load('trust/identity.js');
 const { Directory } = await load('trust/directory.js');
 const { MemoryStore } = await load('devices/store.js');

@@ -22,6 +22,10 @@ class Element {
 
   remove() {}
 
+  before() {}
+
+  after() {}
+
   setAttribute(name, value) {
     this[name] = value;
   }

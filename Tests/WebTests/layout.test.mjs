@@ -94,9 +94,9 @@ test('the worker loads no more than it needs', () => {
   assert.deepEqual(new Set(loaded.map(folderOf)), new Set(['', 'frames', 'wire']));
 });
 
-test('the page imports the library by its index alone, but for the modules that check for a supported browser and for guests', () => {
+test('the page imports the library by its index alone, but for the modules that check for a supported browser, for guests, and for devices before a call', () => {
   for (const module of modulesIn('page')) {
-    for (const path of importsOf(codeOf('page', module))) assert.match(path, /^(\.\/[\w-]+\.js|\.\.\/conclave\/(guests|index|support)\.js)$/, `${module} imports ${path}`);
+    for (const path of importsOf(codeOf('page', module))) assert.match(path, /^(\.\/(words\/)?[\w-]+\.js|\.\.\/conclave\/(capture|guests|index|support)\.js)$/, `${module} imports ${path}`);
   }
 });
 

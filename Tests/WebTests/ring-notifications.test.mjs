@@ -11,6 +11,9 @@ const byID = page();
 globalThis.window = globalThis;
 const { RingNotifications } = await loadPage('ring-notifications.js');
 const { Ringing } = await loadPage('ringing.js');
+const { preview } = await loadPage('preview.js');
+Object.assign(preview, { show() {}, leave() {} });
+byID('ring').close = () => (byID('ring').open = false);
 
 const code = readFileSync(new URL('../../Sources/Web/sw.js', import.meta.url), 'utf8');
 const settled = () => aside(5);
@@ -338,15 +341,21 @@ test('a ring is answered with what it asks for, also one that waits behind anoth
     disconnect() {}
   };
   t.after(() => delete globalThis.MutationObserver);
-  for (const id of ['ring', 'second-ring']) byID(id).close = () => {};
-  const action = (name) => (ring, camera) => did.push([name, ring.call, camera].join(' '));
-  const rings = new Ringing({ accept: action('accept'), end: action('end'), decline: action('decline'), isInCall: () => false, own: () => 'alice', preview: { show() {}, hide() {} } });
+  const action = (name) => (ring, wants) => did.push([name, ring.call, ...(name === 'accept' ? [wants.camera, wants.microphone] : [])].join(' '));
+  const rings = new Ringing({ accept: action('accept'), end: action('end'), decline: action('decline'), isInCall: () => false, own: () => 'alice' });
   rings.add(fromBob);
   rings.add({ ...fromBob, call: 'c2', media: 'audio' });
   rings.answer('c2');
   rings.answer('c2');
   rings.decline('c1');
   rings.decline('c3');
-  assert.deepEqual(did, ['accept c2 false', 'decline c1 ']);
+  assert.deepEqual(did.splice(0), ['accept c2 false true', 'decline c1']);
   assert.equal(rings.current, undefined);
+  // The microphone that was switched off in the dialog stays off in the call that is answered there, and in no other.
+  rings.add(fromBob);
+  rings.add({ ...fromBob, call: 'c2' });
+  preview.wants = { camera: true, microphone: false };
+  rings.answer('c2');
+  byID('ring-accept-audio').click();
+  assert.deepEqual(did, ['accept c2 true true', 'accept c1 false false']);
 });

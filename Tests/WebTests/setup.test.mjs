@@ -18,7 +18,7 @@ globalThis.MediaStream ??= class {
   }
 };
 const byID = page();
-const { Capture } = await load('media/capture.js');
+const { Capture } = await load('capture.js');
 const { beginSetup, openSetup } = await loadPage('setup-dialog.js');
 const { keepAwake } = await loadPage('wake-lock.js');
 

@@ -118,8 +118,8 @@ test('neither the page’s modules nor its markup have words of their own', () =
   assert.doesNotMatch(body, / (aria-label|title|placeholder|alt)="/);
 });
 
-/** Names that look like words: of keys on a keyboard, of the product, of what stands for an unknown browser. */
-const CODE = new Set(['Enter', 'Backspace', 'Escape', 'Conclave', 'Browser']);
+/** Names that look like words: of keys on a keyboard, of the product, of a browser and what stands for an unknown one. */
+const CODE = new Set(['Enter', 'Backspace', 'Escape', 'Conclave', 'Browser', 'Chromium']);
 
 test('the first language of the browser that has a catalogue is used, with its region for dates', () => {
   assert.deepEqual(choose(['xx', 'de-AT', 'en']), { language: 'de', locale: 'de-AT' });

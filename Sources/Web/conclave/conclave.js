@@ -4,7 +4,7 @@ import { Calls, RingMemory, Rings, isPassed, isSameRing } from './call/index.js'
 import { Inbox, StompConnection, eventFrom, replyFrom } from './connection/index.js';
 import { OwnDevices, Presence, Push, openStore } from './devices/index.js';
 import { isGuest } from './guests.js';
-import { Capture } from './media/index.js';
+import { Capture } from './capture.js';
 import { Directory, Identity, sameDevice } from './trust/index.js';
 import { toBase64 } from './wire/index.js';
 

@@ -9,9 +9,9 @@
 // guide; `../page` is an example.
 
 export { isLost } from './call/index.js';
+export { canBlur } from './capture.js';
 export { Conclave } from './conclave.js';
 export { RequestError } from './connection/index.js';
 export { isGuest } from './guests.js';
-export { canBlur } from './media/index.js';
 export { isSupported } from './support.js';
 export { readable } from './trust/index.js';

@@ -11,6 +11,7 @@ import { Lobby } from './lobby.js';
 import { beginNames, labelFor, learnNames, nameFor } from './names.js';
 import { clearWarnings, notice, placeNotices, warn, warnOfKey, wordsForEnd } from './notices.js';
 import { answerTabs } from './other-tabs.js';
+import { explainAsking } from './permissions.js';
 import * as session from './session.js';
 import { beginSetup, openSetup } from './setup-dialog.js';
 import { beginShortcuts } from './shortcuts.js';
@@ -24,7 +25,7 @@ let lobby;
 let signIn;
 let signedInAs;
 let isLeaving = false;
-/** With a link that was opened for somebody who is signed in elsewhere in this browser. @type {{ camera: boolean } | undefined} */
+/** With a link that was opened for somebody who is signed in elsewhere in this browser. @type {{ camera: boolean, microphone: boolean } | undefined} */
 let joins;
 /** Shows the sign-in with words on why it is needed. @type {(words: string) => void} */
 let refuse;
@@ -36,6 +37,7 @@ document.addEventListener('view', () => {
 beginShortcuts();
 beginToolbar();
 beginIdle();
+explainAsking();
 
 // A browser may keep the page, with its connection, so that the user can go back to it. Calls would ring only there, so the device disconnects, and reconnects
 // with the page.
@@ -54,7 +56,7 @@ function setTitle() {
 /**
  * Signs in with `entered`, a name or a token, and with `link` joins the call whose link is open. `refuseSignIn(words)` asks for another.
  * @param {any} entered
- * @param {{ isDemo: boolean, link?: { camera: boolean }, refuse: (words: string) => void }} options
+ * @param {{ isDemo: boolean, link?: { camera: boolean, microphone: boolean }, refuse: (words: string) => void }} options
  */
 export async function connect(entered, { isDemo, link = undefined, refuse: refuseSignIn }) {
   signIn = entered;
@@ -88,6 +90,7 @@ export async function connect(entered, { isDemo, link = undefined, refuse: refus
   if (signIn.guest) lobby = new GuestVisit({ conclave, signIn, entered: () => showCurrent() });
   else {
     lobby = new Lobby({ conclave, isDemo, entered: () => showCurrent(), ringsChanged: setTitle });
+    lobby.usesLink = Boolean(joins);
     // Calls that did not ring meanwhile are missed calls.
     new DoNotDisturb({ conclave, ended: () => lobby.refresh() });
   }
@@ -196,7 +199,7 @@ async function signedIn() {
   if (!conclave.keepsKeys) warn('in-memory', t('key.in-memory'));
   lobby.notifications.subscribe();
   await lobby.refresh();
-  if (isNew && joins) await lobby.joinByLink(joins.camera);
+  if (isNew && joins) await lobby.joinByLink(joins);
   else if (isNew) await lobby.comeBack();
   joins = undefined;
   return undefined;

@@ -53,9 +53,11 @@ function loadRest() {
   return import('./account.js');
 }
 
-/** @param {any} signIn @param {{camera: boolean} | undefined} link */
+/** @param {any} signIn @param {{camera: boolean, microphone: boolean} | undefined} link */
 async function connect(signIn, link = undefined) {
   byID('sign-in-button').disabled = true;
+  isEntering = true;
+  preview?.leave(byID('guest-preview'));
   try {
     const account = await loadRest();
     await account.connect(signIn, { isDemo, link, refuse: signIn.guest ? refuseGuest : refuseSignIn });
@@ -97,31 +99,44 @@ function showGuest({ mayBeGuest = true, known = undefined, farewell = undefined 
   knownElsewhere = known && Boolean(known.token) !== isDemo ? known : undefined;
   show('guest');
   byID('guest-known').hidden = !knownElsewhere;
+  byID('guest-known').disabled = false;
   byID('guest-form').hidden = !mayBeGuest;
   byID('guest-lead').hidden = !mayBeGuest;
   if (knownElsewhere) {
     const name = nameOf({ name: session.nameIn(knownElsewhere) });
-    setText(byID('guest-known-video-text'), t('guest.join-as', { name }));
-    setText(byID('guest-known-audio-text'), t('guest.join-as-audio', { name }));
+    setText(byID('guest-known'), t('guest.join-as', { name }));
   }
   byID('guest-name').value = farewell?.name || session.savedName();
   setText(byID('guest-error'), farewell?.words ?? '');
   byID(knownElsewhere ? 'guest-title' : 'guest-name').focus();
+  showPreview();
 }
 
 function refuseGuest(words) {
   setText(byID('guest-error'), words);
   show('guest');
   byID('guest-name').focus();
+  showPreview();
 }
 
-function joinAsKnown(camera) {
-  for (const id of ['guest-known-video', 'guest-known-audio']) byID(id).disabled = true;
-  connect(knownElsewhere, { camera });
+/** Loaded by `showPreview`. @type {any} */
+let preview;
+let isEntering = false; // the call opens the devices
+
+/** A guest sees the own picture before joining. Where it does not load, one can join without. */
+async function showPreview() {
+  isEntering = false;
+  preview ??= (await import('./preview.js').catch(() => undefined))?.preview;
+  if (!byID('guest').hidden && !isEntering) preview?.show(byID('guest-preview'), { switches: ['microphone', 'camera'] });
 }
 
-byID('guest-known-video').addEventListener('click', () => joinAsKnown(true));
-byID('guest-known-audio').addEventListener('click', () => joinAsKnown(false));
+/** The devices that the person has left switched on. */
+const wanted = () => ({ camera: true, microphone: true, ...preview?.wants });
+
+byID('guest-known').addEventListener('click', () => {
+  byID('guest-known').disabled = true;
+  connect(knownElsewhere, wanted());
+});
 
 // A guest whose visit is over
 
@@ -132,21 +147,21 @@ function showFarewell(farewell) {
   byID('farewell-again').addEventListener('click', () => showGuest({ farewell: { name: farewell.name } }), { once: true });
 }
 
-async function joinAsGuest(camera) {
+async function joinAsGuest() {
   const name = byID('guest-name').value.trim();
   if (!name) return refuseGuest(t('sign-in.no-name'));
   setText(byID('guest-error'), '');
   const invitation = linkIn(location.hash);
   if (!invitation) return begin();
   const { id, link } = invitation;
-  for (const button of ['guest-video', 'guest-audio']) byID(button).disabled = true;
+  byID('guest-join').disabled = true;
   try {
     const granted = await session.guestToken({ call: id, link, name });
-    await connect({ ...granted, name, guest: { id, link, camera } });
+    await connect({ ...granted, name, guest: { id, link, ...wanted() } });
   } catch (error) {
     refuseGuest(t(error.message));
   } finally {
-    for (const button of ['guest-video', 'guest-audio']) byID(button).disabled = false;
+    byID('guest-join').disabled = false;
   }
   return undefined;
 }
@@ -154,10 +169,10 @@ async function joinAsGuest(camera) {
 byID('guest-form').addEventListener('input', () => loadRest().catch(() => {}), { once: true });
 byID('guest-form').addEventListener('submit', (event) => {
   event.preventDefault();
-  joinAsGuest(true);
+  joinAsGuest();
 });
-byID('guest-audio').addEventListener('click', () => joinAsGuest(false));
 byID('guest-sign-in').addEventListener('click', () => {
+  preview?.leave(byID('guest-preview'));
   show('welcome');
   byID(isDemo ? 'name' : 'token').focus();
 });

@@ -8,7 +8,10 @@ import { busy, byID, nameOf, rest, setIcon, setText } from './dom.js';
 import { Hands } from './hands.js';
 import { acceptName, isFirstContact, labelFor, learnNames, namesakeOf, newNameOf, rememberNames } from './names.js';
 import { clearNotices, clearWarnings, notice, warn, warnOfKey, wordsFor, wordsForError, wordsForStop } from './notices.js';
+import { OwnVoice } from './own-voice.js';
 import { openPeople, showPeople } from './people-dialog.js';
+import { isDenied, showSteps } from './permissions.js';
+import { beginReactions } from './reactions.js';
 import * as session from './session.js';
 import { Stage } from './stage.js';
 import { hasText, listNames, t } from './texts.js';
@@ -67,6 +70,7 @@ export function useSpeaker(id) {
 /** No call is shown any longer. */
 export function hideCall() {
   call = undefined;
+  voice.clear();
   keepAwake(false);
   clearInterval(timer);
   tone.stop();
@@ -113,9 +117,15 @@ function listen(entered) {
 function noticed(detail) {
   const words = wordsFor(detail);
   if (!words) return;
-  if (detail.kind === 'no-device') warn(`no-device/${detail.source}`, words, { isOfCall: true });
+  if (detail.kind === 'no-device') warn(`no-device/${detail.source}`, words, { isOfCall: true, action: isDenied(detail.error) ? wayBack(detail.source) : undefined });
   else if (UPLINK.includes(detail.kind)) warn('uplink', words, { isOfCall: true, action: { label: t('call.camera-again'), run: () => setCamera(true).catch((error) => notice(wordsForError(error))) } });
   else notice(words);
+}
+
+/** The browser's own steps, after which the source is opened again. */
+function wayBack(source) {
+  const again = () => (source === 'camera' ? setCamera(true) : call?.setMicrophone(true));
+  return { label: t('permission.how'), isRepeatable: true, run: () => showSteps(() => again()?.catch((error) => notice(wordsForError(error)))) };
 }
 
 function messageCame(to, message) {
@@ -139,6 +149,7 @@ const PARTS = [
   () => showStop(),
   () => showHeading(),
   () => showTools(),
+  () => voice.show(call),
   () => showAlone(),
   () => clearWarnings(overIn(call.roster)),
   () => meet(call.roster),
@@ -384,9 +395,12 @@ function save() {
 // Buttons
 
 async function setCamera(isOn) {
-  await call.setCamera(isOn);
+  await call?.setCamera(isOn);
   if (call) save();
 }
+
+const voice = new OwnVoice();
+beginReactions((reaction) => call.send({ reaction }).catch((error) => notice(wordsForError(error))));
 
 function onClick(id, action) {
   byID(id).addEventListener('click', busy(byID(id), () => action().catch((error) => notice(wordsForError(error)))));

@@ -1,25 +1,16 @@
-// The chat beside the call: messages and reactions, encrypted like the call, and deleted with it.
+// The chat beside the call: messages, and the reactions among them, encrypted like the call, and deleted with it.
 
 import { byID, element, setText } from './dom.js';
 import { labelFor } from './names.js';
 import { notice, wordsForError } from './notices.js';
 import { t } from './texts.js';
 
-const REACTIONS = { '👍': 'reaction.thumbs-up', '👏': 'reaction.applause', '❤️': 'reaction.heart', '😂': 'reaction.laughing', '🎉': 'reaction.party' };
 const KEPT = 200;
 const TOLD = 80; // characters of a message that is announced while the chat is closed
 
 const chats = new WeakMap(); // the lines of each call's chat
 const unread = []; // functions that remove each message's notice
 let call;
-
-byID('chat-reactions').append(
-  ...Object.entries(REACTIONS).map(([reaction, key]) => {
-    const button = element('button', { type: 'button', textContent: reaction, ariaLabel: t(key), title: t(key) });
-    button.addEventListener('click', () => send({ reaction }));
-    return button;
-  }),
-);
 
 /** The chat of `shown` so far: a call on hold keeps its own. */
 export function beginChat(shown) {

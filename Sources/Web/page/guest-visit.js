@@ -20,7 +20,7 @@ export class GuestVisit {
   #renewedAt = Date.now();
 
   /**
-   * `signIn` contains the guest's `token`, and in `guest` the call, its link and whether the camera is wanted. `entered()` is called when the call is joined.
+   * `signIn` contains the guest's `token`, and in `guest` the call, its link and whether camera and microphone are wanted. `entered()` is called when the call is joined.
    */
   constructor({ conclave, signIn, entered }) {
     this.#conclave = conclave;
@@ -33,11 +33,11 @@ export class GuestVisit {
   async begin() {
     if (this.#hasBegun) return;
     this.#hasBegun = true;
-    const { id, link, camera } = this.#signIn.guest;
+    const { id, link, camera, microphone } = this.#signIn.guest;
     try {
       // Only the address contains the secret: it is stored nowhere.
       const secret = linkIn(location.hash)?.secret ?? '';
-      const call = await this.#conclave.joinByLink(id, { link, secret }, { camera });
+      const call = await this.#conclave.joinByLink(id, { link, secret }, { camera, microphone });
       if (!call.hasEnded) this.#entered();
     } catch (error) {
       await this.end({ words: wordsForError(error), isError: true });

@@ -9,8 +9,8 @@ import { labelFor, learnNames } from './names.js';
 import { notice, tellResults, wordsForError } from './notices.js';
 import { hasLink, openWithLink } from './people-dialog.js';
 import { PeopleField, canRing, checkNames, chosenIDs, suggestPeople } from './people.js';
+import { preview } from './preview.js';
 import { RingNotifications } from './ring-notifications.js';
-import { RingPreview } from './ring-preview.js';
 import { Ringing } from './ringing.js';
 import { showBeside, showRunning } from './running-view.js';
 import * as session from './session.js';
@@ -35,6 +35,8 @@ export class Lobby {
   });
   #faces;
   #unanswered = new UnansweredView({ callAgain: (users, camera) => this.#start(users, camera), closed: () => this.refresh() });
+  /** The link that is open is joined without a question, which was answered before the sign-in. */
+  usesLink = false;
   #givenUp = new WeakSet(); // calls that the page left because nobody answered
   #actions = {
     resume: (call) => this.#conclave.resume(call),
@@ -49,12 +51,11 @@ export class Lobby {
     this.#entered = entered;
     this.#faces = new Faces({ favourites: this.#favourites, history: this.#history, presence: conclave.presence, field: this.#callees, call: (users, camera) => this.#start(users, camera) });
     this.rings = new Ringing({
-      accept: (ring, camera) => this.#enter(() => conclave.accept(ring, { camera })),
+      accept: (ring, wants) => this.#enter(() => conclave.accept(ring, wants)),
       end: (ring) => this.#endAndAccept(ring),
       decline: (ring) => this.#decline(ring),
       isInCall: () => Boolean(conclave.call),
       own: () => conclave.user,
-      preview: new RingPreview(conclave.capture),
     });
     this.notifications = new RingNotifications({
       answer: (call) => this.rings.answer(call),
@@ -78,6 +79,7 @@ export class Lobby {
     });
     conclave.addEventListener('calls', () => {
       this.rings.callChanged();
+      this.showLink();
       this.#showRunning();
     });
     conclave.addEventListener('call-over', ({ detail }) => {
@@ -131,16 +133,22 @@ export class Lobby {
   }
 
   showLink() {
-    byID('invited').hidden = !linkIn(location.hash) || Boolean(this.#conclave.call);
+    const isShown = Boolean(linkIn(location.hash)) && !this.usesLink && !this.#conclave.call && !byID('lobby').hidden;
+    if (isShown === !byID('invited').hidden) return;
+    byID('invited').hidden = !isShown;
+    if (isShown) preview.show(byID('invited-preview'), { switches: ['microphone', 'camera'] });
+    else preview.leave(byID('invited-preview'));
   }
 
-  async joinByLink(camera) {
+  /** `wants` are the devices, `{camera, microphone}`. */
+  async joinByLink(wants) {
     const invitation = linkIn(location.hash);
     if (!invitation) return;
     const { id, ...link } = invitation;
     history.replaceState(null, '', location.pathname);
+    this.usesLink = false;
     this.showLink();
-    await this.#enter(() => this.#conclave.joinByLink(id, link, { camera }));
+    await this.#enter(() => this.#conclave.joinByLink(id, link, wants));
   }
 
   async #decline(ring) {
@@ -239,9 +247,9 @@ export class Lobby {
     byID('call-audio').addEventListener('click', busy(byID('call-audio'), () => submit(false)));
     const startWithLink = () => this.#startWithLink().catch((error) => setText(byID('call-error'), wordsForError(error)));
     byID('call-link').addEventListener('click', busy(byID('call-link'), startWithLink));
-    byID('invited-video').addEventListener('click', busy(byID('invited-video'), () => this.joinByLink(true)));
-    byID('invited-audio').addEventListener('click', busy(byID('invited-audio'), () => this.joinByLink(false)));
+    byID('invited-join').addEventListener('click', busy(byID('invited-join'), () => this.joinByLink({ ...preview.wants })));
     window.addEventListener('hashchange', () => this.showLink());
+    document.addEventListener('view', () => this.showLink());
   }
 }
 

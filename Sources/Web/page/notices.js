@@ -3,6 +3,7 @@
 import { RequestError, readable } from '../conclave/index.js';
 import { byID, element, icon, nameOf, openDialog, rest } from './dom.js';
 import { labelFor, learnNames } from './names.js';
+import { wordsForDevice } from './permissions.js';
 import { hasText, t } from './texts.js';
 
 const NOTICE_MS = 6_000;
@@ -164,13 +165,6 @@ export function wordsFor({ kind, cause, member, source, error }) {
 function wordsForCause(cause, name) {
   const shown = cause === 'accepted' ? 'joined' : cause;
   return EVENTS.includes(shown) ? t(`event.${shown}`, { name }) : undefined;
-}
-
-/** Why the browser did not open a camera or microphone, and what to do; `error` is the name of its error. */
-export function wordsForDevice(source, error) {
-  if (error === 'media.unsupported') return t('error.media.unsupported');
-  const key = `${source}.${error}`;
-  return t(hasText(key) ? key : `${source}.failed`);
 }
 
 /** Reports how each ring ended, from the server's results. */

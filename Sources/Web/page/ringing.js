@@ -2,6 +2,7 @@
 
 import { busy, byID, openDialog, setInitials, setText } from './dom.js';
 import { labelFor, nameFor } from './names.js';
+import { preview } from './preview.js';
 import { listNames, t } from './texts.js';
 import { Tone, incoming, waiting } from './tone.js';
 
@@ -30,22 +31,20 @@ export class Ringing {
   #isInCall;
   #accept;
   #decline;
-  #preview;
 
   /**
-   * `accept(ring, withCamera)`, `end(ring)`, which ends the current call for it, and `decline(ring)` are called by the buttons. `own()` is this user's id;
-   * `preview` a `RingPreview`.
+   * `accept(ring, {camera, microphone})`, with which devices, `end(ring)`, which ends the current call for it, and `decline(ring)` are called by the buttons.
+   * `own()` is this user's id.
    */
-  constructor({ accept, end, decline, isInCall, own, preview }) {
-    this.#preview = preview;
+  constructor({ accept, end, decline, isInCall, own }) {
     this.#isInCall = isInCall;
     this.#own = own;
     const answer = (action) => () => this.#take(this.#shown, action);
-    const withMedia = (ring) => accept(ring, ring.media === 'video');
+    const withMedia = (ring, microphone) => accept(ring, { camera: ring.media === 'video', microphone });
     this.#accept = withMedia;
     this.#decline = decline;
-    byID('ring-accept-video').addEventListener('click', answer((ring) => accept(ring, true)));
-    byID('ring-accept-audio').addEventListener('click', answer((ring) => accept(ring, false)));
+    byID('ring-accept-video').addEventListener('click', answer((ring, microphone) => accept(ring, { camera: true, microphone })));
+    byID('ring-accept-audio').addEventListener('click', answer((ring, microphone) => accept(ring, { camera: false, microphone })));
     byID('ring-decline').addEventListener('click', answer(decline));
     for (const [id, action] of [['hold', withMedia], ['end', end], ['decline', decline]]) {
       const button = byID(`second-ring-${id}`);
@@ -80,8 +79,9 @@ export class Ringing {
 
   #take(ring, action) {
     if (!ring) return undefined;
+    const microphone = ring === this.#shown && this.#dialog.open ? preview.wants.microphone : true; // before the next ring is shown
     this.remove(ring);
-    return action(ring);
+    return action(ring, microphone);
   }
 
   add(ring) {
@@ -126,7 +126,8 @@ export class Ringing {
       return;
     }
     this.#dialog.showModal();
-    if (ring.media === 'video') this.#preview.show();
+    // One's own picture, where the browser allows the camera already: nobody is asked for it in order to look.
+    preview.show(byID('ring-preview'), { sources: ring.media === 'video' ? ['camera'] : [], switches: ['microphone'], mayAsk: false });
     this.#tone.start();
     navigator.vibrate?.([300, 200, 300]);
   }
@@ -144,7 +145,7 @@ export class Ringing {
     this.#tone.stop();
     this.#waitingTone.stop();
     this.#banner.hidden = true;
-    this.#preview.hide();
+    preview.leave(byID('ring-preview'));
     this.#dialog.close();
   }
 }

@@ -45,7 +45,8 @@ export function beginShortcuts() {
   });
 }
 
+/** A finger presses no keys: there the buttons name none. */
 function showOn() {
-  const isOn = byID('shortcuts-on').checked;
+  const isOn = byID('shortcuts-on').checked && !matchMedia('(pointer: coarse)').matches;
   for (const { key, button } of SHORTCUTS) byID(button).title = isOn ? key.toUpperCase() : '';
 }

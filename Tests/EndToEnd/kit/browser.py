@@ -301,6 +301,14 @@ class Tab:
         self.driver.find_element(By.ID, "verified-only").click()
         self.click("#devices-dialog button", "Close")
 
+    def open_setup(self):
+        """Opens "Camera and sound" in the lobby. Where the browser would ask, that is explained first."""
+        self.press("Camera and sound")
+        wait_for(lambda: self.shown("#preview-allow, #setup-video"), 10, f"{self.name} sees the own picture, or why the browser asks for it")
+        if self.shown("#preview-allow"):
+            self.press("Turn on camera and microphone")
+        self.sees("#setup-video")
+
     def leave(self):
         self.press("Leave")
         self.sees("#lobby")

@@ -6,7 +6,7 @@ import { load } from '../web.mjs';
 const { toBase64, utf8 } = await load('wire/bytes.js');
 const { eventFrom, replyFrom } = await load('connection/border.js');
 const { Calls } = await load('call/calls.js');
-const { Capture } = await load('media/capture.js');
+const { Capture } = await load('capture.js');
 const { Directory } = await load('trust/directory.js');
 const { FrameWorker } = await load('frames/frame-worker.js');
 const { Identity } = await load('trust/identity.js');

@@ -1,6 +1,5 @@
 // Microphone, camera and screen, and the path on which they go to the server and from it.
 
-export { Capture, canBlur } from './capture.js';
 export { PATH_EVENTS } from './media-path.js';
 export { QualityMeter } from './quality.js';
 export { Sending } from './sending.js';

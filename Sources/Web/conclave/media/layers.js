@@ -1,7 +1,7 @@
 // The layers in which this device sends its camera, so that each receiver gets a picture of the height that it shows (protocol section 6, "Layers").
 
 import { Refusal, listIn } from '../wire/index.js';
-import { pictureSize } from './capture.js';
+import { pictureSize } from '../capture.js';
 
 const RIDS = ['q', 'h', 'f']; // the lowest layer first
 const THREE_LAYERS = 720; // pixels: a lower picture has two layers
