@@ -32,6 +32,16 @@ def run(*command, **more):
     return done.stdout
 
 
+def bootstrap(folder):
+    """Makes a minimal Debian. A download that failed is tried again: debootstrap keeps what it has."""
+    command = ["debootstrap", "--variant=minbase", "bookworm", str(folder), MIRROR]
+    for _ in range(3):
+        done = subprocess.run(command, capture_output=True, text=True, timeout=300 * PATIENCE)
+        if "Couldn't download packages" not in done.stdout + done.stderr:
+            break
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+
+
 @pytest.fixture(scope="module", autouse=True)
 def namespaces():
     tried = subprocess.run(["unshare", "-m", "true"], capture_output=True, text=True)
@@ -61,7 +71,7 @@ def debian(package, tmp_path_factory):
     kept = ROOT / ".build/debian12"
     if not (kept / "made-with").exists() or (kept / "made-with").read_text() != " ".join(needed):
         shutil.rmtree(kept, ignore_errors=True)
-        run("debootstrap", "--variant=minbase", "bookworm", kept, MIRROR)
+        bootstrap(kept)
         quiet = {**os.environ, "DEBIAN_FRONTEND": "noninteractive", "TMPDIR": "/tmp"}
         install = "chroot", kept, "apt-get", "install", "-y", "-qq", "--no-install-recommends"
         run(*install, "systemd", "dbus", "sqlite3", env=quiet)
