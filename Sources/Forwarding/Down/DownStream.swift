@@ -4,7 +4,7 @@ import Octets
 import RTP
 import Transport
 
-/// Writes and encrypts the packets of a slot: one stream under one SSRC, and its retransmissions. In flat memory, as a part of `Slot`.
+/// Writes and encrypts the packets of a slot: one stream under one SSRC, and its retransmissions. In flat memory, as a part of `SlotPath`.
 struct DownStream {
   let path: UnsafeMutablePointer<SendTransport.Path>
   let isVideo: Bool
@@ -111,6 +111,7 @@ struct DownStream {
 
   /// Sends the source's packet on: one copy of the header, one encryption from the packet's memory to the outbox's. The packet's VP8
   /// descriptor is overwritten with this receiver's.
+  @inline(__always)
   mutating func write(
     _ packet: inout Packet, _ new: Rewriting, now: Instant, into outbox: Outbox
   ) -> SendResult {

@@ -12,8 +12,8 @@ final class DownTrack {
   /// Its index among the slots of its encoding.
   var place = 0
   /// The part that each packet needs, with the slot's state.
-  var slot: UnsafeMutablePointer<Slot> { box.pointer }
-  private let box: Box<Slot>
+  var slot: UnsafeMutablePointer<SlotPath> { box.pointer }
+  private let box: Box<SlotPath>
   private(set) var source: UpTrack?
   /// For a track with several layers: those that the receiver should get.
   var claimed: ArraySlice<Encoding> = []
@@ -50,7 +50,7 @@ final class DownTrack {
     self.peer = peer
     transport = peer.transport
     extensions = peer.configuration.extensions
-    box = Box(Slot(description, path: transport.path, random: &random))
+    box = Box(SlotPath(description, path: transport.path, random: &random))
     keepSent(configuration, histories)
   }
 
@@ -148,7 +148,7 @@ final class DownTrack {
       slot.pointee.layers.read(by: frames)
       slot.pointee.state.pause()
     }
-    slot.pointee.source = Slot.Source(
+    slot.pointee.source = SlotPath.Source(
       clockRate: source.clockRate, startsAtKeyFrame: source.hasVisibleKeyFrames, isKept: encoding?.history != nil)
     slot.pointee.stream.map(
       from: source.description.formats, source.peer.configuration.extensions, to: description.formats, extensions)

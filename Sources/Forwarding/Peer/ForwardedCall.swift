@@ -9,7 +9,7 @@ final class ForwardedCall: Scheduled {
   /// The workers that have peers of the call; empty while all are on this one.
   var workers: [Int] = []
   var peers: ContiguousArray<Peer> = []
-  let speakers = Speakers()
+  let speakers = CallSpeakers()
   /// The number of voice slots of the peer that has most; nil until they are counted again.
   private var mostVoices: Int?
   /// When the slots must be filled again: after a change, or when slots that are held for a moment may change.

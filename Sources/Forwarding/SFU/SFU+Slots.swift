@@ -58,7 +58,7 @@ extension SFU {
 
   /// A microphone's packet may have changed who is heard. The next timer passes give a new voice slots: at most as many times in 2 s as there are
   /// voices.
-  func note(_ change: Speakers.Change, in call: ForwardedCall, now: Instant) {
+  func note(_ change: CallSpeakers.Change, in call: ForwardedCall, now: Instant) {
     guard !change.isEmpty else { return }
     if change.contains(.voices), call.ranking.audio.isShort {
       call.isRankingStale = true

@@ -38,7 +38,7 @@ final class Encoding {
   /// The slots that show it.
   private(set) var downTracks: [DownTrack] = []
   /// Those of `downTracks`: for the packets.
-  private(set) var slots: ContiguousArray<UnsafeMutablePointer<Slot>> = []
+  private(set) var slots: ContiguousArray<UnsafeMutablePointer<SlotPath>> = []
   /// A slot may show nothing until the next key frame. It stays true until then, even if that slot is gone: at worst one key frame too
   /// many is requested.
   private(set) var isAwaited = false

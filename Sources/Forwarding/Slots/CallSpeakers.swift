@@ -3,7 +3,7 @@ import Octets
 import RTP
 
 /// Who speaks in a call: the levels of its microphones' packets decide about its voices and its speakers.
-final class Speakers {
+final class CallSpeakers {
   /// What a packet changed.
   struct Change: OptionSet {
     let rawValue: UInt8

@@ -15,7 +15,7 @@ enum SendResult {
 
 /// A slot on the path of the packets, in flat memory: what it does, and which numbers and layers its stream has. A packet is admitted, selected, paced and
 /// written, in this order. Created and kept up to date by the slot's `DownTrack`.
-struct Slot {
+struct SlotPath {
   /// What forwarding depends on in the source.
   struct Source {
     /// In Hz.
@@ -76,6 +76,7 @@ struct Slot {
   }
 
   /// - Returns: why the receiver does not get the packet; nil if it does.
+  @inline(__always)
   private mutating func select(_ packet: borrowing Packet) -> DropReason? {
     // Its structure may still come; the packet can be requested again then.
     guard !packet.isUnreadable else { return .dependencies }
@@ -124,6 +125,7 @@ struct Slot {
       isDiscardable: isDiscardable, isKeyFrame: packet.isKeyFrame)
   }
 
+  @inline(__always)
   private mutating func write(
     _ packet: inout Packet, _ payloadType: UInt8, isFirst: Bool, now: Instant, into outbox: Outbox
   ) -> SendResult {
@@ -174,7 +176,7 @@ struct Slot {
   mutating func leaveOut(_ index: UInt64) { if state.isRunning { sourceSwitch.omit(index) } }
 }
 
-extension Slot {
+extension SlotPath {
   /// Sends a packet of the source's history that has waited. It gets its sequence number only now, so packets dropped meanwhile have none.
   mutating func release(_ packet: borrowing Packet, now: Instant, into outbox: Outbox) -> SendResult {
     let payloadType = stream.payloadType(of: packet)
