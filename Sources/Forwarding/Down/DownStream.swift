@@ -105,7 +105,7 @@ struct DownStream {
     var numbers: SourceSwitch.Numbers
     /// The packet gets the marker although its sender did not set it.
     var setsMarker: Bool
-    /// What is added to frame number and template ids of a dependency descriptor; nil for a source without descriptors.
+    /// The offsets from the source's frame numbers and template ids to the receiver's; nil for a source without descriptors.
     var shift: (frameNumber: UInt16, templates: UInt8)?
   }
 

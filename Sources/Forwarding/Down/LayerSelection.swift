@@ -31,7 +31,7 @@ struct LayerSelection {
   /// A frame of the target was refused because it refers to one that was not sent.
   var isBroken: Bool { selector?.isBroken ?? false }
 
-  /// What is added to the source's frame numbers and template ids; nil for a source without descriptors.
+  /// The offsets from the source's frame numbers and template ids to the receiver's; nil for a source without descriptors.
   var shift: (frameNumber: UInt16, templates: UInt8)? { frames == nil ? nil : (numbers.shift, numbers.templateShift) }
 
   /// The slot gets another encoding.

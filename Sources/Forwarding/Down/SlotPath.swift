@@ -16,7 +16,7 @@ enum SendResult {
 /// A slot on the path of the packets, in flat memory: what it does, and which numbers and layers its stream has. A packet is admitted, selected, paced and
 /// written, in this order. Created and kept up to date by the slot's `DownTrack`.
 struct SlotPath {
-  /// What forwarding depends on in the source.
+  /// The facts about the source on which forwarding depends.
   struct Source {
     /// In Hz.
     var clockRate: UInt32 = 90_000

@@ -1,4 +1,4 @@
-/// What a slot does with its track, and how the next packet continues the slot's stream. A pure value with one method for each transition.
+/// The state of a slot: what it does with its track, and how the next packet continues its stream. A pure value with one method for each transition.
 ///
 /// Layers are identified by their rank among the track's encodings; a track with one encoding has rank 0.
 enum SlotState: Equatable {
@@ -127,7 +127,7 @@ enum SlotState: Equatable {
 }
 
 extension SlotState.Continuation {
-  /// Of a layer that follows one that sent nothing since this continuation was due.
+  /// The continuation of another layer, where the layer before has sent nothing since this one was due.
   fileprivate func followed(by difference: UInt32?) -> Self {
     switch self {
     case .newSource: .newSource

@@ -1,6 +1,6 @@
 import MediaModel
 
-/// What a peer's microphone says about when it speaks, and its place among its call's voices and speakers.
+/// A peer's microphone: when it speaks, and its place among its call's voices and speakers.
 struct Voice {
   var loudness = Loudness()
   var speech = SpeechActivity()

@@ -2,9 +2,9 @@ import MediaModel
 import Octets
 import RTP
 
-/// Who speaks in a call: the levels of its microphones' packets decide about its voices and its speakers.
+/// The voices and the speakers of a call, by the levels of its microphones' packets.
 final class CallSpeakers {
-  /// What a packet changed.
+  /// The consequences of a packet.
   struct Change: OptionSet {
     let rawValue: UInt8
     /// A timer has to determine the speakers.
