@@ -83,18 +83,24 @@ struct DownStream {
     for (old, new) in ids where old != 0 { extensionMap[old] = new }
   }
 
+  // A call of these that is not inlined would copy the tables.
+
   /// Media may be sent to the receiver.
+  @inline(__always)
   var isOpen: Bool { path.pointee.isOpen && path.pointee.sender != nil }
 
   /// The receiver's payload type for the source's; 255 for none.
+  @inline(__always)
   func payloadType(of packet: borrowing Packet) -> UInt8 { payloadTypes[Int(packet.header.payloadType & 127)] }
 
   /// Whether the receiver has RTX for the packet's format.
+  @inline(__always)
   func hasRetransmission(of packet: borrowing Packet) -> Bool {
     retransmissionTypes[Int(packet.header.payloadType & 127)] != 255
   }
 
   /// The packet leaves now or waits: requests for unused numbers are answered under its RTX type.
+  @inline(__always)
   mutating func taken(_ packet: borrowing Packet) {
     retransmissionType = retransmissionTypes[Int(packet.header.payloadType & 127)]
   }

@@ -26,12 +26,14 @@ struct LayerSelection {
   private var revision: UInt64 = 0
 
   /// Some packets of the source may be left out. Most sources have no layers, and then packets are not examined.
+  @inline(__always)
   var mayOmit: Bool { frames != nil || limits.isSteppingDown || isThinned }
 
   /// A frame of the target was refused because it refers to one that was not sent.
   var isBroken: Bool { selector?.isBroken ?? false }
 
   /// The offsets from the source's frame numbers and template ids to the receiver's; nil for a source without descriptors.
+  @inline(__always)
   var shift: (frameNumber: UInt16, templates: UInt8)? { frames == nil ? nil : (numbers.shift, numbers.templateShift) }
 
   /// The slot gets another encoding.
@@ -79,12 +81,14 @@ struct LayerSelection {
   }
 
   /// The packet leaves now or waits for the receiver's path.
+  @inline(__always)
   mutating func taken(_ packet: borrowing Packet) {
     if let frames, let frame = packet.frame { numbers.sent(frame, frames.pointee.structure) }
   }
 
   /// Whether the last packet of a frame gets the marker although its sender did not set it: no higher layer of the picture goes to this
   /// receiver.
+  @inline(__always)
   func endsPicture(_ packet: borrowing Packet) -> Bool {
     guard frames != nil, let frame = packet.frame else { return false }
     return endsPicture(frame.dependencies, endsFrame: frame.endsFrame)

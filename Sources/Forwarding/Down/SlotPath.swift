@@ -164,6 +164,7 @@ struct SlotPath {
   }
 
   /// The packet leaves now or waits.
+  @inline(__always)
   private mutating func noteTaken(_ packet: borrowing Packet) {
     layers.taken(packet)
     stream.taken(packet)
