@@ -57,10 +57,18 @@ export class Sender {
 
 export const DESCRIPTOR = 'https://aomediacodec.github.io/av1-rtp-spec/#dependency-descriptor-rtp-header-extension';
 
-/** As in Chromium (WebRTC Extensions, section 5.2): dependency descriptors are known, and not offered. */
+export const LAYER_IDS = ['urn:ietf:params:rtp-hdrext:sdes:rtp-stream-id', 'urn:ietf:params:rtp-hdrext:sdes:repaired-rtp-stream-id'];
+
+/**
+ * As in Chromium (WebRTC Extensions, section 5.2): dependency descriptors are known, and not offered. The ids of layers are as after an answer without them, whose
+ * directions Chromium gives to each new transceiver.
+ */
 function headerExtensions() {
   return {
-    extensions: [{ uri: 'urn:ietf:params:rtp-hdrext:sdes:mid', direction: 'sendrecv' }, { uri: DESCRIPTOR, direction: 'stopped' }],
+    extensions: [
+      { uri: 'urn:ietf:params:rtp-hdrext:sdes:mid', direction: 'sendrecv' },
+      ...[...LAYER_IDS, DESCRIPTOR].map((uri) => ({ uri, direction: 'stopped' })),
+    ],
     getHeaderExtensionsToNegotiate() {
       return structuredClone(this.extensions);
     },

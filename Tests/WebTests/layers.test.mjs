@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { FakeServer, PeerConnection, browser, callID } from './fake-browser.mjs';
+import { FakeServer, LAYER_IDS, PeerConnection, browser, callID } from './fake-browser.mjs';
 import { aside, load, until } from './web.mjs';
 
 browser();
@@ -58,6 +58,12 @@ for (const [name, track, expected] of [
     assert.deepEqual([sender.changes, warned], [0, []]);
   });
 }
+
+test('the layers have their ids, whatever the slots before the camera have negotiated', async (t) => {
+  await sends(t, camera(540));
+  const withIDs = PeerConnection.all.at(-1).transceivers.filter(({ extensions }) => LAYER_IDS.every((id) => extensions.some(({ uri, direction }) => uri === id && direction === 'sendrecv')));
+  assert.deepEqual(withIDs.map(({ kind, direction }) => [kind, direction]), [['video', 'sendonly']]);
+});
 
 test('a camera that is off is offered in the layers of the picture that it will be asked for', async (t) => {
   navigator.hardwareConcurrency = 8;

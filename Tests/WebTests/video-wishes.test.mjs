@@ -165,8 +165,8 @@ test('slots for video ask for dependency descriptors, and nothing else of the of
   const { transceivers } = PeerConnection.all.at(-1);
   assert.deepEqual(new Set(transceivers.map(({ kind }) => kind)), new Set(['audio', 'video']));
   for (const { kind, extensions } of transceivers) {
-    const direction = kind === 'video' ? 'sendrecv' : 'stopped';
-    assert.deepEqual(extensions, [{ uri: 'urn:ietf:params:rtp-hdrext:sdes:mid', direction: 'sendrecv' }, { uri: DESCRIPTOR, direction }]);
+    const taken = extensions.filter(({ direction }) => direction !== 'stopped').map(({ uri }) => uri);
+    assert.deepEqual(taken, ['urn:ietf:params:rtp-hdrext:sdes:mid', ...(kind === 'video' ? [DESCRIPTOR] : [])]);
   }
 });
 

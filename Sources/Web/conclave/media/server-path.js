@@ -18,6 +18,7 @@ const SEEN_MS = 2_500; // two reports of the worker
 const LASTING = 3; // reports in a row: people need not hear about a key that is late on a slow path
 const LEVEL_MS = 400;
 const SPEAKING_HOLD_MS = 900;
+const LAYER_IDS = ['urn:ietf:params:rtp-hdrext:sdes:rtp-stream-id', 'urn:ietf:params:rtp-hdrext:sdes:repaired-rtp-stream-id'];
 const DESCRIPTOR = 'https://aomediacodec.github.io/av1-rtp-spec/#dependency-descriptor-rtp-header-extension';
 
 const maxBitrates = { screen: 2_500_000, microphone: 40_000, 'screen-audio': 96_000 };
@@ -38,6 +39,17 @@ function takeDescriptors(transceiver) {
   const extensions = transceiver.getHeaderExtensionsToNegotiate?.();
   if (!extensions?.some(({ uri }) => uri === DESCRIPTOR)) return;
   const offered = extensions.map((extension) => (extension.uri === DESCRIPTOR ? { ...extension, direction: 'sendrecv' } : extension));
+  transceiver.setHeaderExtensionsToNegotiate(offered);
+}
+
+/**
+ * Offers the ids of layers. Chromium gives a new transceiver the directions that one before it has negotiated: a camera that is started after slots would have layers
+ * without their ids, and Chromium refuses its own offer.
+ */
+function offerLayerIDs(transceiver) {
+  const extensions = transceiver.getHeaderExtensionsToNegotiate?.();
+  if (!extensions?.some(({ uri }) => LAYER_IDS.includes(uri))) return;
+  const offered = extensions.map((extension) => (LAYER_IDS.includes(extension.uri) ? { ...extension, direction: 'sendrecv' } : extension));
   transceiver.setHeaderExtensionsToNegotiate(offered);
 }
 
@@ -219,6 +231,7 @@ export class ServerPath extends EventTarget {
     const options = { operation: 'seal', name: source, isVideo: kind === 'video', rids: layers?.rids ?? [] };
     transceiver.sender.transform = new RTCRtpScriptTransform(this.#worker, options);
     if (kind === 'video') preferCodecs(transceiver);
+    if (layers?.rids.length) offerLayerIDs(transceiver);
     if (source === 'screen') keepSharp(transceiver.sender);
     this.#senders.set(source, { transceiver, layers, isActive: true, replaces, track: undefined });
   }
