@@ -55,7 +55,7 @@ extension SFU {
   }
 
   /// Passes a packet to the workers that get this encoding.
-  func relayPacket(_ packet: inout Packet, of encoding: Encoding, isRetransmission: Bool, now: Instant) {
+  func relayPacket(_ packet: borrowing Packet, of encoding: Encoding, isRetransmission: Bool, now: Instant) {
     // The padding is already cut off.
     if packet.header.paddingLength > 0 {
       RTPHeader.setPadding(false, in: packet.overwritten)

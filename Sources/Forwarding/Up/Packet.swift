@@ -1,6 +1,8 @@
 import RTP
 
 /// One received RTP packet on its way to the receivers: its memory, and the fields that are read once for all of them.
+///
+/// It is a view: who borrows it may not change its fields, but its memory by `overwritten`.
 struct Packet {
   var base: UnsafeMutableRawPointer
   /// Header and payload; the sender's padding is cut off.
@@ -32,10 +34,8 @@ struct Packet {
     UnsafeRawBufferPointer(start: base + header.headerLength, count: length - header.headerLength)
   }
 
-  /// Bytes of header and payload that may be overwritten: they are no longer needed, or each receiver writes its own.
-  var overwritten: UnsafeMutableRawBufferPointer {
-    mutating get { UnsafeMutableRawBufferPointer(start: base, count: length) }
-  }
+  /// The bytes of header and payload. Each receiver writes some of them, and some are no longer needed.
+  var overwritten: UnsafeMutableRawBufferPointer { UnsafeMutableRawBufferPointer(start: base, count: length) }
 
   /// Reads the dependency descriptor, whose extension has this id, if there is one.
   mutating func readFrame(_ id: UInt8, by reader: UnsafeMutablePointer<FrameReader>) {
