@@ -145,7 +145,8 @@ let package = Package(
     .target(name: "Simulation", dependencies: ["Calls", "Contract", "MediaModel", "Octets"], path: "Tests/Simulation"),
     // Writes to a store and waits; only for tests.
     .target(name: "StoreWriting", dependencies: ["Calls", "Persistence"], path: "Tests/StoreWriting"),
-    .testTarget(name: "CallsTests", dependencies: ["Seeded", "Calls", "Contract", "MediaModel", "Simulation"]),
+    .testTarget(
+      name: "CallsTests", dependencies: ["Seeded", "Calls", "Contract", "LinuxIO", "MediaModel", "Simulation"]),
     .testTarget(
       name: "EncryptedWorldTests",
       dependencies: [
