@@ -176,7 +176,7 @@ actor ControlPlane: SignalingSink {
   var waitingForDisk: Int { pending.count }
 
   /// Takes no new calls from now on.
-  /// - Parameter idle: called once, when no call is left; must not block.
+  /// - Parameter idle: called once, when no call is left and every request before has its reply; must not block.
   nonisolated func drain(idle: @escaping @Sendable () -> Void) {
     loop.execute {
       self.assumeIsolated {
@@ -241,7 +241,7 @@ actor ControlPlane: SignalingSink {
   }
 
   private func tellIdle() {
-    guard let idle, node.isIdle, pending.isEmpty else { return }
+    guard let idle, node.isIdle, pending.isEmpty, inbox.backlog.waiting == 0 else { return }
     self.idle = nil
     idle()
   }

@@ -6,6 +6,8 @@ final class ForwardedCall: Scheduled {
   static let maximumFormats = 64
 
   let id: CallID
+  /// Its place in the order in which the calls of a worker began, so that what is done for all of them has one order.
+  let number: UInt64
   /// The workers that have peers of the call; empty while all are on this one.
   var workers: [Int] = []
   var peers: ContiguousArray<Peer> = []
@@ -36,7 +38,10 @@ final class ForwardedCall: Scheduled {
   private var demands: [UpTrack] = []
   var place = -1
 
-  init(_ id: CallID) { self.id = id }
+  init(_ id: CallID, number: UInt64 = 0) {
+    self.id = id
+    self.number = number
+  }
 
   /// A peer's slots changed, or it was removed.
   func recountVoices() { mostVoices = nil }

@@ -111,9 +111,15 @@ extension SFU {
     noteChange(of: peer.call)
   }
 
+  private func beginCall(_ id: CallID) -> ForwardedCall {
+    callsBegun += 1
+    let call = ForwardedCall(id, number: callsBegun)
+    calls[id] = call
+    return call
+  }
+
   private func addPeer(_ configuration: PeerConfiguration, home: Int? = nil) -> Peer {
-    let call = calls[configuration.call] ?? ForwardedCall(configuration.call)
-    calls[configuration.call] = call
+    let call = calls[configuration.call] ?? beginCall(configuration.call)
     let peer = Peer(configuration, home: home, call: call, limits: self.configuration)
     call.peers.append(peer)
     call.speakers.arrive(peer, peers: call.peers.count)

@@ -16,7 +16,7 @@ extension SFU {
     guard share != videoShare || share < 1 && nextShares <= now else { return }
     videoShare = share
     nextShares = now.advanced(by: Self.sharesInterval)
-    let needs = calls.values.map { (call: $0, need: $0.measureNeed(now: now)) }
+    let needs = calls.values.sorted { $0.number < $1.number }.map { (call: $0, need: $0.measureNeed(now: now)) }
     let shares = FairShares(of: needs.map(\.need), share: share)
     counts.pointee.visits &+= UInt64(needs.count)
     for (call, need) in needs { set(shares[need], of: call, now: now) }

@@ -42,6 +42,7 @@ package final class SFU {
   var peersByFragment: [String: Peer] = [:]
   var peers: ContiguousArray<Peer> = []
   var calls: [CallID: ForwardedCall] = [:]
+  var callsBegun: UInt64 = 0
   var peerDeadlines = DeadlineQueue<Peer>()
   var callDeadlines = DeadlineQueue<ForwardedCall>()
   /// The share of the video of all calls for which there is time; below 1 while the worker cannot keep up.
