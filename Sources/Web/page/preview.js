@@ -21,6 +21,7 @@ class Preview {
   wants = { camera: true, microphone: true };
   #capture;
   #places = []; // `{host, …options}`, the one that is shown last
+  #host; // where it stands
   #opened = new Map(); // by source: the track that was opened only for the preview
   #level;
   #turn = 0;
@@ -107,6 +108,7 @@ class Preview {
     byID('setup-level').value = 0;
     if (!place || place.call) for (const source of OPENED) this.#close(source);
     if (!place) {
+      this.#host = undefined;
       byID('setup-video').srcObject = null;
       return;
     }
@@ -129,7 +131,8 @@ class Preview {
   }
 
   #enter({ host, switches, isWhole }) {
-    if (byID('preview').parentElement !== host) {
+    if (this.#host !== host) {
+      this.#host = host;
       host.append(byID('preview'));
       byID('preview-devices').open = isWhole;
     }
