@@ -42,6 +42,7 @@ package final class SFU {
   var peersByFragment: [String: Peer] = [:]
   var peers: ContiguousArray<Peer> = []
   var calls: [CallID: ForwardedCall] = [:]
+  /// Calls that have begun here, to number them.
   var callsBegun: UInt64 = 0
   var peerDeadlines = DeadlineQueue<Peer>()
   var callDeadlines = DeadlineQueue<ForwardedCall>()

@@ -2,7 +2,7 @@ import RTP
 
 /// One received RTP packet on its way to the receivers: its memory, and the fields that are read once for all of them.
 ///
-/// It is a view: who borrows it may not change its fields, but its memory by `overwritten`.
+/// It is a view: a borrower cannot change its fields, and writes to its memory through `overwritten`.
 struct Packet {
   var base: UnsafeMutableRawPointer
   /// Header and payload; the sender's padding is cut off.
