@@ -2,6 +2,7 @@ import Contract
 import Foundation
 import LinuxIO
 import MediaModel
+import Octets
 import Testing
 
 @testable import ConclaveClient
@@ -24,7 +25,7 @@ struct KeyCostTests {
     var listHash: [UInt8]
     var epoch: UInt32
     var now = Instant(nanoseconds: 1_000_000_000)
-    var generator = SystemRandomNumberGenerator()
+    var generator = SplitMix64(seed: 13)
     var effects: [KeyEffect] = []
     /// The device that started the call and let everybody in.
     let starter: DeviceIdentity
@@ -63,7 +64,7 @@ struct KeyCostTests {
     )
 
     static func person(_ number: Int) -> Person {
-      var generator = SystemRandomNumberGenerator()
+      var generator = SplitMix64(seed: UInt64(number))
       let identity = DeviceIdentity(user: "user\(number)", device: "phone")!
       let join = JoinCredentials(identity, call: KeyWorld.call, at: KeyWorld.clock, using: &generator)
       let entry = ListEntry(
@@ -227,7 +228,7 @@ struct KeyCostTests {
           epoch: 3, mode: .fresh, leader: 1, previous: Base64Bytes(crowd.listHash),
           listHash: Base64Bytes(list.hash(3, of: KeyWorld.call, previous: crowd.listHash)), list: entries,
           admissions: hasWords ? crowd.words(for: entries) : nil)
-        var generator = SystemRandomNumberGenerator()
+        var generator = SplitMix64(seed: 15)
         let time = Self.milliseconds {
           _ = agreement.handle(.rotate(rotation), now: crowd.now, using: &generator)
           _ = agreement.handle(.directory(Devices(devices: crowd.directory)), now: crowd.now, using: &generator)

@@ -1,6 +1,7 @@
 import Contract
 import Crypto
 import MediaModel
+import Octets
 
 @testable import ConclaveClient
 
@@ -55,7 +56,7 @@ struct KeyWorld {
   var rosters: [UInt32: [UInt8]] = [:]
   var switched: UInt32 = 0
   var now = Instant(nanoseconds: 1_000_000_000)
-  var generator = SystemRandomNumberGenerator()
+  var generator = SplitMix64(seed: 4)
   /// Envelopes taken by the server, not yet delivered.
   var envelopes: [Envelope] = []
   /// Whether everybody hears of everybody's confirmation at once.

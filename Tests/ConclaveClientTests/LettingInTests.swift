@@ -3,6 +3,7 @@ import Crypto
 import Foundation
 import MediaModel
 import NIOCore
+import Octets
 import Testing
 
 @testable import ConclaveClient
@@ -55,7 +56,7 @@ struct LettingInTests {
   }
 
   @Test func aLinkIsMadeByItsMakerAndComesWithItsSecretAlone() throws {
-    var generator = SystemRandomNumberGenerator()
+    var generator = SplitMix64(seed: 2)
     let secret = LinkSecret(maker: alice.fingerprint, using: &generator)
     #expect(secret.text.count == 64 && LinkSecret(secret.text) == secret)
     for text in ["", String(secret.text.dropLast()), secret.text + "A", "=" + secret.text.dropFirst()] {
@@ -124,7 +125,7 @@ struct LettingInTests {
 
   /// After a restart of the app, a server and its accomplice have a chain of their own for the user.
   @Test(arguments: [true, false]) func aCallThatIsComeBackToHasTheRootThatItHad(isKept: Bool) throws {
-    var generator = SystemRandomNumberGenerator()
+    var generator = SplitMix64(seed: 3)
     let mallory = DeviceIdentity(user: "mallory", device: "phone")!
     let join = JoinCredentials(bob, call: Self.call, at: KeyWorld.clock, using: &generator)
     let now = Instant(nanoseconds: 1)

@@ -1,4 +1,5 @@
 import MediaModel
+import Octets
 import Testing
 
 @testable import ConclaveClient
@@ -8,7 +9,7 @@ struct RecoveryTests {
   private struct Machine {
     var recovery = Recovery()
     var now = Instant(nanoseconds: 1_000_000_000)
-    var generator = SystemRandomNumberGenerator()
+    var generator = SplitMix64(seed: 12)
 
     mutating func on(_ input: Recovery.Input) -> Recovery.Action? {
       recovery.handle(input, now: now, using: &generator)

@@ -1,6 +1,7 @@
 import Contract
 import Crypto
 import MediaModel
+import Octets
 import Testing
 
 @testable import ConclaveClient
@@ -19,7 +20,7 @@ struct RingKeyTests {
     var directory: [DeviceEntry]
 
     init(_ change: (inout [DeviceEntry]) -> Void = { _ in }) {
-      var generator = SystemRandomNumberGenerator()
+      var generator = SplitMix64(seed: 7)
       directory = Self.entries([alice, bob, carol])
       change(&directory)
       let join = JoinCredentials(alice, call: KeyWorld.call, at: KeyWorld.clock, using: &generator)
@@ -66,7 +67,7 @@ struct RingKeyTests {
     _ caller: Caller, _ ring: Ring, as participant: UInt32 = 2, clock: Timestamp = KeyWorld.clock, pins: Pins = Pins(),
     knows: Bool = true
   ) -> (agreement: KeyAgreement, effects: [KeyEffect]) {
-    var generator = SystemRandomNumberGenerator()
+    var generator = SplitMix64(seed: 8)
     var directory = KnownKeys()
     if knows { directory.learn(caller.directory) }
     let join = JoinCredentials(caller.bob, call: KeyWorld.call, at: clock, using: &generator)
@@ -102,7 +103,7 @@ struct RingKeyTests {
     #expect(throws: FrameCipherError.noKey, "nothing is sealed while it rings") { try alices.seal([1], track: 1) }
     // Its 10 s begin when it sends.
     #expect(caller.agreement.switching.securing.due == nil)
-    var generator = SystemRandomNumberGenerator()
+    var generator = SplitMix64(seed: 9)
     let state = caller.joined(1, [(caller.alice, 1, caller.agreement.join.joinId), (caller.bob, 2, bob.join.joinId)])
       .call
     take(caller.agreement.handle(.state(state), now: Self.now, using: &generator), alices)
@@ -182,7 +183,7 @@ struct RingKeyTests {
   }
 
   @Test func anotherCallOrNumberThanAskedForStartsNothing() throws {
-    var generator = SystemRandomNumberGenerator()
+    var generator = SplitMix64(seed: 10)
     let caller = Caller()
     for (id, number) in [("6d1f0d6c-5a3e-4c0b-9b0e-2f64c1a8e3d5", UInt32(1)), (KeyWorld.call.text, 2)] {
       var agreement = KeyAgreement(
@@ -196,7 +197,7 @@ struct RingKeyTests {
   }
 
   @Test func untrustedDevicesGetNoRingEnvelope() throws {
-    var generator = SystemRandomNumberGenerator()
+    var generator = SplitMix64(seed: 11)
     let caller = Caller()
     var pins = Pins()
     pins.pin(caller.bob.address, [UInt8](repeating: 1, count: 32))

@@ -35,9 +35,8 @@ extension CallClient {
             policy: policy.told, metadata: metadata.map { Base64Bytes($0) }, joinId: credentials.joinId,
             joinKey: credentials.joinKey, envelopes: envelopes.isEmpty ? nil : envelopes, admissions: admissions))
       }
-      var generator = SystemRandomNumberGenerator()
       keys.known.pins = self.pins
-      guard let effects = keys.start(joined, now: Self.now, using: &generator) else {
+      guard let effects = keys.start(joined, now: Self.now, using: &self.generator) else {
         // A different call than requested, or somebody else's place in it: nobody must believe that it goes on.
         try? await self.perform(.call(id, .leave))
         throw .notUnderstood
@@ -83,7 +82,6 @@ extension CallClient {
     else { return ([], []) }
     // A vouch may speak for a new device, and a revocation against one.
     learn(reply)
-    var generator = SystemRandomNumberGenerator()
     keys.known.pins = pins
     return keys.ring(reply.devices, using: &generator)
   }
@@ -198,7 +196,6 @@ extension CallClient {
   }
 
   func makeCredentials(_ id: CallID) -> JoinCredentials {
-    var generator = SystemRandomNumberGenerator()
     return JoinCredentials(identity, call: id, at: Self.clock, using: &generator)
   }
 
@@ -316,7 +313,6 @@ extension CallClient {
 
   /// Makes a link: its token, and the secret that is given only to people.
   func makeLink(_ call: CallID, expiresIn seconds: Int?) async throws(SignalingError) -> JoinedCall.Invitation {
-    var generator = SystemRandomNumberGenerator()
     let secret = LinkSecret(maker: identity.fingerprint, using: &generator)
     let word = Admission.making(secret.link(of: call), of: call, by: identity)
     let reply = try await connection.request(

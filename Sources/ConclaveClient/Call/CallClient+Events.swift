@@ -179,7 +179,6 @@ extension CallClient {
   }
 
   func feed(_ input: KeyInput, to id: CallID) {
-    var generator = SystemRandomNumberGenerator()
     guard let call = calls[id], !call.isLeaving else { return }
     perform(lend(to: call) { $0.handle(input, now: Self.now, using: &generator) }, of: id)
   }

@@ -4,7 +4,6 @@ import MediaModel
 /// Returning automatically (protocol section 4, rules 10 to 13 and 16).
 extension CallClient {
   func recover(_ id: CallID, _ input: Recovery.Input) {
-    var generator = SystemRandomNumberGenerator()
     if let action = calls[id]?.recovery.handle(input, now: Self.now, using: &generator) { carryOut(action, of: id) }
     scheduleTimer()
   }

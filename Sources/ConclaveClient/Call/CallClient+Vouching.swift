@@ -74,7 +74,6 @@ extension CallClient {
   public func beginPairing(with device: String) async throws(SignalingError) {
     guard let other = DeviceID(device) else { throw .invalidIdentifier }
     try countPairing()
-    var generator = SystemRandomNumberGenerator()
     let (session, actions) = PairingSession.beginning(identity, with: other, now: Self.now, using: &generator)
     pairing = session
     await carryOut(actions)
@@ -85,7 +84,6 @@ extension CallClient {
   public func awaitPairing(with device: String) throws(SignalingError) {
     guard let other = DeviceID(device) else { throw .invalidIdentifier }
     try countPairing()
-    var generator = SystemRandomNumberGenerator()
     pairing = PairingSession.waiting(identity, for: other, now: Self.now, using: &generator)
   }
 

@@ -19,6 +19,7 @@ public actor CallClient {
   private let unread = UnreadQueue<ClientEvent>()
   /// Events that the app must keep and has not read: many more than one call causes.
   static let securityLimit = 16_384
+  var generator: any RandomNumberGenerator & Sendable = SystemRandomNumberGenerator()
   let trust: KeyTrust
   let work: PublicWork
   var pins: Pins

@@ -47,6 +47,7 @@ package actor SignalingConnection {
   private var waiting: [String: Waiting] = [:]
   private var lastSeq: UInt64?
   private var loop: Task<Void, Never>?
+  private var generator: any RandomNumberGenerator & Sendable = SystemRandomNumberGenerator()
 
   /// The destination of a reply.
   private enum Waiting {
@@ -167,7 +168,6 @@ extension SignalingConnection {
   private func run() async {
     var failures = 0
     var backoff = Backoff()
-    var generator = SystemRandomNumberGenerator()
     while !Task.isCancelled {
       let before = connections
       let ending = await serve()
