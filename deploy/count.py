@@ -1,4 +1,5 @@
-"""Adds up the test reports of a folder (JUnit XML and TAP), prints what took longest, and last "N passed, N failed, N skipped". Fails when a test failed or none ran.
+"""Adds up the test reports of a folder (JUnit XML and TAP). Prints what took longest, the tests that failed, and last "N passed, N failed, N skipped". Fails when a
+test failed or none ran.
 
 Each part of the tests has left a file NAME.status with its exit status. A part that failed without reporting a failure, for example by a crash, counts as one
 failed test. So does a part without any report. Each part and each build has left its duration in NAME.seconds."""
@@ -10,6 +11,7 @@ import sys
 import xml.etree.ElementTree as xml
 
 SLOWEST = 25
+WIDTH = 160
 
 
 def counts(report):
@@ -66,8 +68,23 @@ def print_durations(folder):
     print()
 
 
+def failures(report):
+    """For each failed test of a report: its name and the first line of its message."""
+    if report.suffix == ".tap":
+        return [(name, "") for name in re.findall(r"^ *not ok \d+ - (.*)$", report.read_text(), re.M)]
+    return [
+        (f"{case.get('classname', report.stem)}::{case.get('name')}", (child.get("message") or "").partition("\n")[0])
+        for case in cases(report)
+        for child in case
+        if child.tag in ("failure", "error")
+    ]
+
+
 def main(folder):
     print_durations(folder)
+    for report in sorted([*folder.glob("*.xml"), *folder.glob("*.tap")]):
+        for name, message in failures(report):
+            print(f"failed: {name} {message[:WIDTH]}".rstrip())
     run = failed = skipped = 0
     for name, status, *sums in results(folder):
         if (status != "0" and sums[1] == 0) or sums[0] == 0:

@@ -66,3 +66,17 @@ def test_only_the_slowest_are_listed(tmp_path):
     run = subprocess.run([sys.executable, COUNT, tmp_path], capture_output=True, text=True)
     listed = [line.split()[1] for line in run.stdout.splitlines() if "test_many::" in line]
     assert listed == [f"test_many::t{number}" for number in range(59, 34, -1)]
+
+
+def test_failed_tests_are_named_before_the_last_line(tmp_path):
+    case = '<testcase classname="test_{0}" name="{0}"><{1} message="first line&#10;second line"/></testcase>'
+    (tmp_path / "calls.xml").write_text(f"<testsuites>{case.format('broken', 'failure')}{case.format('absent', 'skipped')}</testsuites>")
+    (tmp_path / "web.tap").write_text("TAP version 13\nok 1 - works\nnot ok 2 - does not\n# tests 2\n# fail 1\n")
+    for name in ("calls", "web"):
+        (tmp_path / f"{name}.status").write_text("1\n")
+    run = subprocess.run([sys.executable, COUNT, tmp_path], capture_output=True, text=True)
+    assert run.stdout.splitlines()[-3:] == [
+        "failed: test_broken::broken first line",
+        "failed: does not",
+        "1 passed, 2 failed, 1 skipped",
+    ]
