@@ -76,10 +76,13 @@ package enum Commands {
     }
   }
 
-  /// - Throws: `ConfigurationError` for text that is not the id of a call.
-  package static func callID(_ text: String) throws(ConfigurationError) -> CallID {
-    guard let call = CallID(text) else { throw ConfigurationError("\(text) is no id of a call") }
-    return call
+  /// The call that an operator names: by its id, or by the first characters of the id of a running call.
+  /// - Throws: `ConfigurationError` if no running call's id begins like this, or several calls' ids do, in words for the operator.
+  package static func call(_ text: String, configuration: Configuration) throws(ConfigurationError) -> CallID {
+    if let call = CallID(text), text.count == UUID().uuidString.count { return call }
+    let reply = try AdminClient(folder: configuration.state).ask(AdminRequest(.calls))
+    let running = try readable { () throws(JSONError) in try JSONCoding.decode(AdminCalls.self, from: reply) }
+    return try running.call(beginningWith: text.lowercased())
   }
 
   /// - Throws: `ConfigurationError` for text that is not the id of a user.

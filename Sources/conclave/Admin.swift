@@ -11,6 +11,10 @@ struct AdminOptions: ParsableArguments {
   func ask(_ request: AdminRequest) throws {
     print(try Commands.administer(request, configuration: options.load(), asJSON: json))
   }
+
+  func ask(_ command: AdminRequest.Command, about call: String) throws {
+    try ask(AdminRequest(command, call: Commands.call(call, configuration: options.load())))
+  }
 }
 
 struct Status: ParsableCommand {
@@ -42,10 +46,10 @@ struct ShowCall: ParsableCommand {
 
   @OptionGroup var admin: AdminOptions
 
-  @Argument(help: "The call's id.")
+  @Argument(help: "The call's id. The first characters are enough if no other running call's id begins like this.")
   var call: String
 
-  func run() throws { try admin.ask(AdminRequest(.call, call: try Commands.callID(call))) }
+  func run() throws { try admin.ask(.call, about: call) }
 }
 
 struct Users: ParsableCommand {
@@ -87,10 +91,10 @@ struct End: ParsableCommand {
 
   @OptionGroup var admin: AdminOptions
 
-  @Argument(help: "The call's id.")
+  @Argument(help: "The call's id. The first characters are enough if no other running call's id begins like this.")
   var call: String
 
-  func run() throws { try admin.ask(AdminRequest(.end, call: try Commands.callID(call))) }
+  func run() throws { try admin.ask(.end, about: call) }
 }
 
 struct Disconnect: ParsableCommand {

@@ -20,6 +20,23 @@ private let call = "3f0c8a4e-0000-4000-8000-000000000001"
 }
 
 @Test(arguments: [
+  ("3f0c", "3f0c8a4e-0000-4000-8000-000000000001"), ("3f0", nil), ("", nil), ("4", nil), ("8a4e", nil),
+  ("3f0d8a4e-", "3f0d8a4e-0000-4000-8000-000000000002"),
+])
+func aCallIsNamedByTheFirstCharactersThatNoOtherOneHas(text: String, named: String?) throws {
+  func summary(_ id: String) -> CallSummary {
+    CallSummary(
+      call: CallID(unchecked: id), state: .active, media: .audio, startedAt: Timestamp(milliseconds: 0), epoch: 1,
+      members: 2, ringing: 0, joined: 2, connected: 2)
+  }
+  let running = AdminCalls(calls: [summary(call), summary("3f0d8a4e-0000-4000-8000-000000000002")], total: 2)
+  #expect((try? running.call(beginningWith: text))?.text == named)
+  // Another call, which is not listed, may begin like this too.
+  let newest = AdminCalls(calls: running.calls, total: 3)
+  #expect(throws: ConfigurationError.self) { try newest.call(beginningWith: text) }
+}
+
+@Test(arguments: [
   ("90m", -5_400_000), ("24h", -86_400_000), ("7d", -604_800_000), ("0m", 0), ("2026-09-21", -1_800_000),
   ("2026-09-21T13:59:00Z", 48_540_000),
 ])

@@ -78,6 +78,7 @@ def test_calls_and_users_are_listed(fresh_server, call):
     assert re.search(r"^ready +yes$", ask(fresh_server, "status")[1], re.M)
     people = ask(fresh_server, "call", id)[1].splitlines()
     assert [line.split()[:3] for line in people[2:]] == [["alice", "joined", "phone"], ["bob", "joined", "phone"]]
+    assert ask(fresh_server, "call", id[:8].upper())[1].splitlines() == people, "the first characters name the only call that has them"
 
 
 def test_a_call_is_ended_for_all_and_the_log_says_by_whom(fresh_server, call):
@@ -250,7 +251,7 @@ def test_errors_say_what_is_wrong(fresh_server, tmp_path):
     status, _, told = ask(fresh_server, "call", unknown)
     assert status == 1 and "no call with this id runs" in told
     status, _, told = ask(fresh_server, "end", "no id!")
-    assert status == 1 and "no id! is no id of a call" in told
+    assert status == 1 and "no running call's id begins with no id!" in told
     fresh_server.die()
     status, _, told = ask(fresh_server, "status")
     assert status == 1 and f"no server runs on {fresh_server.state}" in told

@@ -58,6 +58,19 @@ struct AdminStatus: Codable {
 struct AdminCalls: Codable {
   var calls: [CallSummary]
   var total: Int
+
+  /// The only call whose id begins like this.
+  /// - Throws: `ConfigurationError` if there is none, there are several, or some are not listed.
+  func call(beginningWith text: String) throws(ConfigurationError) -> CallID {
+    let found = text.isEmpty ? [] : calls.filter { $0.call.text.hasPrefix(text) }
+    guard let call = found.first?.call else {
+      throw ConfigurationError("no running call's id begins with \(text): `conclave calls` lists them")
+    }
+    guard found.count == 1, calls.count == total else {
+      throw ConfigurationError("several calls' ids may begin with \(text): give the whole id")
+    }
+    return call
+  }
 }
 
 struct AdminUsers: Codable {
