@@ -196,6 +196,61 @@ def test_a_shared_screen_is_large_and_everybody_is_told_when_it_begins_and_ends(
         tab.loses(".tile[data-source=screen]")
 
 
+PHONE = {"width": 390, "height": 844, "deviceScaleFactor": 2, "mobile": True}
+SCREEN = ".tile[data-source=screen]"
+
+
+def touch(tab, kind, *points):
+    """The fingers that are on the page from now on, none at the end of a touch."""
+    fingers = [{"x": x, "y": y, "id": number} for number, (x, y) in enumerate(points)]
+    tab.driver.execute_cdp_cmd("Input.dispatchTouchEvent", {"type": kind, "touchPoints": fingers})
+
+
+def test_a_shared_screen_on_a_phone_is_enlarged_and_moved_by_fingers_and_turned(person, artifacts):
+    alice, bob = in_a_call(person, "Alice", "Bob")
+    bob.press("Share screen")
+    alice.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", PHONE)
+    alice.driver.execute_cdp_cmd("Emulation.setTouchEmulationEnabled", {"enabled": True, "maxTouchPoints": 2})
+    alice.sees(f"#large {SCREEN} video")
+    alice.decodes("bob/screen", voices=1)
+
+    def seen():
+        return box(alice, f"{SCREEN} video")
+
+    def settled(condition, what):
+        return wait_for(lambda: condition(*seen()), 5, lambda: f"{what}: {seen()}")
+
+    left, top, right, bottom = whole = box(alice, SCREEN)
+    assert seen() == whole
+    x, y = (left + right) / 2, (top + bottom) / 2
+    touch(alice, "touchStart", (x - 20, y), (x + 20, y))
+    touch(alice, "touchMove", (x - 60, y), (x + 60, y))
+    touch(alice, "touchEnd")
+    settled(lambda l, t, r, b: r - l > 2.5 * (right - left), "two fingers enlarge it")
+    before = seen()
+    touch(alice, "touchStart", (x, y))
+    touch(alice, "touchMove", (x + 50, y))
+    touch(alice, "touchEnd")
+    settled(lambda l, t, r, b: l > before[0] + 40 and r - l == before[2] - before[0], "one finger moves it")
+    touch(alice, "touchStart", (x, y))
+    touch(alice, "touchMove", (x + 5_000, y))
+    touch(alice, "touchEnd")
+    settled(lambda l, t, r, b: l <= left + 1 and r >= right, "no edge of it comes into the tile")
+    alice.screenshot(artifacts / "screen-enlarged.png")
+
+    use_tool(alice, SCREEN, "Turn: Bob’s screen")
+    upright = "const { offsetWidth, offsetHeight } = document.querySelector(arguments[0]); return [offsetWidth, offsetHeight]"
+    settled(lambda *edges: all(abs(edge - side) < 2 for edge, side in zip(edges, whole)), "it fills the tile")
+    width, height = alice.driver.execute_script(upright, f"{SCREEN} video")
+    assert abs(width - (bottom - top)) < 2 and abs(height - (right - left)) < 2, "its lines run along the longer side"
+    alice.screenshot(artifacts / "screen-turned.png")
+    use_tool(alice, SCREEN, "Enlarge: Bob’s screen")
+    settled(lambda l, t, r, b: b - t > 1.9 * (bottom - top), "a press enlarges it")
+    before = seen()
+    alice.driver.switch_to.active_element.send_keys(Keys.ARROW_RIGHT)
+    settled(lambda l, t, r, b: l < before[0], "an arrow key shows what is to its right")
+
+
 def test_hands_reactions_and_the_speaker_are_shown_on_tiles_and_said(person, artifacts):
     alice, bob = in_a_call(person, "Alice", "Bob")
     everybody_decodes(alice, bob)

@@ -115,6 +115,7 @@ export class Stage {
       pin: () => this.#pin(key),
       compare: this.#compare,
       blocked: () => this.#blockingChanged(),
+      looked: () => this.#arrange(),
       move: () => this.#own.move(),
       hide: () => this.#hideOwn(true),
     });

@@ -4,6 +4,7 @@
 import { wordsForAdmission } from './admission-words.js';
 import { avatar, element, icon, setInitials, setText } from './dom.js';
 import { labelFor, nameFor } from './names.js';
+import { ScreenView } from './screen-view.js';
 import { listNames, t } from './texts.js';
 
 const LOADING_MS = 6_000; // a picture that has not arrived by then is explained
@@ -46,10 +47,15 @@ export class Tile {
   #tools;
   #full;
   #window;
+  #view; // of somebody's screen
+  #viewTools;
   #ownTools;
   #lackingSince;
 
-  /** `pin()`, `compare()`, `move()` and `hide()` are called when a button is pressed, the last two on this device's own tile; `blocked()` after each change of `isBlocked`. */
+  /**
+   * `pin()`, `compare()`, `move()` and `hide()` are called when a button is pressed, the last two on this device's own tile; `blocked()` after each change of
+   * `isBlocked`, and `looked()` when the person has chosen how large to see a screen.
+   */
   constructor(actions) {
     this.#actions = actions;
   }
@@ -71,7 +77,7 @@ export class Tile {
     // From now on it shows this: `isPinned` and `isSilent` (the browser blocks sound) come from the page, the rest is described at `tilesOf` in the library.
     // `draw` displays it.
     this.#node.addEventListener('pointerup', ({ pointerType, target }) => {
-      if (pointerType !== 'mouse' && !target.closest('button')) this.node.classList.toggle('touched');
+      if (pointerType !== 'mouse' && !target.closest('button') && !this.#view?.isDragged) this.node.classList.toggle('touched');
     });
     this.#node.addEventListener('dblclick', ({ target }) => !target.closest('button') && this.#node.classList.toggle('whole'));
   }
@@ -185,9 +191,9 @@ export class Tile {
     return this.#video !== undefined && document.pictureInPictureElement === this.#video;
   }
 
-  /** How high the picture is shown, in pixels of the screen. */
+  /** How high all of the picture would be shown, in pixels of the screen. */
   get pixels() {
-    return Math.round(this.node.clientHeight * devicePixelRatio);
+    return Math.round(this.node.clientHeight * devicePixelRatio * (this.#view?.scale ?? 1));
   }
 
   /** Shows a reaction for a moment. */
@@ -240,7 +246,22 @@ export class Tile {
       this.#window.hidden = !hasPicture || !document.pictureInPictureEnabled;
       setLabel(this.#window, t('tile.window', { who }));
     }
+    this.#showViewTools(hasPicture && source === 'screen', who);
     this.#showOwnTools(isOwn && source === 'camera');
+  }
+
+  #showViewTools(isShown, who) {
+    if (isShown && !this.#viewTools) {
+      this.#video ??= this.#makeVideo();
+      this.#view = new ScreenView(this.node, this.#video, this.#actions.looked);
+      this.#viewTools = [tool('enlarge', () => this.#view.step()), tool('turn', () => this.#view.turn())];
+      this.#viewTools[0].addEventListener('keydown', (event) => this.#view.key(event));
+      this.#window.after(...this.#viewTools);
+    }
+    for (const button of this.#viewTools ?? []) {
+      button.hidden = !isShown;
+      setLabel(button, t(`tile.${button.classList[1]}`, { who }));
+    }
   }
 
   #showOwnTools(isShown) {

@@ -216,6 +216,8 @@ export default {
   'tile.pin': 'تثبيت: {who}',
   'tile.full': 'ملء الشاشة: {who}',
   'tile.window': 'نافذة صغيرة: {who}',
+  'tile.enlarge': 'تكبير: {who}',
+  'tile.turn': 'تدوير: {who}',
   'tile.move': 'نقل صورتك إلى الزاوية التالية',
   'tile.hide': 'إخفاء صورتك',
   'tile.loading': 'جارٍ التحميل…',

@@ -216,6 +216,8 @@ export default {
   'tile.pin': 'Anheften: {who}',
   'tile.full': 'Vollbild: {who}',
   'tile.window': 'Kleines Fenster: {who}',
+  'tile.enlarge': 'Vergrößern: {who}',
+  'tile.turn': 'Drehen: {who}',
   'tile.move': 'Dein Bild in die nächste Ecke verschieben',
   'tile.hide': 'Dein Bild ausblenden',
   'tile.loading': 'Wird geladen…',

@@ -216,6 +216,8 @@ export default {
   'tile.pin': 'Pin: {who}',
   'tile.full': 'Full screen: {who}',
   'tile.window': 'Small window: {who}',
+  'tile.enlarge': 'Enlarge: {who}',
+  'tile.turn': 'Turn: {who}',
   'tile.move': 'Move your picture to the next corner',
   'tile.hide': 'Hide your picture',
   'tile.loading': 'Loading…',

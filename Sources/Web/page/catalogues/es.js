@@ -216,6 +216,8 @@ export default {
   'tile.pin': 'Fijar: {who}',
   'tile.full': 'Pantalla completa: {who}',
   'tile.window': 'Ventana pequeña: {who}',
+  'tile.enlarge': 'Ampliar: {who}',
+  'tile.turn': 'Girar: {who}',
   'tile.move': 'Mover tu imagen a la siguiente esquina',
   'tile.hide': 'Ocultar tu imagen',
   'tile.loading': 'Cargando…',

@@ -216,6 +216,8 @@ export default {
   'tile.pin': 'Épingler : {who}',
   'tile.full': 'Plein écran : {who}',
   'tile.window': 'Petite fenêtre : {who}',
+  'tile.enlarge': 'Agrandir : {who}',
+  'tile.turn': 'Faire pivoter : {who}',
   'tile.move': 'Déplacer votre image vers le coin suivant',
   'tile.hide': 'Masquer votre image',
   'tile.loading': 'Chargement…',

@@ -216,6 +216,8 @@ export default {
   'tile.pin': 'पिन करें: {who}',
   'tile.full': 'फ़ुल स्क्रीन: {who}',
   'tile.window': 'छोटी विंडो: {who}',
+  'tile.enlarge': 'बड़ा करें: {who}',
+  'tile.turn': 'घुमाएँ: {who}',
   'tile.move': 'अपनी तस्वीर अगले कोने में ले जाएँ',
   'tile.hide': 'अपनी तस्वीर छिपाएँ',
   'tile.loading': 'लोड हो रहा है…',

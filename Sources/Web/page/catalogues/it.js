@@ -216,6 +216,8 @@ export default {
   'tile.pin': 'Metti in primo piano: {who}',
   'tile.full': 'Schermo intero: {who}',
   'tile.window': 'Finestra piccola: {who}',
+  'tile.enlarge': 'Ingrandisci: {who}',
+  'tile.turn': 'Ruota: {who}',
   'tile.move': 'Sposta la tua immagine nell’angolo successivo',
   'tile.hide': 'Nascondi la tua immagine',
   'tile.loading': 'Caricamento…',

@@ -216,6 +216,8 @@ export default {
   'tile.pin': '固定：{who}',
   'tile.full': '全画面：{who}',
   'tile.window': '小さなウィンドウ：{who}',
+  'tile.enlarge': '拡大：{who}',
+  'tile.turn': '回転：{who}',
   'tile.move': '自分の映像を次の隅へ移動',
   'tile.hide': '自分の映像を隠す',
   'tile.loading': '読み込み中…',

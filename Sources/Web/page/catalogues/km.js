@@ -216,6 +216,8 @@ export default {
   'tile.pin': 'ខ្ទាស់៖ {who}',
   'tile.full': 'ពេញអេក្រង់៖ {who}',
   'tile.window': 'វិនដូតូច៖ {who}',
+  'tile.enlarge': 'ពង្រីក៖ {who}',
+  'tile.turn': 'បង្វិល៖ {who}',
   'tile.move': 'ផ្លាស់ទីរូបភាពរបស់អ្នកទៅជ្រុងបន្ទាប់',
   'tile.hide': 'លាក់រូបភាពរបស់អ្នក',
   'tile.loading': 'កំពុងផ្ទុក…',

@@ -216,6 +216,8 @@ export default {
   'tile.pin': '고정: {who}',
   'tile.full': '전체 화면: {who}',
   'tile.window': '작은 창: {who}',
+  'tile.enlarge': '확대: {who}',
+  'tile.turn': '회전: {who}',
   'tile.move': '내 화면을 다음 모서리로 옮기기',
   'tile.hide': '내 화면 숨기기',
   'tile.loading': '불러오는 중…',

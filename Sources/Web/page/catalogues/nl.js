@@ -216,6 +216,8 @@ export default {
   'tile.pin': 'Vastzetten: {who}',
   'tile.full': 'Volledig scherm: {who}',
   'tile.window': 'Klein venster: {who}',
+  'tile.enlarge': 'Vergroten: {who}',
+  'tile.turn': 'Draaien: {who}',
   'tile.move': 'Je beeld naar de volgende hoek verplaatsen',
   'tile.hide': 'Je beeld verbergen',
   'tile.loading': 'Laden…',

@@ -216,6 +216,8 @@ export default {
   'tile.pin': 'Przypnij: {who}',
   'tile.full': 'Pełny ekran: {who}',
   'tile.window': 'Małe okno: {who}',
+  'tile.enlarge': 'Powiększ: {who}',
+  'tile.turn': 'Obróć: {who}',
   'tile.move': 'Przesuń swój obraz do następnego rogu',
   'tile.hide': 'Ukryj swój obraz',
   'tile.loading': 'Wczytywanie…',

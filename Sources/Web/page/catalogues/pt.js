@@ -216,6 +216,8 @@ export default {
   'tile.pin': 'Fixar: {who}',
   'tile.full': 'Tela cheia: {who}',
   'tile.window': 'Janela pequena: {who}',
+  'tile.enlarge': 'Ampliar: {who}',
+  'tile.turn': 'Girar: {who}',
   'tile.move': 'Mover sua imagem para o próximo canto',
   'tile.hide': 'Ocultar sua imagem',
   'tile.loading': 'Carregando…',

@@ -216,6 +216,8 @@ export default {
   'tile.pin': 'Закрепить: {who}',
   'tile.full': 'Во весь экран: {who}',
   'tile.window': 'Маленькое окно: {who}',
+  'tile.enlarge': 'Увеличить: {who}',
+  'tile.turn': 'Повернуть: {who}',
   'tile.move': 'Переместить своё изображение в следующий угол',
   'tile.hide': 'Скрыть своё изображение',
   'tile.loading': 'Загрузка…',

@@ -216,6 +216,8 @@ export default {
   'tile.pin': 'ปักหมุด: {who}',
   'tile.full': 'เต็มหน้าจอ: {who}',
   'tile.window': 'หน้าต่างเล็ก: {who}',
+  'tile.enlarge': 'ขยาย: {who}',
+  'tile.turn': 'หมุน: {who}',
   'tile.move': 'ย้ายภาพของคุณไปมุมถัดไป',
   'tile.hide': 'ซ่อนภาพของคุณ',
   'tile.loading': 'กำลังโหลด…',

@@ -216,6 +216,8 @@ export default {
   'tile.pin': 'Sabitle: {who}',
   'tile.full': 'Tam ekran: {who}',
   'tile.window': 'Küçük pencere: {who}',
+  'tile.enlarge': 'Büyüt: {who}',
+  'tile.turn': 'Döndür: {who}',
   'tile.move': 'Görüntünüzü sonraki köşeye taşı',
   'tile.hide': 'Görüntünüzü gizle',
   'tile.loading': 'Yükleniyor…',

@@ -216,6 +216,8 @@ export default {
   'tile.pin': 'Закріпити: {who}',
   'tile.full': 'На весь екран: {who}',
   'tile.window': 'Мале вікно: {who}',
+  'tile.enlarge': 'Збільшити: {who}',
+  'tile.turn': 'Повернути: {who}',
   'tile.move': 'Перемістити своє зображення в наступний кут',
   'tile.hide': 'Сховати своє зображення',
   'tile.loading': 'Завантаження…',

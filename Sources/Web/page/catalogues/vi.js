@@ -216,6 +216,8 @@ export default {
   'tile.pin': 'Ghim: {who}',
   'tile.full': 'Toàn màn hình: {who}',
   'tile.window': 'Cửa sổ nhỏ: {who}',
+  'tile.enlarge': 'Phóng to: {who}',
+  'tile.turn': 'Xoay: {who}',
   'tile.move': 'Chuyển hình ảnh của bạn sang góc tiếp theo',
   'tile.hide': 'Ẩn hình ảnh của bạn',
   'tile.loading': 'Đang tải…',

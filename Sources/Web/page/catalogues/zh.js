@@ -216,6 +216,8 @@ export default {
   'tile.pin': '固定：{who}',
   'tile.full': '全屏：{who}',
   'tile.window': '小窗口：{who}',
+  'tile.enlarge': '放大：{who}',
+  'tile.turn': '旋转：{who}',
   'tile.move': '将你的画面移到下一个角落',
   'tile.hide': '隐藏你的画面',
   'tile.loading': '正在加载…',

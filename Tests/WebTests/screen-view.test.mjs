@@ -1,0 +1,73 @@
+// A shared screen is enlarged and moved, and always covers its box.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { View } from '../../Sources/Web/page/screen-view.js';
+
+const [WIDTH, HEIGHT] = [400, 300];
+
+function view() {
+  const made = new View();
+  made.fit(WIDTH, HEIGHT);
+  return made;
+}
+
+/** The point of the picture, at its first size, that is seen at (x, y). */
+const seenAt = (made, x, y) => [(x - made.x) / made.scale, (y - made.y) / made.scale];
+
+test('the point between two fingers stays there', () => {
+  const made = view();
+  made.zoom(2, 50, -20);
+  assert.equal(made.scale, 2);
+  const before = seenAt(made, 30, 40);
+  made.zoom(1.5, 30, 40);
+  assert.deepEqual(seenAt(made, 30, 40).map(Math.round), before.map(Math.round));
+});
+
+test('no edge comes into the box, however it is moved', () => {
+  const made = view();
+  made.move(1_000, 1_000);
+  assert.deepEqual([made.x, made.y], [0, 0], 'at its first size it stands still');
+  made.zoom(3);
+  made.move(10_000, -10_000);
+  assert.deepEqual([made.x, made.y], [WIDTH, -HEIGHT]);
+  made.zoom(0.5, WIDTH / 2, HEIGHT / 2);
+  assert.ok(Math.abs(made.x) <= (0.5 * WIDTH) / 2 && Math.abs(made.y) <= (0.5 * HEIGHT) / 2);
+});
+
+test('it is never smaller than its box, nor larger than eight times', () => {
+  const made = view();
+  made.zoom(0.01);
+  assert.equal(made.scale, 1);
+  made.zoom(1e9);
+  assert.equal(made.scale, 8);
+});
+
+test('a smaller box moves it back inside', () => {
+  const made = view();
+  made.zoom(2);
+  made.move(WIDTH, HEIGHT);
+  made.fit(100, 100);
+  assert.deepEqual([made.x, made.y], [50, 50]);
+});
+
+test('presses go through a few sizes and back to all of it', () => {
+  const made = view();
+  const sizes = [1, 2, 3, 4].map(() => {
+    made.step();
+    return made.scale;
+  });
+  assert.deepEqual(sizes, [2, 4, 1, 2]);
+  made.zoom(8 / made.scale);
+  made.step();
+  assert.equal(made.scale, 1);
+});
+
+test('a turn shows all of it', () => {
+  const made = view();
+  made.zoom(4, 100, 100);
+  made.turn();
+  assert.deepEqual([made.isTurned, made.scale, made.x, made.y], [true, 1, 0, 0]);
+  made.turn();
+  assert.equal(made.isTurned, false);
+});
