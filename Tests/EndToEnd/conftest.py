@@ -255,13 +255,14 @@ def look():
 @pytest.fixture
 def person(url, artifacts, request):
     """Signs somebody in, in a browser of their own: person("Alice"). A module whose subject is the picture itself says `HAS_SMALL_CAMERAS = False`."""
-    from browser import SMALL_CAMERA, Tab  # which imports this file
+    from browser import SMALL_CAMERA, Tab, drawn_face  # which imports this file
 
     tabs = []
     camera = [SMALL_CAMERA] if getattr(request.module, "HAS_SMALL_CAMERAS", True) else []
 
     def sign_in(name, *scripts, at=url, **options):
-        tabs.append(Tab(at, name, [*camera, *scripts], **options))
+        cameras = [drawn_face(name)] if "CONCLAVE_SCREENSHOTS" in os.environ else camera
+        tabs.append(Tab(at, name, [*cameras, *scripts], **options))
         return tabs[-1]
 
     yield sign_in

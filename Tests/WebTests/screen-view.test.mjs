@@ -35,6 +35,22 @@ test('no edge comes into the box, however it is moved', () => {
   assert.ok(Math.abs(made.x) <= (0.5 * WIDTH) / 2 && Math.abs(made.y) <= (0.5 * HEIGHT) / 2);
 });
 
+test('a wide picture in a high box leaves no more of the box empty than it must', () => {
+  const made = new View();
+  made.fit(300, 600, 2); // seen as 300 by 150
+  made.zoom(2);
+  made.move(1_000, 1_000);
+  assert.deepEqual([made.x, made.y], [150, 0], 'its height does not fill the box yet');
+  made.zoom(3);
+  made.move(0, 1_000);
+  assert.equal(made.y, 150);
+  made.turn();
+  made.fit(300, 600, 2); // now it fills the box
+  made.zoom(2);
+  made.move(1_000, 1_000);
+  assert.deepEqual([made.x, made.y], [150, 300]);
+});
+
 test('it is never smaller than its box, nor larger than eight times', () => {
   const made = view();
   made.zoom(0.01);

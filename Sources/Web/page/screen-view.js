@@ -15,13 +15,14 @@ export class View {
   x = 0; // of the picture's middle
   y = 0;
   isTurned = false; // by a quarter to the right
-  #width;
-  #height;
+  #box; // its width and height
+  #picture; // the size at which all of it is seen in the box
 
-  /** The size of the box. */
-  fit(width, height) {
-    this.#width = width;
-    this.#height = height;
+  /** The size of the box, and the picture's width for each pixel of height. */
+  fit(width, height, shape = width / height) {
+    const seen = this.isTurned ? 1 / shape : shape;
+    this.#box = [width, height];
+    this.#picture = [Math.min(width, height * seen), Math.min(height, width / seen)];
     this.move(0, 0);
   }
 
@@ -47,9 +48,9 @@ export class View {
     this.zoom(1 / this.scale);
   }
 
-  /** No edge of the picture comes into the box. */
+  /** Where the picture is larger than the box, no edge of it comes inside. Where it is smaller, it stays in the middle. */
   #stand(x, y) {
-    const [across, down] = [this.#width, this.#height].map((length) => ((this.scale - 1) * length) / 2);
+    const [across, down] = this.#picture.map((length, index) => Math.max(0, this.scale * length - this.#box[index]) / 2);
     this.x = between(x, -across, across) + 0; // not -0
     this.y = between(y, -down, down) + 0;
   }
@@ -75,6 +76,7 @@ export class ScreenView {
     node.addEventListener('dblclick', (event) => this.#press(event));
     // A trackpad's pinch comes as a wheel with Ctrl.
     node.addEventListener('wheel', (event) => this.#wheel(event), { passive: false });
+    video.addEventListener('resize', () => this.#fit());
     this.#observer.observe(node);
   }
 
@@ -113,7 +115,8 @@ export class ScreenView {
   }
 
   #fit() {
-    this.#view.fit(this.#node.clientWidth, this.#node.clientHeight);
+    const { videoWidth, videoHeight } = this.#video;
+    this.#view.fit(this.#node.clientWidth, this.#node.clientHeight, videoHeight > 0 ? videoWidth / videoHeight : undefined);
     this.#show();
   }
 

@@ -1,7 +1,9 @@
 """A headless Chromium that is one person on the web client, driven by what a person sees: names of buttons and fields."""
 
 import atexit
+import json
 import os
+import pathlib
 import shutil
 
 from selenium import webdriver
@@ -33,6 +35,12 @@ SMALL_CAMERA = """
   };
 })();
 """
+
+
+def drawn_face(name):
+    """A script that gives the browser of this person a camera with a drawn face, for pictures of the page."""
+    return f"const conclaveFace = {json.dumps(name)};\n" + (pathlib.Path(__file__).parent / "face.js").read_text()
+
 
 # Keeps the page's PeerConnections where the test can ask for their statistics, by the track that a tile shows.
 PROBE = """

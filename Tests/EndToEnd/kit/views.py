@@ -22,20 +22,32 @@ axe.run(document, { ...options, resultTypes: ['violations'] }).then(
 
 # The folder that gets a picture of each view in each of these ways, instead of axe-core's findings.
 PICTURES = os.environ.get("CONCLAVE_SCREENSHOTS")
+
+
+def screen(width, height, scale=1, mobile=False):
+    return {"width": width, "height": height, "deviceScaleFactor": scale, "mobile": mobile}
+
+
+# The colour scheme, the screen, and another language with its direction.
 WAYS = {
-    "light": ("light", None, False),
-    "dark": ("dark", None, False),
-    "phone": ("light", {"width": 390, "height": 844, "deviceScaleFactor": 2, "mobile": True}, False),
+    "light": ("light", None, None),
+    "dark": ("dark", None, None),
+    "phone": ("light", screen(390, 844, 2, True), None),
+    "phone-landscape": ("dark", screen(844, 390, 2, True), None),
+    "tablet": ("light", screen(820, 1180, 2, True), None),
     # A page at 200 % has half as many pixels of its own.
-    "zoom": ("light", {"width": 640, "height": 400, "deviceScaleFactor": 2, "mobile": False}, False),
+    "zoom": ("light", screen(640, 400, 2), None),
     # Another size than before, so that the stage is drawn again.
-    "right-to-left": ("light", {"width": 1200, "height": 700, "deviceScaleFactor": 1, "mobile": False}, True),
+    "right-to-left": ("light", screen(1200, 700), ("ar", "rtl")),
+    # The language with the longest words and texts, where there is least room.
+    "long-words": ("dark", screen(390, 844, 2, True), ("de", "ltr")),
 }
 
-def to_arabic():
+
+def translation(lang, dir):
     folder = pathlib.Path(__file__).parent
-    catalogue = (folder / "../../../Sources/Web/page/catalogues/ar.js").read_text().partition("export default ")[2]
-    return f"const arabic = {catalogue}\n{(folder / 'arabic.js').read_text()}"
+    catalogue = (folder / f"../../../Sources/Web/page/catalogues/{lang}.js").read_text().partition("export default ")[2]
+    return f"const [lang, dir] = ['{lang}', '{dir}'];\nconst catalogue = {catalogue}\n{(folder / 'translation.js').read_text()}"
 
 
 def is_accessible(tab, view, is_whole=True):
@@ -57,18 +69,18 @@ def photograph(tab, view):
     """Keeps a picture of the view in each way, and leaves the page as it was."""
     name = re.sub(r"[^a-z0-9]+", "-", view.lower()).strip("-")
     is_english = tab.driver.execute_script("return document.documentElement.lang === 'en'")
-    for way, (scheme, metrics, is_arabic) in WAYS.items():
-        if is_arabic and not is_english:
+    for way, (scheme, metrics, language) in WAYS.items():
+        if language and not is_english:
             continue
         emulate(tab, scheme)
-        if is_arabic:
-            assert tab.driver.execute_async_script(to_arabic()) == ""
+        if language:
+            assert tab.driver.execute_async_script(translation(*language)) == ""
         if metrics:
             tab.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
         # The stage draws its tiles again a moment after the page has another size.
         tab.driver.execute_async_script("setTimeout(arguments[0], 400)")
         tab.screenshot(pathlib.Path(PICTURES) / f"{name}-{way}.png")
-        if is_arabic:
+        if language:
             tab.driver.execute_script("conclaveEnglish()")
         tab.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
     tab.driver.execute_async_script("setTimeout(arguments[0], 400)")

@@ -1,5 +1,6 @@
-// The English page in Arabic, without a reload, which would end what is to be seen: its catalogue gets the Arabic texts, and texts that are shown already are
-// found in the English catalogue by their words. Calling `conclaveEnglish` takes it back. `arabic` is that catalogue; `arguments[0]` is called when it is done, with an error or ''.
+// The English page in another language, without a reload, which would end what is to be seen: its catalogue gets the texts of the other language, and texts that
+// are shown already are found in the English catalogue by their words. Calling `conclaveEnglish` takes it back. `catalogue` is the other one, and `lang` and `dir`
+// are its language and direction. `arguments[0]` is called when it is done, with an error or ''.
 const done = arguments[0];
 (async () => {
   const { default: shown } = await import(`${location.origin}/page/catalogues/en.js`);
@@ -16,7 +17,7 @@ const done = arguments[0];
         named.add(part);
         return `(?<${part}>.+?)`;
       });
-      const translated = mapped(arabic[key]);
+      const translated = mapped(catalogue[key]);
       return { count: named.size, length: text.length, pattern: new RegExp(`^${parts.join('')}$`, 's'), text: translated[form] ?? translated.other };
     }),
   ).sort((one, other) => one.count - other.count || other.length - one.length);
@@ -27,7 +28,7 @@ const done = arguments[0];
     }
     return part;
   }).join(' · ');
-  for (const [key, entry] of Object.entries(arabic)) shown[key] = typeof entry === 'string' ? isolated(entry) : mapped(entry);
+  for (const [key, entry] of Object.entries(catalogue)) shown[key] = typeof entry === 'string' ? isolated(entry) : mapped(entry);
   const undo = [];
   const change = (node, property) => {
     const before = node[property];
@@ -41,7 +42,7 @@ const done = arguments[0];
   while (walker.nextNode()) nodes.push(walker.currentNode);
   for (const node of nodes) if (node.data.trim() && !node.parentElement.closest('option, [translate=no]')) change(node, 'data');
   for (const node of document.querySelectorAll('[aria-label], [placeholder]')) for (const property of ['ariaLabel', 'placeholder']) change(node, property);
-  Object.assign(document.documentElement, { lang: 'ar', dir: 'rtl' });
+  Object.assign(document.documentElement, { lang, dir });
   window.conclaveEnglish = () => {
     Object.assign(shown, english);
     for (const one of undo) one();
