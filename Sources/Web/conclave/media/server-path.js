@@ -1,63 +1,21 @@
-// The path of media by the server: one participant's PeerConnection, with its sent tracks, receiving slots, offers, and recovery from a loss (protocol section 6).
+// The path of media by the server: one participant's PeerConnection, with its sent tracks, offers, and recovery from a loss (protocol section 6). Its
+// receiving slots are in `slots.js`.
 
-import { Refusal, isWhole, listIn, partsOf, slotsIn, trackIn } from '../wire/index.js';
+import { Refusal, listIn, trackIn } from '../wire/index.js';
 import { addCamera, heightOf } from './layers.js';
-import { Loudness } from './loudness.js';
+import { Slots } from './slots.js';
+import { keepSharp, offerLayerIDs, preferCodecs } from './transceivers.js';
 
 /** @typedef {import('./media-path.js').MediaPath} MediaPath */
 
-const MAX_AUDIO_SLOTS = 8; // protocol section 6: the first offer, and audio permanently
-const MAX_VIDEO_SLOTS = 9;
-const MOST_VIDEO_SLOTS = 25; // whatever the server requests
 const MAX_SECTIONS = 64;
-const MAX_UNSUPPORTED = 4_096;
 const DISCONNECTED_MS = 1_000; // browsers wait some seconds before they report it; after this ICE is restarted
 const RESTART_RETRY_MS = 8_000;
 const RESTARTS = 3; // without success: the path is lost, and the call is joined again
-const SEEN_MS = 2_500; // two reports of the worker
-const LASTING = 3; // reports in a row: people need not hear about a key that is late on a slow path
 const LEVEL_MS = 400;
-const SPEAKING_HOLD_MS = 900;
-const LAYER_IDS = ['urn:ietf:params:rtp-hdrext:sdes:rtp-stream-id', 'urn:ietf:params:rtp-hdrext:sdes:repaired-rtp-stream-id'];
-const DESCRIPTOR = 'https://aomediacodec.github.io/av1-rtp-spec/#dependency-descriptor-rtp-header-extension';
 
 const maxBitrates = { screen: 2_500_000, microphone: 40_000, 'screen-audio': 96_000 };
 const kindOf = (source) => (source === 'camera' || source === 'screen' ? 'video' : 'audio');
-
-/** VP8 before the other codecs that the worker can open, and no codec that it cannot. The call's policy decides among them. */
-function preferCodecs(transceiver) {
-  const codecs = RTCRtpReceiver.getCapabilities('video')?.codecs ?? [];
-  const named = (name) => codecs.filter(({ mimeType }) => mimeType.toLowerCase() === `video/${name}`);
-  transceiver.setCodecPreferences([...named('vp8'), ...named('vp9'), ...named('av1'), ...named('rtx')]);
-}
-
-/**
- * Requests dependency descriptors in a slot, by which the browser knows which frames it can do without. Chromium sends them, but does not offer to receive them
- * by itself (WebRTC Extensions, section 5.2).
- */
-function takeDescriptors(transceiver) {
-  const extensions = transceiver.getHeaderExtensionsToNegotiate?.();
-  if (!extensions?.some(({ uri }) => uri === DESCRIPTOR)) return;
-  const offered = extensions.map((extension) => (extension.uri === DESCRIPTOR ? { ...extension, direction: 'sendrecv' } : extension));
-  transceiver.setHeaderExtensionsToNegotiate(offered);
-}
-
-/**
- * Offers the ids of layers. Chromium gives a new transceiver the directions that one before it has negotiated: a camera that is started after slots would have layers
- * without their ids, and Chromium refuses its own offer.
- */
-function offerLayerIDs(transceiver) {
-  const extensions = transceiver.getHeaderExtensionsToNegotiate?.();
-  if (!extensions?.some(({ uri }) => LAYER_IDS.includes(uri))) return;
-  const offered = extensions.map((extension) => (LAYER_IDS.includes(extension.uri) ? { ...extension, direction: 'sendrecv' } : extension));
-  transceiver.setHeaderExtensionsToNegotiate(offered);
-}
-
-/** On a slow path a screen gets fewer pictures a second rather than fewer pixels, so that its text stays readable (mst-content-hint, section 5). */
-function keepSharp(sender) {
-  const parameters = sender.getParameters?.();
-  if (parameters) sender.setParameters({ ...parameters, degradationPreference: 'maintain-resolution' }).catch(() => {}); // not in every browser
-}
 
 /** @implements {MediaPath} */
 export class ServerPath extends EventTarget {
@@ -66,10 +24,8 @@ export class ServerPath extends EventTarget {
   #participant;
   #request;
   #senders = new Map();
-  #slots = [];
-  #shown = { rev: -1, tracks: new Map(), unsupported: new Set() }; // what each slot shows according to the server, by mid, and which tracks no slot can show
+  #slots;
   #numbers = new Map(); // n -> the source that first had it
-  #wanted = { audio: 0, video: 0 };
   #negotiation;
   #isStale = false;
   #hasOffered = false;
@@ -78,8 +34,6 @@ export class ServerPath extends EventTarget {
   #restarts = 0;
   #disconnectTimer;
   #levelTimer;
-  #loudness = new Loudness();
-  #heard = new Map();
   #isClosed = false;
   #openedAt = performance.now();
   /** @type {number | undefined} */
@@ -92,6 +46,7 @@ export class ServerPath extends EventTarget {
     this.#worker = worker;
     this.#request = request;
     this.#pc = new RTCPeerConnection({ bundlePolicy: 'max-bundle', iceServers: ice?.servers ?? [] });
+    this.#slots = new Slots({ pc: this.#pc, worker, participant });
     this.#pc.addEventListener('iceconnectionstatechange', () => this.#pathChanged());
     this.#pc.addEventListener('connectionstatechange', () => {
       if (this.#pc.connectionState === 'failed') this.#restart();
@@ -106,33 +61,19 @@ export class ServerPath extends EventTarget {
   }
 
   get audioTracks() {
-    return this.#slots.filter(({ kind }) => kind === 'audio').map(({ transceiver }) => transceiver.receiver.track);
+    return this.#slots.audioTracks;
   }
 
   videoOf(participant, n) {
-    const slot = this.#slots.find(
-      (other) => other.kind === 'video' && other.participant === participant && other.n === n && isRecent(other.seenAt),
-    );
-    return slot?.transceiver.receiver.track;
+    return this.#slots.videoOf(participant, n);
   }
 
   pictureOf(participant, n) {
-    const [mid, told] = [...this.#shown.tracks].find(([, track]) => track.participant === participant && track.n === n) ?? [];
-    if (this.videoOf(participant, n)) return told?.picture === 'lower' ? 'lower' : 'shown';
-    if (this.#shown.unsupported.has(`${participant}.${n}`) || this.#hasNoCodec) return 'unsupported';
-    if (told?.picture === 'paused') return 'paused';
-    const slot = this.#slots.find(({ transceiver }) => transceiver.mid === mid);
-    return slot && isRecent(slot.failedAt) ? 'awaited' : 'unsent';
-  }
-
-  /** The server has refused the slots for video: none of the call's codecs is offered for them (protocol section 6, "Offer and answer"). */
-  get #hasNoCodec() {
-    return this.#slots.some(({ kind, transceiver }) => kind === 'video' && transceiver.currentDirection === 'stopped');
+    return this.#slots.pictureOf(participant, n);
   }
 
   get speaking() {
-    const now = performance.now();
-    return new Set([...this.#heard].filter(([, at]) => now - at < SPEAKING_HOLD_MS).map(([participant]) => participant));
+    return this.#slots.speaking;
   }
 
   async statistics() {
@@ -175,36 +116,22 @@ export class ServerPath extends EventTarget {
     return this.#senders.get(source)?.isActive ?? false;
   }
 
-  want({ audio, video }) {
-    if (!isWhole(audio, 0, Infinity) || !isWhole(video, 0, Infinity)) return false;
-    this.#wanted.audio = Math.max(this.#wanted.audio, Math.min(audio, MAX_AUDIO_SLOTS));
-    this.#wanted.video = Math.max(this.#wanted.video, Math.min(video, MOST_VIDEO_SLOTS));
-    return this.#hasOffered && (this.#missing('audio') > 0 || this.#missing('video') > 0);
+  want(counts) {
+    return this.#slots.want(counts) && this.#hasOffered;
   }
 
-  /** A slot for each track as far as the server need not request them, and one for a newcomer's first word, which arrives before an offer could be answered. */
   wantFor(tracks) {
-    const count = (kind) => tracks.filter((track) => track.kind === kind).length;
-    return this.want({ audio: count('audio') + 1, video: Math.min(count('video'), MAX_VIDEO_SLOTS) });
+    return this.#slots.wantFor(tracks) && this.#hasOffered;
   }
 
-  showSlots({ rev, receive, unsupported }) {
-    if (!isWhole(rev, this.#shown.rev + 1, Number.MAX_SAFE_INTEGER)) return;
-    this.#shown = { rev, tracks: slotsIn(receive, MAX_SECTIONS), unsupported: new Set(listIn(unsupported ?? [], MAX_UNSUPPORTED, 'unsupported tracks')) };
-    this.#tellSlots();
+  showSlots(map) {
+    this.#slots.show(map);
   }
 
   wantLayers({ track, layers }) {
     const sender = [...this.#senders.values()].find((other) => other.layers && other.isActive && other.track !== undefined && other.track === track);
     if (!sender) throw new Refusal('layers of a track that is not sent in layers');
     sender.layers.want(layers);
-  }
-
-  /** The worker accepts a frame only for the track that its slot shows. */
-  #tellSlots() {
-    const shown = this.#slots.map(({ name, transceiver }) => ({ name, ...this.#shown.tracks.get(transceiver.mid) }));
-    const slots = shown.filter(({ participant }) => participant !== undefined && participant !== this.#participant);
-    this.#worker.postMessage({ type: 'slots', slots });
   }
 
   /** Changes made meanwhile go into one more offer. */
@@ -236,28 +163,10 @@ export class ServerPath extends EventTarget {
     this.#senders.set(source, { transceiver, layers, isActive: true, replaces, track: undefined });
   }
 
-  #addSlot(kind) {
-    const transceiver = this.#pc.addTransceiver(kind, { direction: 'recvonly' });
-    const name = `slot-${this.#slots.length}`;
-    const options = { operation: 'open', name, isVideo: kind === 'video' };
-    transceiver.receiver.transform = new RTCRtpScriptTransform(this.#worker, options);
-    if (kind === 'video') {
-      preferCodecs(transceiver);
-      takeDescriptors(transceiver);
-    }
-    this.#slots.push({ name, kind, transceiver, opened: 0, failed: 0, failing: 0, earlier: 0, seenAt: -Infinity, failedAt: -Infinity });
-  }
-
-  #missing(kind) {
-    return this.#wanted[kind] - this.#slots.filter((slot) => slot.kind === kind).length;
-  }
-
   #fillSlots() {
     // An offer needs a section: a participant that sends nothing and sees nobody still offers receive-only sections.
     if (this.#senders.size === 0) this.want({ audio: 1, video: 1 });
-    for (const kind of ['audio', 'video']) {
-      while (this.#missing(kind) > 0) this.#addSlot(kind);
-    }
+    this.#slots.fill();
     this.#hasOffered = true;
     this.dispatchEvent(new Event('change'));
   }
@@ -324,7 +233,7 @@ export class ServerPath extends EventTarget {
     } catch (error) {
       console.warn(`Conclave: refused ${error.message}`);
     }
-    this.#tellSlots(); // of mids that are new
+    this.#slots.tell(); // of mids that are new
   }
 
   #pathChanged() {
@@ -379,40 +288,20 @@ export class ServerPath extends EventTarget {
   }
 
   #fromWorker(message) {
-    const now = performance.now();
     if (message.type === 'opened') {
-      this.firstFrameMs ??= now - this.#openedAt;
-      const slot = this.#slots.find(({ name }) => name === message.name);
-      if (slot) Object.assign(slot, partsOf(message.kid), { seenAt: now });
+      this.firstFrameMs ??= performance.now() - this.#openedAt;
+      this.#slots.opened(message);
       this.dispatchEvent(new Event('change'));
     } else if (message.type === 'report') {
-      let failures = 0;
-      for (const { name, opened, failed, earlier = 0 } of message.slots) {
-        const slot = this.#slots.find((other) => other.name === name);
-        if (!slot) continue;
-        if (opened > slot.opened) slot.seenAt = now;
-        if (failed > slot.failed || earlier > slot.earlier) slot.failedAt = now;
-        slot.failing = failed > slot.failed ? slot.failing + 1 : 0;
-        if (slot.failing >= LASTING) failures += failed - slot.failed;
-        Object.assign(slot, { opened, failed, earlier });
-      }
+      const failures = this.#slots.reported(message);
       if (failures > 0) this.dispatchEvent(new CustomEvent('failures', { detail: { count: failures } }));
       this.dispatchEvent(new Event('change'));
     }
   }
 
-  /** Loudness after decryption, so that only the speaker can fake it. */
   async #measureLevels() {
     if (this.#isClosed || this.#pc.connectionState !== 'connected') return;
-    const now = performance.now();
-    for (const { type, trackIdentifier } of this.#loudness.loud(await this.statistics())) {
-      if (type === 'media-source') this.#heard.set(0, now);
-      if (type !== 'inbound-rtp') continue;
-      const slot = this.#slots.find(({ transceiver }) => transceiver.receiver.track.id === trackIdentifier);
-      if (slot?.participant && isRecent(slot.seenAt)) this.#heard.set(slot.participant, now);
-    }
+    this.#slots.measure(await this.statistics());
     this.dispatchEvent(new Event('speaking'));
   }
 }
-
-const isRecent = (time) => performance.now() - time < SEEN_MS;
