@@ -50,8 +50,9 @@ function sendingWith(capture) {
   const sent = [];
   const told = [];
   const tellMuted = async (_, isMuted) => void told.push(isMuted);
-  const sending = new Sending({ capture, tellMuted, negotiate: async () => {}, changed() {}, notice: (detail) => notices.push(detail) });
-  sending.path = { send: async (source, track) => sent.push([source, track]), trackID: () => '1.1', pause: async () => {} };
+  const sending = new Sending({ capture, tellMuted });
+  sending.addEventListener('notice', ({ detail }) => notices.push(detail));
+  sending.path = { send: async (source, track) => sent.push([source, track]), trackID: () => '1.1', pause: async () => {}, negotiate: async () => {} };
   return { sending, notices, sent, told };
 }
 

@@ -115,7 +115,7 @@ test('trusting a changed key ends the stop', async () => {
   close();
 });
 
-const noVideo = { find: () => undefined, pictureOf: () => undefined };
+const noVideo = { videoOf: () => undefined, pictureOf: () => undefined };
 const membersOf = (list) => new Members(list.map(({ user, device, participant }) => ({ user, name: user, state: 'joined', participants: [{ participant, device, tracks: [], connected: true }] })));
 
 test('a state that names a listed number with another device does not make its device one that cannot hear', () => {

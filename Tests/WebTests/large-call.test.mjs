@@ -64,7 +64,7 @@ function drawing(t, count) {
   const call = callOf(count);
   const normalize = t.mock.method(String.prototype, 'normalize');
   call.look();
-  const tiles = tilesOf(call, { find: () => undefined, pictureOf: () => 'awaited' });
+  const tiles = tilesOf(call, { videoOf: () => undefined, pictureOf: () => 'awaited' });
   beginNames('user-0', [], () => {});
   learnNames(call.members.values());
   for (const { member } of tiles) labelFor(member.user);
@@ -88,7 +88,8 @@ test('an event about one member hands the keys that member alone', () => {
   facts.members = callOf(300).members;
   const seated = [];
   const keys = { seated: (seats) => seated.push([...seats.keys()]) };
-  const events = new CallEvents({ call: { facts, participant: 1 }, stay: () => ({ keys }), recovery: {}, notice() {}, over() {}, negotiate() {}, message() {} });
+  const events = new CallEvents(facts);
+  events.stay = { keys, participant: 1 };
   events.handle('call.member', { call: 'c', at: 0, cause: 'joined', user: 'dora', state: 'joined', participants: [{ participant: 301, device: 'laptop', tracks: [] }] });
   assert.deepEqual(seated, [['dora/laptop']]);
   assert.equal(facts.members.size, 301);
@@ -99,8 +100,10 @@ test('changes that come together are judged after the last, each member for itse
   facts.members = callOf(300).members;
   const [seated, notices, own] = [[], [], []];
   const keys = { seated: (seats) => seated.push([...seats.keys()]) };
-  const recovery = { ownMemberTold: (change) => own.push([change.cause, facts.members.get('user-0').participants.length]) };
-  const events = new CallEvents({ call: { facts, participant: 1 }, stay: () => ({ keys }), recovery, notice: (news) => notices.push([news.member.user, news.cause]), over() {}, negotiate() {}, message() {} });
+  const events = new CallEvents(facts);
+  events.stay = { keys, participant: 1 };
+  events.addEventListener('own-change', ({ detail }) => own.push([detail.cause, facts.members.get('user-0').participants.length]));
+  events.addEventListener('notice', ({ detail: news }) => notices.push([news.member.user, news.cause]));
   const change = (user, cause, participants) => ({ cause, user, state: participants.length ? 'joined' : 'left', participants });
   const phone = { participant: 1, device: 'phone', tracks: [] };
   const members = [change('user-0', 'disconnected', []), change('dora', 'joined', [{ participant: 301, device: 'laptop', tracks: [] }]), change('user-0', 'rejoined', [phone]), change('user-7', 'left', [])];

@@ -59,7 +59,7 @@ test('people are on pages of tiles that show a face, each on one of them', () =>
 const track = (id, source, muted = false) => ({ track: id, source, kind: 'video', muted });
 
 const person = (facts) => ({ state: 'member', ...facts });
-const noVideo = { find: () => undefined, pictureOf: () => 'awaited' };
+const noVideo = { videoOf: () => undefined, pictureOf: () => 'awaited' };
 const noConfirmation = { state: 'confirming', missing: [] };
 
 function callOf({ devices = [], tracks, roster = [], confirmation = noConfirmation, hasKey = true }) {
@@ -78,7 +78,7 @@ function callOf({ devices = [], tracks, roster = [], confirmation = noConfirmati
 
 test('a person, a shared screen and somebody who is rung have a tile each', () => {
   const call = callOf({ tracks: [track('2.2', 'camera'), track('2.3', 'screen')] });
-  const tiles = tilesOf(call, { ...noVideo, find: (participant, n) => `video ${participant}.${n}` });
+  const tiles = tilesOf(call, { ...noVideo, videoOf: (participant, n) => `video ${participant}.${n}` });
   assert.deepEqual(tiles.map(({ source, video }) => [source, video]), [
     ['camera', 'video 2.2'],
     ['screen', 'video 2.3'],
@@ -88,16 +88,16 @@ test('a person, a shared screen and somebody who is rung have a tile each', () =
 
 test('a muted camera shows no picture', () => {
   const call = callOf({ tracks: [track('2.2', 'camera', true)] });
-  assert.equal(tilesOf(call, { ...noVideo, find: () => 'video' })[0].video, undefined);
+  assert.equal(tilesOf(call, { ...noVideo, videoOf: () => 'video' })[0].video, undefined);
 });
 
 test('a participant on hold shows no picture, and none does while the call is on hold here', () => {
   const call = callOf({ tracks: [track('2.2', 'camera')] });
   call.members.get('bob').participants[0].held = true;
-  assert.deepEqual(tilesOf(call, { ...noVideo, find: () => 'video' }).map(({ video, isHeld }) => [video, isHeld])[0], [undefined, true]);
+  assert.deepEqual(tilesOf(call, { ...noVideo, videoOf: () => 'video' }).map(({ video, isHeld }) => [video, isHeld])[0], [undefined, true]);
   call.members.get('bob').participants[0].held = false;
   call.isHeld = true;
-  assert.equal(tilesOf(call, { ...noVideo, find: () => 'video' })[0].video, undefined);
+  assert.equal(tilesOf(call, { ...noVideo, videoOf: () => 'video' })[0].video, undefined);
 });
 
 test('the list of keys, not the server, says whose a tile or a message is', () => {

@@ -7,26 +7,19 @@ import { changesIn } from '../wire/index.js';
 const CHANGES = ['call.member', 'call.members', 'track.added', 'track.updated', 'track.removed', 'keys.switch'];
 
 /**
- * `stay()` returns the stay whose keys and media are in use. `notice(detail)` is for people, `over(detail)` ends the call here, `negotiate()` makes an offer,
- * `message(body)` opens a message.
+ * `facts` is the call's `CallState`. `stay` is set to the one whose keys and media are in use.
+ *
+ * Events: `notice` with a detail for people; `over` with `{reason, by}`: the call is over; `state`: the whole state has arrived; `own-change` with the last change
+ * of this user as a member; `wanted`: the path needs a negotiation; `message` with its body; `screen-over`: the server has ended this device's screen.
  */
-export class CallEvents {
-  #call;
-  #stay;
-  #recovery;
-  #notice;
-  #over;
-  #negotiate;
-  #message;
+export class CallEvents extends EventTarget {
+  /** @type {import('./stay.js').Stay | undefined} */
+  stay;
+  #facts;
 
-  constructor({ call, stay, recovery, notice, over, negotiate, message }) {
-    this.#call = call;
-    this.#stay = stay;
-    this.#recovery = recovery;
-    this.#notice = notice;
-    this.#over = over;
-    this.#negotiate = negotiate;
-    this.#message = message;
+  constructor(facts) {
+    super();
+    this.#facts = facts;
   }
 
   isKnown(name) {
@@ -45,31 +38,27 @@ export class CallEvents {
     if (state.rev < this.#facts.rev) return;
     this.#facts.take(state);
     if (state.state === 'ended') {
-      this.#over({ reason: 'lost' });
+      this.#tell('over', { reason: 'lost' });
       return;
     }
     this.#keys?.seated(seatsOf(this.#facts.members.values()));
     this.#keys?.inUse(state.epoch).catch(() => {});
-    this.#recovery.stateTold();
-  }
-
-  get #facts() {
-    return this.#call.facts;
+    this.#tell('state');
   }
 
   get #keys() {
-    return this.#stay()?.keys;
+    return this.stay?.keys;
   }
 
   get #path() {
-    return this.#stay()?.path;
+    return this.stay?.path;
   }
 
   #handlers = {
     'call.state': (body) => this.takeState(body),
     'call.member': (body) => this.#membersChanged(changesIn('call.member', body), body.at),
     'call.members': (body) => this.#membersChanged(changesIn('call.members', body), body.at),
-    'call.ended': ({ reason, by }) => this.#over({ reason, by }),
+    'call.ended': ({ reason, by }) => this.#tell('over', { reason, by }),
     'track.added': (body) => this.#setTrack(body),
     'track.updated': (body) => this.#setTrack(body),
     'track.removed': (body) => this.#removeTrack(body),
@@ -82,12 +71,12 @@ export class CallEvents {
     'media.slots': (body) => this.#path?.showSlots(body),
     'media.wanted': (body) => this.#path?.wantLayers(body),
     'media.need': (body) => {
-      if (this.#path?.want(body)) this.#negotiate();
+      if (this.#path?.want(body)) this.#tell('wanted');
     },
     quality: ({ level }) => {
       this.#facts.quality = level;
     },
-    message: (body) => void this.#message(body),
+    message: (body) => this.#tell('message', body),
   };
 
   /** Changes in order. Their effect on this device's own place is judged after the last one. */
@@ -96,24 +85,28 @@ export class CallEvents {
     for (const change of changes) {
       const news = this.#facts.memberChanged(change, at);
       this.#keys?.seated(seatsOf([this.#facts.members.get(change.user)]));
-      if (news) this.#notice(news);
+      if (news) this.#tell('notice', news);
       else own = change;
     }
-    return own && this.#recovery.ownMemberTold(own);
+    if (own) this.#tell('own-change', own);
   }
 
   #setTrack(track) {
     const { isNew, news } = this.#facts.trackSet(track);
-    if (news) this.#notice(news);
+    if (news) this.#tell('notice', news);
     // Without waiting for `media.need` a new track is on the screen a second earlier.
-    if (isNew && this.#path?.wantFor(this.#facts.tracksOfOthers)) this.#negotiate();
+    if (isNew && this.#path?.wantFor(this.#facts.tracksOfOthers)) this.#tell('wanted');
   }
 
   #removeTrack({ track, participant, cause }) {
     const news = this.#facts.trackRemoved({ track, participant });
-    if (news) this.#notice(news);
-    if (participant !== this.#call.participant || track !== this.#path?.trackID('screen')) return;
-    if (cause === 'replaced') this.#notice({ kind: 'screen-replaced' });
-    this.#call.stopScreen();
+    if (news) this.#tell('notice', news);
+    if (participant !== this.stay?.participant || track !== this.#path?.trackID('screen')) return;
+    if (cause === 'replaced') this.#tell('notice', { kind: 'screen-replaced' });
+    this.#tell('screen-over');
+  }
+
+  #tell(name, detail) {
+    this.dispatchEvent(new CustomEvent(name, { detail }));
   }
 }

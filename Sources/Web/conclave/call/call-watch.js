@@ -6,26 +6,23 @@ const TICK_MS = 500;
 const NOT_SHOWN = { cause: 'not-shown', people: [], isHeld: false, needsPerson: false };
 
 /**
- * `facts()` returns the argument of `RosterWatch.update` without `isAsking`; `ask()` requests `state` and `keys/list`, and resolves when both are answered and
- * applied; `stop(isStopped)` silences; `warn(detail)` warns people, with problem `stranger`, `gone`, `stopped` (and its `cause`) or `old-epoch`.
+ * `facts()` returns the argument of `RosterWatch.update` without `isAsking`.
+ *
+ * Events: `ask`: the call's state and list are to be requested, with `asked`; `stop` when `stopped` is another; `warning` with `{problem, …}` for people:
+ * `stranger`, `gone`, `stopped` (and its `cause`) or `old-epoch`.
  */
-export class CallWatch {
+export class CallWatch extends EventTarget {
   #watch = new RosterWatch();
   #facts;
-  #ask;
-  #stop;
-  #warn;
   #asking = 0;
   #timer;
   #cause;
   #isShown = true;
   #warnedEpoch = 0;
 
-  constructor({ facts, ask, stop, warn }) {
+  constructor(facts) {
+    super();
     this.#facts = facts;
-    this.#ask = ask;
-    this.#stop = stop;
-    this.#warn = warn;
     this.#next();
   }
 
@@ -80,13 +77,14 @@ export class CallWatch {
     this.#timer = setTimeout(() => {
       this.#next();
       this.look();
-      if (this.#watch.tick(performance.now()) === 'ask') this.#askAndJudge();
+      if (this.#watch.tick(performance.now()) === 'ask') this.dispatchEvent(new Event('ask'));
       this.#tell();
     }, TICK_MS);
   }
 
-  async #askAndJudge() {
-    const isAnswered = await this.during(this.#ask()).then(
+  /** Judges again when `state` and `keys/list` are answered and applied: `answers` is the promise of that. */
+  async asked(answers) {
+    const isAnswered = await this.during(answers).then(
       () => true,
       ({ code }) => code !== 'connection-lost', // if the server leaves this open, it has no better answer
     );
@@ -100,12 +98,16 @@ export class CallWatch {
     const cause = stopped && [stopped.cause, stopped.needsPerson, ...stopped.people.map(exactName)].join();
     if (cause !== this.#cause) {
       this.#cause = cause;
-      this.#stop(Boolean(stopped));
+      this.dispatchEvent(new Event('stop'));
       if (stopped) this.#warn({ problem: 'stopped', cause: stopped.cause });
     }
     const { epoch } = this.#facts();
     if (!isOld || this.#warnedEpoch === epoch) return;
     this.#warnedEpoch = epoch;
     this.#warn({ problem: 'old-epoch', epoch });
+  }
+
+  #warn(detail) {
+    this.dispatchEvent(new CustomEvent('warning', { detail }));
   }
 }

@@ -3,7 +3,7 @@
 
 import { RequestError } from '../connection/index.js';
 import { Untold, confirmationOf, exactName, rosterOf, stopOf } from '../keys/index.js';
-import { Sending } from '../media/index.js';
+import { GONE, Sending } from '../media/index.js';
 import { Admissions } from '../trust/index.js';
 import { CallEvents } from './call-events.js';
 import { CallRequests } from './call-requests.js';
@@ -14,7 +14,8 @@ import { Recovery } from './recovery.js';
 import { Stay } from './stay.js';
 import { ownerOf, tilesOf } from './tiles.js';
 
-const GONE = ['call.not-found', 'call.ended', 'call.not-joined']; // the call, or this device's part in it, is over
+const left = () => new RequestError({ code: 'call.ended', message: 'The call was left.' });
+
 /**
  * Events: `change`; those of `Facets`, each with a part of it; `speaking`; `failures` with `{count}`, frames of somebody did not open for some seconds;
  * `notice` with `{kind, …}` for people; `warning` with `{problem, user, device, fingerprint}` (see `KeyAgreement` and `CallWatch`; and `refused-track`,
@@ -57,40 +58,29 @@ export class Call extends CallRequests {
     this.#secret = secret;
     this.#rootBefore = root;
     this.#openPath = openPath;
-    this.#sending = new Sending({
-      capture: connection.capture,
-      tellMuted: (track, muted) => this.request(`tracks/${track}`, { muted }).catch(() => {}), // sent again when the connection is back
-      negotiate: (failed) => this.#negotiate(failed),
-      changed: () => this.#changed(),
-      notice: (detail) => this.#notice(detail),
-    });
-    this.#watch = new CallWatch({
-      facts: () => this.#watched(),
-      ask: () => this.#askForList(),
-      stop: (isStopped) => {
-        this.#keys?.setStopped(isStopped);
-        this.#changed();
-      },
-      warn: (detail) => this.#warn(detail),
-    });
-    const over = (detail) => this.#over(detail);
-    this.#recovery = new Recovery({
-      call: this,
-      connection,
-      leave: () => this.#leaveStay(),
-      join: () => this.#joinAnew(),
-      over,
-      changed: () => this.#changed(),
-    });
-    this.#events = new CallEvents({
-      call: this,
-      stay: () => this.#stay,
-      recovery: this.#recovery,
-      notice: (detail) => this.#notice(detail),
-      over,
-      negotiate: () => this.#negotiate(),
-      message: (body) => this.#opened(body),
-    });
+    const tellMuted = (track, muted) => this.request(`tracks/${track}`, { muted }).catch(() => {}); // sent again when the connection is back
+    this.#sending = new Sending({ capture: connection.capture, tellMuted });
+    this.#watch = new CallWatch(() => this.#watched());
+    this.#recovery = new Recovery(connection);
+    this.#events = new CallEvents(this.facts);
+    this.#follow();
+  }
+
+  /** Acts on what its parts report. */
+  #follow() {
+    const on = (part, name, action) => part.addEventListener(name, ({ detail }) => action(detail));
+    for (const part of [this.#sending, this.#recovery]) on(part, 'change', () => this.#changed());
+    for (const part of [this.#sending, this.#events]) on(part, 'notice', (detail) => this.#notice(detail));
+    on(this.#sending, 'gone', () => this.rejoin());
+    on(this.#watch, 'ask', () => this.#watch.asked(this.#askForList()));
+    on(this.#watch, 'stop', () => this.#stopChanged());
+    on(this.#watch, 'warning', (detail) => this.#warn(detail));
+    on(this.#events, 'over', (detail) => this.#over(detail));
+    on(this.#events, 'state', () => this.#recover(this.#recovery.afterState(this.participant, this.facts)));
+    on(this.#events, 'own-change', (change) => this.#recover(this.#recovery.afterOwnChange(change, this.participant, this.facts)));
+    on(this.#events, 'wanted', () => this.#sending.negotiate());
+    on(this.#events, 'message', (body) => this.#opened(body));
+    on(this.#events, 'screen-over', () => this.stopScreen());
   }
 
   get user() {
@@ -183,10 +173,7 @@ export class Call extends CallRequests {
 
   /** The tiles to show: see `tiles.js`. */
   tiles() {
-    return tilesOf(this, {
-      find: (participant, n) => this.#mediaPath?.videoOf(participant, n),
-      pictureOf: (participant, n) => this.#mediaPath?.pictureOf(participant, n) ?? 'awaited',
-    });
+    return tilesOf(this, this.#mediaPath);
   }
 
   /** The member whose participant has this number; undefined when it is gone. */
@@ -224,13 +211,14 @@ export class Call extends CallRequests {
       // left before the answer arrived
       stay.close();
       this.#connection.request(`calls/${stay.id}/leave`).catch(() => {});
-      throw new RequestError({ code: 'call.ended', message: 'The call was left.' });
+      throw left();
     }
     this.facts.take(reply.call);
     this.participant = stay.participant;
     this.#recovery.joined();
     this.#stay?.close(); // of an attempt whose media could not be sent
     this.#stay = stay;
+    this.#events.stay = stay;
     this.#listen(stay);
     await stay.begin(this.facts, ring);
     if (stay !== this.#stay || this.hasEnded) return reply; // another join has begun meanwhile, or the call is over
@@ -281,7 +269,7 @@ export class Call extends CallRequests {
     on('keys', () => this.#keysChanged(stay));
     on('warning', (detail) => this.#warn(detail));
     on('refused-track', () => this.#warn({ problem: 'refused-track' }));
-    on('broken', () => this.#recovery.rejoinForKeys());
+    on('broken', () => this.#rejoinForKeys());
     on('unlisted', () => this.#unlisted());
     on('uplink', ({ isPoor }) => this.#uplinkChanged(isPoor));
   }
@@ -300,7 +288,7 @@ export class Call extends CallRequests {
   async #unlisted() {
     await this.#watch.during(this.#refresh());
     if (this.hasEnded || this.#recovery.isJoining) return;
-    if (!this.facts.participant(this.participant)) this.#recovery.rejoinForKeys();
+    if (!this.facts.participant(this.participant)) this.#rejoinForKeys();
     else this.#warn({ problem: 'removed-from-list' });
   }
 
@@ -310,6 +298,11 @@ export class Call extends CallRequests {
     const isConnected = this.#connection.status === 'ready' && !this.#recovery.isJoining && this.participant > 0;
     const uninvited = (entry) => this.#keys?.uninvited(entry);
     return { isConnected, participant: this.participant, epoch, freshEpoch, list: this.#keys?.list ?? [], members: [...this.members.values()], rotateMinutes, uninvited };
+  }
+
+  #stopChanged() {
+    this.#keys?.setStopped(Boolean(this.#watch.stopped));
+    this.#changed();
   }
 
   async #askForList() {
@@ -341,35 +334,40 @@ export class Call extends CallRequests {
     if (!this.hasEnded) await this.#sending.sendAll();
   }
 
-  /** Makes the path carry what is sent and wanted now. It repeats what failed when the connection is back. */
-  async #negotiate(failed = (error) => this.#pathFailed(error)) {
-    try {
-      await this.#mediaPath?.negotiate();
-    } catch (error) {
-      await failed(error);
-    }
-  }
-
-  async #pathFailed(error) {
-    if (GONE.includes(error.code)) this.rejoin();
-    else if (error.code === 'media.unsupported' && this.#sending.hasPictures) await this.#sending.withoutPictures();
-    else if (error.code !== 'connection-lost') this.#notice({ kind: 'media-failed', error: error.code ?? error.name });
-  }
-
   /** Returns as a new participant, with what this device sent before. */
   rejoin() {
-    return this.#recovery.rejoin();
+    return this.#recovery.during(() => this.#rejoin());
   }
 
-  #leaveStay() {
+  async #rejoin() {
     this.#stay?.close();
     this.#sending.forgetScreen();
+    this.#recover(await this.#recovery.repeat(() => this.#joinAgain()));
   }
 
-  async #joinAnew() {
+  async #joinAgain() {
+    if (this.hasEnded) throw left();
     await this.join('rejoin');
     if (this.isHeld) await this.request('hold', { held: true });
     await this.#sending.sendAll();
+  }
+
+  #rejoinForKeys() {
+    if (this.#recovery.takeTurnForKeys()) this.rejoin();
+    else this.#changed();
+  }
+
+  /** Carries out a verdict of `Recovery`. */
+  #recover(verdict) {
+    if (verdict === 'rejoin') this.rejoin();
+    else if (verdict === 'stay') this.#insist();
+    else if (verdict) this.#over({ reason: verdict });
+  }
+
+  /** When a call comes back on hold, the server puts the active call on hold. The user did not ask for that. */
+  #insist() {
+    const isHeldByServer = this.facts.participant(this.participant)?.held && !this.isHeld;
+    if (isHeldByServer && !this.hasEnded) this.request('hold', { held: false }).catch(() => {});
   }
 
   // People's actions

@@ -1,4 +1,4 @@
-// When a call on this device joins again, as another participant, and how often it tries (protocol section 4, rule 16).
+// Rules of when a call on this device joins again, as another participant, and how often it tries (protocol section 4, rule 16).
 
 const RETRY_MS = 1_000;
 const REFUSALS = 5; // in a row, before the call is abandoned; a server that is down does not count
@@ -8,27 +8,20 @@ const CLOSED = ['refused', 'replaced', 'removed', 'closed'];
 const AWAY = ['connection-lost', 'timeout', 'server.busy', 'rate.limited', 'internal'];
 
 /**
- * `leave()` abandons the previous join, `join()` joins again and sends what was sent before; `over(detail)` ends the call here; `changed()` follows each change
- * of `isJoining`.
+ * `connection` has `connectionNumber` and `status`. A verdict is `rejoin`; `stay`, in which case a hold that nobody asked for is taken back; `elsewhere`,
+ * `removed` or `lost`: the call is over here; or undefined, if nothing follows.
+ *
+ * Events: `change` of `isJoining`.
  */
-export class Recovery {
-  #call;
+export class Recovery extends EventTarget {
   #connection;
-  #leave;
-  #join;
-  #over;
-  #changed;
   #joining;
   #joinedOn = 0; // the number of the connection
   #hasRejoinedForKeys = false;
 
-  constructor({ call, connection, leave, join, over, changed }) {
-    this.#call = call;
+  constructor(connection) {
+    super();
     this.#connection = connection;
-    this.#leave = leave;
-    this.#join = join;
-    this.#over = over;
-    this.#changed = changed;
   }
 
   get isJoining() {
@@ -40,9 +33,9 @@ export class Recovery {
     this.#joinedOn = this.#connection.connectionNumber;
   }
 
-  /** Returns as a new participant, with what this device sent before. */
-  rejoin() {
-    this.#joining ??= this.#rejoin().finally(() => {
+  /** While `action` is under way the call is being joined again; an action that is under way is the result of another call. */
+  during(action) {
+    this.#joining ??= action().finally(() => {
       this.#joining = undefined;
       this.#changed();
     });
@@ -50,52 +43,47 @@ export class Recovery {
     return this.#joining;
   }
 
-  /** Only once per call automatically: if a server breaks the history again and again, the person has to decide. */
-  rejoinForKeys() {
-    if (this.#hasRejoinedForKeys) return this.#changed();
-    this.#hasRejoinedForKeys = true;
-    return void this.rejoin();
-  }
-
-  /** The call's state was received. Absent or not connected after the connection was lost means joining again. */
-  stateTold() {
-    const { participant, facts } = this.#call;
-    if (!participant || this.#joining || this.#joinedOn === this.#connection.connectionNumber) return;
-    this.joined();
-    if (facts.elsewhere) this.#over({ reason: 'elsewhere' });
-    else if (!facts.participant(participant)?.connected) this.rejoin();
-    else this.#insist();
-  }
-
-  /** This user's other device has taken the call, or this one was removed. A loss is different, and means returning. */
-  ownMemberTold({ cause }) {
-    const { participant, facts } = this.#call;
-    if (!participant || this.#joining) return undefined;
-    if (facts.participant(participant)) return this.#insist();
-    if (cause === 'disconnected' || cause === 'failed') return void this.rejoin();
-    return this.#over({ reason: facts.elsewhere ? 'elsewhere' : 'removed' });
-  }
-
-  async #rejoin() {
-    this.#leave();
-    for (let refused = 0; refused < REFUSALS && !this.#call.hasEnded; ) {
+  /** Repeats `join()` until it succeeds or is in vain. Resolves with the verdict. */
+  async repeat(join) {
+    for (let refused = 0; refused < REFUSALS; ) {
       try {
-        await this.#join();
-        return this.#insist();
+        await join();
+        return 'stay';
       } catch (error) {
         if (OVER.includes(error.code)) break;
-        if (error.code === 'call.answered-elsewhere') return this.#over({ reason: 'elsewhere' });
+        if (error.code === 'call.answered-elsewhere') return 'elsewhere';
         if (CLOSED.includes(this.#connection.status)) break;
         if (!AWAY.includes(error.code)) refused += 1;
         await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
       }
     }
-    return this.#over({ reason: 'lost' });
+    return 'lost';
   }
 
-  /** When a call comes back on hold, the server puts the active call on hold. The user did not ask for that. */
-  #insist() {
-    const { participant, facts, isHeld, hasEnded } = this.#call;
-    if (facts.participant(participant)?.held && !isHeld && !hasEnded) this.#call.request('hold', { held: false }).catch(() => {});
+  /** Whether to join again because of the keys. Only once per call automatically: if a server breaks the history again and again, the person has to decide. */
+  takeTurnForKeys() {
+    const isFirst = !this.#hasRejoinedForKeys;
+    this.#hasRejoinedForKeys = true;
+    return isFirst;
+  }
+
+  /** The call's state, `facts`, was received; `participant` is this device's number, if it has one. Absent or not connected after the connection was lost means joining again. */
+  afterState(participant, facts) {
+    if (!participant || this.#joining || this.#joinedOn === this.#connection.connectionNumber) return undefined;
+    this.joined();
+    if (facts.elsewhere) return 'elsewhere';
+    return facts.participant(participant)?.connected ? 'stay' : 'rejoin';
+  }
+
+  /** This user's other device has taken the call, or this one was removed. A loss is different, and means returning. */
+  afterOwnChange({ cause }, participant, facts) {
+    if (!participant || this.#joining) return undefined;
+    if (facts.participant(participant)) return 'stay';
+    if (cause === 'disconnected' || cause === 'failed') return 'rejoin';
+    return facts.elsewhere ? 'elsewhere' : 'removed';
+  }
+
+  #changed() {
+    this.dispatchEvent(new Event('change'));
   }
 }

@@ -8,7 +8,7 @@ import { isLost } from './members.js';
 const numberOf = (track) => Number(track.split('.')[1]);
 
 /**
- * `find(participant, n)` returns the video that opened as that track, if any, and `pictureOf(participant, n)` its state: see `MediaPath`.
+ * `path` is the call's `MediaPath`, if there is one.
  *
  * A tile: `{key, source, member, device, participant, isOwn, isConnected, isLost, isHeld, isMuted, video, picture, track, doubt, rung, admission}`. `admission`
  * says who let its user in (see `Admissions.of`). `source` is `camera`, `screen`, `ringing` or `listener`, a device that is listed but not in the call.
@@ -24,13 +24,13 @@ const numberOf = (track) => Number(track.split('.')[1]);
  * - `distrusting`: it does not trust this device, and does not use the key from it;
  * - `not-confirmed`: it did not confirm that it has the same key and list.
  */
-export function tilesOf(call, { find, pictureOf }) {
+export function tilesOf(call, path) {
   const known = knownOf(call);
   /** @type {Record<string, any>[]} */
   const tiles = [];
   for (const member of call.members.values()) {
     if (member.state === 'ringing') tiles.push(ofRinging(known, member));
-    for (const participant of member.participants) tiles.push(...ofParticipant(call, known, member, participant, { find, pictureOf }));
+    for (const participant of member.participants) tiles.push(...ofParticipant(call, known, member, participant, path));
   }
   return [...tiles, ...ofListeners(call, known)];
 }
@@ -60,7 +60,7 @@ function ofRinging(known, member) {
   return { key: `ring/${member.user}`, source: 'ringing', member, rung, doubt: known.isHeard && rung.length > 0 ? 'rung' : undefined };
 }
 
-function ofParticipant(call, known, member, { participant, device, tracks, connected, held }, { find, pictureOf }) {
+function ofParticipant(call, known, member, { participant, device, tracks, connected, held }, path) {
   const isOwn = participant === call.participant;
   const trackOf = (source) => tracks.find((track) => track.source === source);
   const videoOf = (source) => {
@@ -68,7 +68,7 @@ function ofParticipant(call, known, member, { participant, device, tracks, conne
     const track = trackOf(source);
     if (!track || track.muted || held || call.isHeld) return {};
     const n = numberOf(track.track);
-    return { video: find(participant, n), picture: pictureOf(participant, n) };
+    return { video: path?.videoOf(participant, n), picture: path?.pictureOf(participant, n) ?? 'awaited' };
   };
   const microphone = trackOf('microphone');
   // A list says to whom a number belongs, also a previous one; the state decides only if no list does.

@@ -2,7 +2,7 @@
 
 export { PATH_EVENTS } from './media-path.js';
 export { QualityMeter } from './quality.js';
-export { Sending } from './sending.js';
+export { GONE, Sending } from './sending.js';
 export { ServerPath } from './server-path.js';
 export { Uplink } from './uplink.js';
 export { VideoWishes } from './video-wishes.js';

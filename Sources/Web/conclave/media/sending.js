@@ -2,29 +2,27 @@
 
 import { LocalMedia } from './local.js';
 
+export const GONE = ['call.not-found', 'call.ended', 'call.not-joined']; // the call, or this device's part in it, is over
+
 /** @typedef {import('./media-path.js').MediaPath} MediaPath */
 
 /**
- * `capture` opens microphone and camera. `path` is set when there is one. `tellMuted(track, muted)` notifies the server; `negotiate(failed)` makes the path carry a
- * change of tracks, and `failed(error)`, if there is one, judges a failure instead of the call; `changed()` and `notice(detail)` are for people.
+ * `capture` opens microphone and camera. `path` is set when there is one. `tellMuted(track, muted)` notifies the server, and resolves when it knows.
+ *
+ * Events: `change`, of a source; `notice` with a detail for people; `gone`: the server refused an offer because the call, or this device's part in it, is over.
  */
-export class Sending {
+export class Sending extends EventTarget {
   /** @type {MediaPath | undefined} */
   path;
   #local;
   #held; // the sources to reopen after a hold
   #isClosed = false;
   #tellMuted;
-  #negotiate;
-  #changed;
-  #notice;
 
-  constructor({ capture, tellMuted, negotiate, changed, notice }) {
+  constructor({ capture, tellMuted }) {
+    super();
     this.#local = new LocalMedia({ capture, ended: (source) => this.#lost(source) });
     this.#tellMuted = tellMuted;
-    this.#negotiate = negotiate;
-    this.#changed = changed;
-    this.#notice = notice;
   }
 
   /** `{isOn, track}` of a source. */
@@ -50,7 +48,7 @@ export class Sending {
   /** Passes everything that is open to the new path. */
   async sendAll() {
     for (const [source, { track }] of this.#local.all) await this.path?.send(source, track ?? null);
-    await this.#negotiate();
+    await this.negotiate();
     for (const [source, { isOn }] of this.#local.all) if (!isOn) this.#mute(source, true);
   }
 
@@ -99,10 +97,12 @@ export class Sending {
       if (track) await this.path?.send(source, track, { replace: replace && source === 'screen' });
     }
     this.#changed();
-    await this.#negotiate(async (error) => {
+    try {
+      await this.path?.negotiate();
+    } catch (error) {
       await this.stopScreen();
       throw error;
-    });
+    }
   }
 
   async stopScreen() {
@@ -111,23 +111,38 @@ export class Sending {
     this.#changed();
     await this.path?.remove('screen');
     await this.path?.remove('screen-audio');
-    await this.#negotiate();
+    await this.negotiate();
+  }
+
+  /** Makes the path carry what is sent and wanted now. It repeats what failed when the connection is back. */
+  async negotiate() {
+    try {
+      await this.path?.negotiate();
+    } catch (error) {
+      await this.#failed(error);
+    }
+  }
+
+  async #failed(error) {
+    if (GONE.includes(error.code)) this.dispatchEvent(new Event('gone'));
+    else if (error.code === 'media.unsupported' && this.#hasPictures) await this.#withoutPictures();
+    else if (error.code !== 'connection-lost') this.#notice({ kind: 'media-failed', error: error.code ?? error.name });
   }
 
   /** Whether a camera or a screen is sent, or will be with the next offer. */
-  get hasPictures() {
+  get #hasPictures() {
     return ['camera', 'screen'].some((source) => this.path?.isSending(source));
   }
 
   /** This browser has no video codec that the call accepts, and the server refuses such an offer as a whole: only sound continues. */
-  async withoutPictures() {
+  async #withoutPictures() {
     for (const source of ['camera', 'screen', 'screen-audio']) {
       this.#local.close(source);
       await this.path?.remove(source);
     }
     this.#notice({ kind: 'no-device', source: 'camera', error: 'media.unsupported' });
     this.#changed();
-    await this.#negotiate();
+    await this.negotiate();
   }
 
   /** The new path does not know the screen that the old one sent. */
@@ -200,7 +215,7 @@ export class Sending {
     if (!isOpen || !track || !this.path) return;
     const isNew = !this.path.trackID(source);
     await this.path.send(source, track);
-    if (isNew) await this.#negotiate();
+    if (isNew) await this.negotiate();
     // It may have been muted meanwhile.
     const { isOn } = this.state(source);
     if (!isNew || !isOn) await this.#mute(source, !isOn);
@@ -209,5 +224,13 @@ export class Sending {
   async #mute(source, isMuted) {
     const track = this.path?.trackID(source);
     if (track) await this.#tellMuted(track, isMuted);
+  }
+
+  #changed() {
+    this.dispatchEvent(new Event('change'));
+  }
+
+  #notice(detail) {
+    this.dispatchEvent(new CustomEvent('notice', { detail }));
   }
 }
