@@ -7,8 +7,9 @@ const { Handout } = await load('keys/handout.js');
 const bob = { user: 'bob', device: 'phone', fingerprint: 'f', joinId: 'j' };
 const carol = { user: 'carol', device: 'phone', fingerprint: 'g', joinId: 'k' };
 
-/** A leader that trusts the users in `trusted`, and what it sends. */
+/** A leader that trusts the users in `trusted`, and what it sends; `lists` is its history. */
 function leader() {
+  const lists = { isBroken: false };
   const trusted = new Set();
   const sent = [];
   const record = {
@@ -21,9 +22,10 @@ function leader() {
     envelope: async ({ user, device }) => (trusted.has(user) ? { to: { user, device } } : undefined),
   };
   const request = async (path, { envelopes }) => void sent.push(envelopes.map(({ to }) => to.user));
-  const handout = new Handout({ request, examine: async () => {}, warn: () => {}, accept: () => {}, mayGive: () => true });
+  const [warnings, demands] = [{ warn() {} }, { begin() {} }];
+  const handout = new Handout({ request, examine: async () => {}, accept: () => {}, lists, demands, warnings });
   handout.begin(record);
-  return { handout, record, trusted, sent };
+  return { handout, lists, record, trusted, sent };
 }
 
 test('a device that the leader left out gets the key when it is trusted, without asking for it', async () => {
@@ -55,4 +57,15 @@ test('with a newer epoch those that were left out are forgotten', async () => {
   trusted.add('bob');
   await handout.answerAgain(record);
   assert.deepEqual(sent, [[]]);
+});
+
+test('nothing is handed out with a broken history of lists, nor of an epoch that is over', async () => {
+  for (const end of [({ lists }) => (lists.isBroken = true), ({ record }) => (record.isOver = true)]) {
+    const made = leader();
+    made.trusted.add('bob');
+    end(made);
+    await assert.rejects(made.handout.answer(made.record, bob), /an epoch that is over/);
+    await assert.rejects(made.handout.lead(made.record, [bob]), /an epoch that is over/);
+    assert.deepEqual(made.sent, []);
+  }
 });

@@ -19,14 +19,17 @@ function xor(into, tag) {
 }
 
 /**
- * `request(path, body)` sends to `/app/calls/{id}/keys/…`; `warn(problem, entry)` warns people: `wrong-confirmation`, with the entry that does not share this
- * key, `false-confirmation` if the server's claim fits no tags, and `unconfirmed`. `changed()` follows each change of `state`.
+ * `request(path, body)` sends to `/app/calls/{id}/keys/…`; `lists` has the newest list, `epochs` the epoch in use. `warnings` are for people:
+ * `wrong-confirmation`, with the entry that does not share this key, `false-confirmation` if the server's claim fits no tags, and `unconfirmed`.
+ *
+ * Events: `change` of `state`.
  */
-export class Confirmations {
+export class Confirmations extends EventTarget {
   #join;
   #request;
-  #warn;
-  #changed;
+  #lists;
+  #epochs;
+  #warnings;
   #epoch; // the record in use, from 2 on
   #began = 0;
   #spread = 0;
@@ -41,11 +44,13 @@ export class Confirmations {
   #timers = new Timers();
   #told = '';
 
-  constructor({ join, request, warn, changed }) {
+  constructor({ join, request, lists, epochs, warnings }) {
+    super();
     this.#join = join;
     this.#request = request;
-    this.#warn = warn;
-    this.#changed = changed;
+    this.#lists = lists;
+    this.#epochs = epochs;
+    this.#warnings = warnings;
   }
 
   /**
@@ -67,8 +72,8 @@ export class Confirmations {
     return this.#confirmed.has(participant);
   }
 
-  /** This device sends under `record` now. `isNewest()` says whether no newer epoch was announced. */
-  began(record, isNewest) {
+  /** This device sends under `record` now. */
+  began(record) {
     this.ended();
     this.#isRefreshDue ||= record.mode === 'fresh' && record.epoch > 1;
     if (record.epoch < 2) return;
@@ -76,7 +81,7 @@ export class Confirmations {
     this.#began = performance.now();
     this.#confirmedAt ??= this.#began;
     this.#spread = Math.max(LEAST_SPREAD_MS, record.list.length * SPREAD_PER_DEVICE_MS);
-    this.#timers.after(Math.random() * this.#spread, () => this.#confirm(record, isNewest, TRIES));
+    this.#timers.after(Math.random() * this.#spread, () => this.#confirm(record, TRIES));
     this.#timers.after(this.#spread + GRACE_MS, () => this.#tell());
     if (this.#early?.epoch === record.epoch) this.#take(this.#early.buckets);
     this.#early = undefined;
@@ -119,8 +124,8 @@ export class Confirmations {
     this.#told = '';
   }
 
-  async #confirm(record, isNewest, tries) {
-    const isDue = () => record === this.#epoch && isNewest();
+  async #confirm(record, tries) {
+    const isDue = () => record === this.#epoch && record.epoch === this.#lists.newest.epoch;
     if (!isDue()) return;
     const joinKey = await this.#join.refresh(performance.now(), this.#isRefreshDue);
     const tag = toBase64(await tagOf(record.confirmationKey, record.own));
@@ -128,7 +133,7 @@ export class Confirmations {
     try {
       await this.#request('confirm', { epoch: record.epoch, tag, ...(joinKey ? { joinKey } : {}) });
     } catch (error) {
-      if (tries > 1 && !error.code?.startsWith('keys.')) this.#timers.after(RETRY_MS, () => this.#confirm(record, isNewest, tries - 1));
+      if (tries > 1 && !error.code?.startsWith('keys.')) this.#timers.after(RETRY_MS, () => this.#confirm(record, tries - 1));
       return;
     }
     if (!joinKey) return;
@@ -218,6 +223,10 @@ export class Confirmations {
     const wasUnconfirmed = this.#told.startsWith('not-confirmed');
     this.#told = told;
     if (state === 'not-confirmed' && !wasUnconfirmed) this.#warn('unconfirmed');
-    this.#changed();
+    this.dispatchEvent(new Event('change'));
+  }
+
+  #warn(problem, listed) {
+    this.#warnings.warn(problem, { epoch: this.#epochs.current, ...listed });
   }
 }

@@ -8,29 +8,28 @@ import { nameOf } from './roster.js';
 const ANSWERS_PER_DEVICE = 3; // of one epoch
 
 /**
- * `request(path, body)` sends to `/app/calls/{id}/…`; `examine(record, entries)` looks devices up; `warn(problem, entry)` warns people. `demand(epoch)`
- * requests a key that this device lacks, `accept(record)` is called when the server has accepted what this device proposed. `mayGive(record)` is called before
- * anything is sealed, and again before it is sent: both may take as long as the server likes.
+ * `request(path, body)` sends to `/app/calls/{id}/…`. `examine(record, entries)` looks devices up; `accept(record)` is called when the server has accepted what
+ * this device proposed. `demands` requests a key that this device lacks. With a broken history of `lists` nothing is handed out.
  */
 export class Handout {
   #request;
   #examine;
-  #warn;
-  #demand;
   #accept;
-  #mayGive;
+  #lists;
+  #demands;
+  #warnings;
   #seen = new SeenJoinKeys();
   #answers = new Map();
   #unanswered = new Map();
   #offers = new WeakMap(); // record -> a promise, until the server has answered this device's proposal as leader
 
-  constructor({ request, examine, warn, demand, accept, mayGive }) {
+  constructor({ request, examine, accept, lists, demands, warnings }) {
     this.#request = request;
     this.#examine = examine;
-    this.#warn = warn;
-    this.#demand = demand;
     this.#accept = accept;
-    this.#mayGive = mayGive;
+    this.#lists = lists;
+    this.#demands = demands;
+    this.#warnings = warnings;
   }
 
   /** A newer epoch was announced: requests about earlier ones are not answered. */
@@ -43,7 +42,7 @@ export class Handout {
 
   /** The leader's duty: a fresh secret, or the one that follows from the previous epoch, for the devices in `deliver`. */
   async lead(record, deliver) {
-    if (!record.hasSecret && record.mode === 'ratchet') return void this.#demand(record.epoch);
+    if (!record.hasSecret && record.mode === 'ratchet') return void this.#demands.begin(record.epoch);
     record.propose();
     const given = this.#give(record, deliver).then(() => this.#accept(record));
     const offer = Promise.allSettled([given, this.#offers.get(record)]).then(() => this.#offers.get(record) === offer && this.#offers.delete(record));
@@ -99,7 +98,7 @@ export class Handout {
     await this.#examine(record, unknown);
     this.#check(record);
     const made = await Promise.all(entries.map((entry) => record.envelope(entry, this.#seen)));
-    made.forEach((envelope, index) => envelope?.problem && this.#warn(envelope.problem, listed[index]));
+    made.forEach((envelope, index) => envelope?.problem && this.#warnings.warn(envelope.problem, { epoch: record.epoch, ...listed[index] }));
     return made.filter((envelope) => envelope && !envelope.problem);
   }
 
@@ -109,7 +108,8 @@ export class Handout {
     return this.#request('keys', { epoch: record.epoch, envelopes });
   }
 
+  /** Before anything is sealed, and again before it is sent: both may take as long as the server likes. */
   #check(record) {
-    if (!this.#mayGive(record)) throw new Refusal('a key of an epoch that is over');
+    if (record.isOver || this.#lists.isBroken) throw new Refusal('a key of an epoch that is over');
   }
 }

@@ -4,19 +4,24 @@ const TRIES = 3;
 const APART_MS = 2_000;
 const SPREAD_MS = 500;
 
-/** `ask(epoch)` requests the key, `isMissing(epoch)` says whether it is still wanted, `failed(epoch)` is called after three requests in vain. */
+/**
+ * `request(path, body)` sends to `/app/calls/{id}/…`. A key is missing while its epoch is the newest of `lists`, and `epochs` has no secret of it. After three
+ * requests in vain `warnings` says `no-key`.
+ */
 export class KeyDemands {
-  #ask;
-  #isMissing;
-  #failed;
+  #request;
+  #lists;
+  #epochs;
+  #warnings;
   #timers = new Map();
   #done = new Set();
   #isClosed = false;
 
-  constructor({ ask, isMissing, failed }) {
-    this.#ask = ask;
-    this.#isMissing = isMissing;
-    this.#failed = failed;
+  constructor({ request, lists, epochs, warnings }) {
+    this.#request = request;
+    this.#lists = lists;
+    this.#epochs = epochs;
+    this.#warnings = warnings;
   }
 
   /** Requests an epoch's key unless that is under way. With `isAnew` also after three requests in vain. */
@@ -32,12 +37,16 @@ export class KeyDemands {
     this.#timers.clear();
   }
 
+  #isMissing(epoch) {
+    return this.#lists.newest?.epoch === epoch && !this.#epochs.get(epoch)?.hasSecret;
+  }
+
   #wait(epoch, ms, tries) {
     const timer = setTimeout(() => {
       this.#timers.delete(epoch);
       if (!this.#isMissing(epoch)) return;
-      if (tries === 0) return this.#failed(epoch);
-      this.#ask(epoch);
+      if (tries === 0) return this.#warnings.warn('no-key', { epoch });
+      this.#request('keys/request', { epoch }).catch(() => {});
       this.#wait(epoch, APART_MS, tries - 1);
     }, ms);
     this.#timers.set(epoch, timer);

@@ -75,8 +75,9 @@ export class KeyAgreement extends EventTarget {
     this.#post = (message) => this.#isClosed || post(message);
     const entry = ownEntry(identity, join, participant);
     const own = { ...entry, publicKey: entry.joinKey.publicKey };
-    const warnings = this.#warnings;
-    this.#lists = new Lists({ call, own, warnings, broken: () => this.#broken(), unlisted: () => this.dispatchEvent(new Event('unlisted')) });
+    const [warnings, epochs] = [this.#warnings, this.#epochs];
+    const lists = new Lists({ call, own, warnings });
+    this.#lists = lists;
     this.#lookUps = new LookUps({
       directory,
       warnings,
@@ -84,16 +85,17 @@ export class KeyAgreement extends EventTarget {
       read: () => this.#reviewed(),
     });
     this.#seats = new Seats(own);
+    this.demands = new KeyDemands({ request: this.#request, lists, epochs, warnings });
     this.#handout = new Handout({
       request: this.#request,
       examine: async (record, entries) => {
         await this.#lookUps.examine(record, entries);
         await this.#followWords(record);
       },
-      warn: (problem, listed) => warnings.warn(problem, { epoch: this.#lists.newest.epoch, ...listed }),
-      demand: (epoch) => this.demands.begin(epoch),
       accept: (record) => this.#inTurn(() => record.isWanting && record.lend((secret) => this.#setSecret(record, secret))),
-      mayGive: (record) => !this.#isClosed && !this.isBroken && !record.isOver,
+      lists,
+      demands: this.demands,
+      warnings,
     });
     this.#received = new ReceivedEnvelopes({
       call,
@@ -102,29 +104,27 @@ export class KeyAgreement extends EventTarget {
       request: this.#request,
       warnings,
       accept: (record, secret) => this.#setSecret(record, secret),
-      newest: () => this.#lists.newest?.epoch ?? 0,
+      lists,
     });
-    this.demands = new KeyDemands({
-      ask: (epoch) => void this.#request('keys/request', { epoch }).catch(() => {}),
-      isMissing: (epoch) => this.#lists.newest?.epoch === epoch && !this.#epochs.get(epoch)?.hasSecret,
-      failed: (epoch) => warnings.warn('no-key', { epoch }),
-    });
-    this.confirmations = new Confirmations({
-      join,
-      request: (path, body) => this.#request(`keys/${path}`, body),
-      warn: (problem, listed) => warnings.warn(problem, { epoch: this.#epochs.current, ...listed }),
-      changed: () => this.#changed(),
-    });
+    this.confirmations = new Confirmations({ join, request: (path, body) => this.#request(`keys/${path}`, body), lists, epochs, warnings });
     this.#switching = new Switching({
-      epochs: this.#epochs,
+      epochs,
       post: this.#post,
       isSilent: () => this.silence !== undefined || this.#isAlone || Boolean(this.#epochs.inUse?.isUnread),
-      began: (record) => this.confirmations.began(record, () => this.#lists.newest.epoch === record.epoch),
-      switched: (record) => this.#switched(record),
     });
+    this.#follow();
     this.#post({ type: 'self', call, participant, fingerprint: identity.fingerprint, joinId: join.joinId });
     admissions.addEventListener('change', this.#admitted);
     this.#newcomer = setTimeout(() => this.#lists.newest || this.resync().catch(() => {}), NEWCOMER_MS + MEMBER_MS * Math.min(members, LARGE));
+  }
+
+  /** Acts on what its parts report. */
+  #follow() {
+    this.#lists.addEventListener('broken', () => this.#broken());
+    this.#lists.addEventListener('unlisted', () => this.dispatchEvent(new Event('unlisted')));
+    this.confirmations.addEventListener('change', () => this.#changed());
+    this.#switching.addEventListener('began', ({ detail: record }) => this.confirmations.began(record));
+    this.#switching.addEventListener('switched', ({ detail: record }) => this.#switched(record));
   }
 
   get epoch() {

@@ -5,23 +5,20 @@ import { BrokenHistory, ListHistory } from './list-history.js';
 import { ringKeys } from './ring-keys.js';
 import { NotListed } from './roster.js';
 
-/** `own` as for `ListHistory`. `broken()`: the history does not fit, and only a new join helps. `unlisted()`: a list without this join arrived. */
-export class Lists {
+/** `own` as for `ListHistory`. Events: `broken`: the history does not fit, and only a new join helps; `unlisted`: a list without this join arrived. */
+export class Lists extends EventTarget {
   isBroken = false;
   #call;
   #own;
   #history;
   #warnings;
-  #broken;
-  #unlisted;
 
-  constructor({ call, own, warnings, broken, unlisted }) {
+  constructor({ call, own, warnings }) {
+    super();
     this.#call = call;
     this.#own = own;
     this.#history = new ListHistory({ call, own });
     this.#warnings = warnings;
-    this.#broken = broken;
-    this.#unlisted = unlisted;
   }
 
   /** The newest accepted list; undefined before the first. */
@@ -69,10 +66,10 @@ export class Lists {
     if (error instanceof BrokenHistory) {
       this.isBroken = true;
       this.#warnings.warn('broken-history');
-      this.#broken();
+      this.dispatchEvent(new Event('broken'));
       return;
     }
-    if (error instanceof NotListed) this.#unlisted();
+    if (error instanceof NotListed) this.dispatchEvent(new Event('unlisted'));
     if (error instanceof Refusal) this.#warnings.warn('refused-list', { epoch: this.newest?.epoch ?? 0 });
   }
 }

@@ -5,7 +5,7 @@ import { Refusal } from '../wire/index.js';
 import { openEnvelope } from './envelopes.js';
 
 /**
- * `accept(record, secret)` is called with the secret of a valid one; `warnings` is the call's `KeyWarnings`, `newest()` the number of the newest epoch;
+ * `accept(record, secret)` is called with the secret of a valid one; `warnings` is the call's `KeyWarnings`, `lists` has the newest epoch;
  * `request(path, body)` sends to `/app/calls/{id}/…`.
  */
 export class ReceivedEnvelopes {
@@ -14,18 +14,18 @@ export class ReceivedEnvelopes {
   #join;
   #request;
   #accept;
-  #newest;
+  #lists;
   #warnings;
   #kept; // {envelope, record, settle}: the newest of a device that is not trusted
   #waited = new Set();
 
-  constructor({ call, identity, join, request, accept, newest, warnings }) {
+  constructor({ call, identity, join, request, accept, lists, warnings }) {
     this.#call = call;
     this.#identity = identity;
     this.#join = join;
     this.#request = request;
     this.#accept = accept;
-    this.#newest = newest;
+    this.#lists = lists;
     this.#warnings = warnings;
   }
 
@@ -58,7 +58,7 @@ export class ReceivedEnvelopes {
   /** An envelope did not open. Returns false, which reports that to the server. */
   refuse(error) {
     this.#warnings.refuse(error);
-    if (error instanceof Refusal) this.#warnings.warn('refused-envelope', { epoch: this.#newest() });
+    if (error instanceof Refusal) this.#warnings.warn('refused-envelope', { epoch: this.#lists.newest?.epoch ?? 0 });
     return false;
   }
 

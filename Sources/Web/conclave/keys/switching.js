@@ -6,15 +6,14 @@ const OWN_SWITCH_MS = 10_000; // how long to wait for the server's `keys.switch`
 const OWN_SWITCH_AFTER_LOSS_MS = 3_000; // how long if a member that has left has the key in use
 
 /**
- * `post(message)` notifies the worker. `isSilent()` says whether the keys forbid sending. `began(record)` follows when this device sends under the key of
- * `record`, `switched(record)` when its epoch is in use.
+ * `post(message)` notifies the worker. `isSilent()` says whether the keys forbid sending.
+ *
+ * Events, with the record of an epoch: `began`: this device sends under its key; `switched`: the epoch is in use.
  */
-export class Switching {
+export class Switching extends EventTarget {
   #epochs;
   #post;
   #silentByKeys;
-  #began;
-  #switched;
   #sending = 0;
   #isSilent = false;
   #isStopped = false;
@@ -22,12 +21,11 @@ export class Switching {
   #ownSwitches = new Map(); // epoch -> timer
   #overlaps = new Timers();
 
-  constructor({ epochs, post, isSilent, began, switched }) {
+  constructor({ epochs, post, isSilent }) {
+    super();
     this.#epochs = epochs;
     this.#post = post;
     this.#silentByKeys = isSilent;
-    this.#began = began;
-    this.#switched = switched;
   }
 
   get canSend() {
@@ -45,7 +43,7 @@ export class Switching {
     this.#epochs.use(record, (ms, action) => this.#overlaps.after(ms, action));
     if (record.hasSecret) this.#send(record);
     this.review();
-    this.#switched(record);
+    this.dispatchEvent(new CustomEvent('switched', { detail: record }));
   }
 
   /** The secret of `record` has arrived. */
@@ -90,7 +88,7 @@ export class Switching {
     this.#isSilent = this.#mustBeSilent;
     // In one message, because no frame may leave between the two.
     this.#post({ type: 'switch', epoch: record.epoch, isSilent: this.#isSilent });
-    this.#began(record);
+    this.dispatchEvent(new CustomEvent('began', { detail: record }));
   }
 
   /** Waits for the server to switch, but not forever: somebody who has left may still have the key in use. */
