@@ -24,7 +24,7 @@ ROOT = pathlib.Path(__file__).parents[2]
 # Members that a page need not know of, although JavaScript shows them: `Call` and `Conclave` use it of each other.
 INTERNAL = {
     "Conclave": {"directory", "rings", "connectionNumber", "takeRing"},
-    "Call": {"admissions", "facts", "join", "comeInto", "capture", "begin", "reopen", "giveUp", "reconsiderKeys", "handle", "connectionReady", "networkChanged"},
+    "Call": {"admissions", "facts", "join", "joinCrossed", "capture", "sendCaptured", "reopen", "giveUp", "reconsiderKeys", "handle", "connectionReady", "networkChanged"},
     "Capture": set(),
     "Presence": {"connectionReady", "take"},
     "Push": {"registered"},
@@ -34,7 +34,7 @@ INTERNAL = {
 # Names of the public members of each class, by an object of it where it has fields.
 MEMBERS = """
 import { Call } from '%(library)s/call/call.js';
-import { Capture } from '%(library)s/media/capture.js';
+import { Capture } from '%(library)s/capture.js';
 import * as index from '%(library)s/index.js';
 import { OwnDevices } from '%(library)s/devices/own-devices.js';
 import { Presence } from '%(library)s/devices/presence.js';
@@ -69,7 +69,7 @@ async function answer(ring: Ring): Promise<void> {
   for (const tile of call.tiles()) console.log(tile.video?.id, tile.doubt === 'stranger');
 }
 async function start(): Promise<void> {
-  const call = await conclave.start(['bob'], { policy: { ringSeconds: 60, invite: 'initiator' }, metadata: btoa('x') });
+  const call = await conclave.call(['bob'], { policy: { ringSeconds: 60, invite: 'initiator' }, metadata: btoa('x') });
   console.log(call.results?.bob === 'no-keys');
   const body: Requests['/app/calls/list'][1] = await conclave.request('calls/list');
   console.log(body.calls.length, isSupported());
@@ -79,8 +79,8 @@ void start;
 """
 
 WRONG = {
-    "conclave.start('bob')": "string' is not assignable",
-    "conclave.start(['bob'], { policy: { ringSecond: 60 } })": "ringSecond",
+    "conclave.call('bob')": "string' is not assignable",
+    "conclave.call(['bob'], { policy: { ringSecond: 60 } })": "ringSecond",
     "conclave.addEventListener('ring', ({ detail }) => detail.call.caller)": "caller",
     "conclave.directory": "directory",
 }

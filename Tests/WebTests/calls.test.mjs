@@ -21,7 +21,7 @@ async function laptop(t) {
   t.after(() => [...calls.held, calls.current].forEach((call) => call?.giveUp()));
   const join = async (kind, id) => {
     server.running(id, { state: kind === 'rejoin' ? 'left' : 'ringing' });
-    return calls.join(kind, { id, camera: false });
+    return calls.add(kind, { id, camera: false });
   };
   return { server, connection, calls, join };
 }
@@ -80,7 +80,7 @@ test('a call on another device of the user is shown as such, and can be taken he
   const open = await calls.sort([]);
   assert.equal(state.members.length, 2);
   assert.deepEqual([open, [...calls.elsewhere.keys()]], [[], [callID('c')]]);
-  const call = await calls.join('transfer', { id: callID('c'), camera: false });
+  const call = await calls.add('transfer', { id: callID('c'), camera: false });
   assert.deepEqual([calls.elsewhere.size, call.members.get('alice').participants.length], [0, 2]);
   const participants = call.members.get('alice').participants.filter(({ device }) => device === 'laptop');
   await calls.handle('call.member', { call: callID('c'), at: 0, cause: 'transferred', user: 'alice', state: 'joined', participants });
@@ -103,7 +103,7 @@ test('a call that is taken here is offered here no more, also where the answer a
   };
   const sorted = calls.sort([], [id]);
   await until(() => answer);
-  await calls.join('transfer', { id, camera: false });
+  await calls.add('transfer', { id, camera: false });
   assert.deepEqual(offered.at(-1), [], 'said at once');
   answer();
   await sorted;
@@ -231,7 +231,7 @@ test('a call that the server holds against the user’s wish is resumed', async 
 
 test('a start waits for its id before events of it are handled', async (t) => {
   const { server, calls } = await laptop(t);
-  const started = calls.join('start', { body: { callees: ['bob'], media: 'audio' }, camera: false, isNew: true });
+  const started = calls.add('start', { body: { callees: ['bob'], media: 'audio' }, camera: false, isNew: true });
   await until(() => server.count('calls/start') > 0);
   const [id] = server.calls.keys();
   const carol = { call: id, at: 0, cause: 'invited', user: 'carol', state: 'ringing', participants: [] };
@@ -249,18 +249,18 @@ test('the rules, the metadata and the kind of media that an app chooses are in t
   const conclave = new Wired({ url: 'ws://h/', device: 'laptop', credentials: async () => ({ token: 't', user: 'alice' }) });
   const { identity, directory } = await server.connection();
   Object.assign(conclave, { identity, directory });
-  t.after(() => [...conclave.held, conclave.call].forEach((call) => call?.giveUp()));
+  t.after(() => [...conclave.held, conclave.current].forEach((call) => call?.giveUp()));
   const asked = (ending) => {
     const { callees, media, policy, metadata } = server.asked.findLast(({ path }) => path.endsWith(ending)).body;
     return { callees, media, policy, metadata };
   };
   const left = { callees: ['bob'], policy: undefined, metadata: undefined };
-  await conclave.start(['bob']);
+  await conclave.call(['bob']);
   assert.deepEqual(asked('calls/start'), { ...left, media: 'video' });
-  await conclave.start(['bob'], { camera: false });
+  await conclave.call(['bob'], { camera: false });
   assert.deepEqual(asked('calls/start'), { ...left, media: 'audio' });
   const policy = { invite: 'initiator', ringSeconds: 20 };
-  const call = await conclave.start(['bob'], { camera: false, media: 'video', policy, metadata: 'YQ==' });
+  const call = await conclave.call(['bob'], { camera: false, media: 'video', policy, metadata: 'YQ==' });
   assert.deepEqual(asked('calls/start'), { callees: ['bob'], media: 'video', policy, metadata: 'YQ==' });
   await call.invite(['carol'], { metadata: 'Yg==' });
   assert.deepEqual(asked('/invite'), { callees: ['carol'], media: undefined, policy: undefined, metadata: 'Yg==' });
@@ -275,7 +275,7 @@ test('a device that goes between being listed and being rung takes no key from t
   const lists = [listed, listed.slice(0, 1)];
   connection.directory = new Directory({ store: new MemoryStore(), owner: 'alice', fetchDevices: async () => ({ devices: lists.length > 1 ? lists.shift() : lists[0] }) });
   server.failures.push({ ending: 'calls/start', code: 'keys.not-allowed' });
-  await calls.join('start', { body: { callees: ['bob'], media: 'audio' }, camera: false, isNew: true });
+  await calls.add('start', { body: { callees: ['bob'], media: 'audio' }, camera: false, isNew: true });
   const rung = server.asked.filter(({ path }) => path === 'calls/start').map(({ body }) => body.envelopes?.map(({ to }) => to.device));
   assert.deepEqual(rung, [['phone', 'tablet'], ['phone']]);
 });
@@ -286,7 +286,7 @@ test('callees ring without a key when the server takes no list of theirs', async
   const listed = [{ user, device, fingerprint: toBase64(fingerprint), keys, name: device, registeredAt: 0 }];
   connection.directory = new Directory({ store: new MemoryStore(), owner: 'alice', fetchDevices: async () => ({ devices: listed }) });
   for (let i = 0; i < 3; i += 1) server.failures.push({ ending: 'calls/start', code: 'keys.not-allowed' });
-  const call = await calls.join('start', { body: { callees: ['bob'], media: 'audio' }, camera: false, isNew: true });
+  const call = await calls.add('start', { body: { callees: ['bob'], media: 'audio' }, camera: false, isNew: true });
   const rung = server.asked.filter(({ path }) => path === 'calls/start').map(({ body }) => body.envelopes?.length ?? 0);
   assert.deepEqual([rung, call.hasEnded], [[1, 1, 1, 0], false]);
 });

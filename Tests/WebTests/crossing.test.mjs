@@ -22,7 +22,7 @@ async function laptop(t) {
   const server = new FakeServer('alice', 'laptop');
   const calls = new Calls(await server.connection());
   t.after(() => [...calls.held, calls.current].forEach((call) => call?.giveUp()));
-  const start = (callees = ['bob'], camera = false) => calls.join('start', { body: { callees, media: camera ? 'video' : 'audio' }, camera, isNew: true });
+  const start = (callees = ['bob'], camera = false) => calls.add('start', { body: { callees, media: camera ? 'video' : 'audio' }, camera, isNew: true });
   return { server, calls, start };
 }
 
@@ -99,7 +99,7 @@ test('a server that tells of crossings without end is asked three times', async 
 test('a call with people with whom a held one runs here resumes that one', async (t) => {
   const { server, calls, start } = await laptop(t);
   server.running(CROSSED);
-  const first = await calls.join('accept', { id: CROSSED, camera: false });
+  const first = await calls.add('accept', { id: CROSSED, camera: false });
   await first.hold(true);
   server.failures.push(crossing());
   assert.equal(await start(), first);
@@ -138,7 +138,7 @@ async function connected(t) {
   const rung = new Set();
   t.after(() => {
     for (const call of rung) say('call.cancelled', { call }); // their timers go
-    [...conclave.held, conclave.call].forEach((call) => call?.giveUp());
+    [...conclave.held, conclave.current].forEach((call) => call?.giveUp());
     conclave.close();
   });
   let seq = 0;
@@ -167,7 +167,7 @@ test('a ring of the people who are just being called is answered by that, and ne
     await new Promise(setImmediate);
     return request.call(server, path, body);
   };
-  const call = await conclave.start(['bob'], { camera: false });
+  const call = await conclave.call(['bob'], { camera: false });
   assert.equal(call.id, CROSSED);
   assert.deepEqual(told, []);
   await seen(told, ['ring', callID('later')]);
@@ -185,7 +185,7 @@ test('a ring of other people, or one that goes on beside a call that has started
     }
     return request.call(server, path, body);
   };
-  await conclave.start(['bob'], { camera: false });
+  await conclave.call(['bob'], { camera: false });
   say('call.cancelled', { call: callID('over') });
   assert.deepEqual(told, [['ring', callID('group')]]);
   await seen(told, ['ring', callID('pair')]);
@@ -198,7 +198,7 @@ test('a ring of somebody who is not called is not answered, whatever the server 
   ring(CROSSED, ['mallory']);
   await seen(told, ['ring', CROSSED]);
   server.failures.push(crossing());
-  await assert.rejects(conclave.start(['bob'], { camera: false }), { code: 'call.crossed' });
+  await assert.rejects(conclave.call(['bob'], { camera: false }), { code: 'call.crossed' });
   assert.equal(server.count('/accept'), 0);
 });
 
@@ -248,7 +248,7 @@ test('a ring by somebody else that comes while a crossed call is come into makes
     return reply;
   };
   server.failures.push(crossing());
-  const call = await conclave.start(['bob'], { camera: false });
+  const call = await conclave.call(['bob'], { camera: false });
   assert.equal(await isLetInBy('mallory', call), false);
   assert.equal(await isLetInBy('bob', call), true);
 });
@@ -257,7 +257,7 @@ test('a crossed call that is come back to counts the words of the same people as
   const { server, conclave } = await connected(t);
   server.running(CROSSED, { state: 'left' });
   server.failures.push(crossing());
-  const call = await conclave.start(['bob'], { camera: false });
+  const call = await conclave.call(['bob'], { camera: false });
   await call.rejoin();
   assert.equal(await isLetInBy('mallory', call), false);
   assert.equal(await isLetInBy('bob', call), true);

@@ -33,7 +33,7 @@ async function distrusting(distrust, { verified = false } = {}) {
   const carol = await Person.make('carol', 2, world);
   const lists = new Announcer();
   await lists.rotation(1, 'fresh', [alice]);
-  await alice.keys.begin();
+  await alice.keys.start();
   const event = await lists.rotation(2, 'fresh', [alice, carol, thief], { leader: 2 });
   await alice.keys.rotate(event);
   await carol.keys.rotate({ ...event, deliver: [alice.withKeys(), thief.withKeys()] });

@@ -27,7 +27,7 @@ async function two(t, mode = 'ratchet') {
   const [alice, bob, carol] = await people(t, world, 'alice', 'bob', 'carol');
   const lists = new Announcer();
   await lists.rotation(1, 'fresh', [alice]);
-  await alice.keys.begin();
+  await alice.keys.start();
   const event = await lists.rotation(2, mode, [alice, bob]);
   await alice.keys.rotate({ ...event, list: undefined, added: [bob.entry()], removed: [], deliver: [bob.withKeys()] });
   await bob.keys.rotate(event);
@@ -98,7 +98,7 @@ test('an envelope for another list than the one shown is refused', async (t) => 
   const [alice, bob, carol] = await people(t, world, 'alice', 'bob', 'carol');
   const lists = new Announcer();
   await lists.rotation(1, 'fresh', [alice]);
-  await alice.keys.begin();
+  await alice.keys.start();
   await alice.keys.rotate({ ...(await lists.rotation(2, 'ratchet', [alice, bob, carol], { isAside: true })), deliver: [bob.withKeys()] });
   await bob.keys.rotate(await lists.rotation(2, 'ratchet', [alice, bob]));
   assert.equal(await bob.keys.envelope(alice.sent()[0]), false);
@@ -379,7 +379,7 @@ test('a join key that its device did not sign for this call and stay gets nothin
     const lists = new Announcer();
     const leader = await Person.make('alice', 1, world);
     await lists.rotation(1, 'fresh', [leader]);
-    await leader.keys.begin();
+    await leader.keys.start();
     const entry = { ...bob.entry(), joinKey };
     await leader.keys.rotate({ ...(await lists.rotation(2, 'fresh', [leader, entry])), deliver: [{ ...entry, keys: bob.identity.keys }] });
     assert.deepEqual(leader.problems, ['bad-join-key']);

@@ -210,7 +210,7 @@ test('the event reaches the camera of its call, a false one is refused, and a re
   const calls = new Calls(await server.connection());
   t.after(() => calls.current?.giveUp());
   server.running(callID('c'));
-  const call = await calls.join('accept', { id: callID('c') });
+  const call = await calls.add('accept', { id: callID('c') });
   const cameraTrack = () => {
     const { transceivers, camera: own } = PeerConnection.all.at(-1);
     const index = transceivers.findIndex((transceiver) => transceiver.sender === own);

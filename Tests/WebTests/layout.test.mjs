@@ -72,6 +72,23 @@ test('the folders of the library are at most five floors, and neither they nor t
   for (const folder of folders) assert.ok(!folder.includes('/'), `${folder} is a folder in a folder`);
 });
 
+test('the modules of a folder are at most five floors below its index', () => {
+  for (const folder of folders) {
+    const modules = [...library.keys()].filter((module) => folderOf(module) === folder && nameOf(module) !== 'index.js');
+    const floors = floorsOf(modules, (module) => imported.get(module).filter((path) => folderOf(path) === folder));
+    assert.ok(Math.max(...floors.values()) <= FLOORS, [...floors].map(([module, floor]) => `${module} ${floor}`).join(', '));
+  }
+});
+
+test('no object of the library hands itself to a part of it, but `Conclave`, of which calls know `CallConnection`', () => {
+  assert.match(readFileSync(new URL('conclave/conclave.js', root), 'utf8'), /@implements \{CallConnection\}/);
+  for (const [module, code] of library) if (module !== 'conclave.js') assert.doesNotMatch(code, /\bnew \w+\(this\b(?!\.)|[{,]\s*\w+: this\s*[,}]/, module);
+});
+
+test('a page reads the active call as `conclave.current`: `conclave.call` calls people', () => {
+  for (const module of modulesIn('page')) assert.doesNotMatch(codeOf('page', module), /\bconclave\??\.call\b(?!\()/, module);
+});
+
 test('an index exports what another folder uses, and nothing else', () => {
   const named = (list) => list.split(',').map((name) => name.trim()).filter(Boolean);
   for (const folder of folders) {

@@ -120,7 +120,7 @@ async function inCall(t, { camera = true } = {}) {
   t.after(() => call.giveUp());
   await call.join('accept');
   await call.capture({ camera });
-  await call.begin();
+  await call.sendCaptured();
   return { call, paths, path: paths[0], hurried };
 }
 

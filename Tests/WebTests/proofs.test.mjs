@@ -34,7 +34,7 @@ async function scene(t, ...users) {
   }
   const lists = new Announcer();
   await lists.rotation(1, 'fresh', [people[0]]);
-  await people[0].keys.begin();
+  await people[0].keys.start();
   return { world, lists, people };
 }
 

@@ -35,10 +35,10 @@ async function rung(t, { call = CALL, at } = {}) {
 test('answering a ring is heard at once, under the same list on both sides', async (t) => {
   const { alice, bob, made, ring } = await rung(t);
   const seats = new Map([['bob/d', { participant: 2, joinId: bob.join.wire.joinId }]]);
-  await alice.keys.begin(made);
+  await alice.keys.start(made);
   await alice.keys.seated(seats);
   bob.keys.seated(seats);
-  await bob.keys.beginRung(ring, bob.used);
+  await bob.keys.startRung(ring, bob.used);
   assert.equal(bob.keys.canSend, true);
   assert.equal(await alice.derived(1), await bob.derived(1));
   assert.equal(await alice.hears(await bob.frames.seal(1, new Uint8Array(20), 0)), true);
@@ -93,7 +93,7 @@ test('a ring that is not the caller’s for this call, or not of now, is not use
   for (const [name, changed] of Object.entries(bad)) {
     const { bob } = await rung(t);
     bob.identity.fingerprint = ring.bobs ?? bob.identity.fingerprint;
-    await bob.keys.beginRung(changed, bob.used);
+    await bob.keys.startRung(changed, bob.used);
     assert.deepEqual([bob.keys.canSend, bob.keys.list, bob.problems], [false, [], ['refused-ring']], name);
   }
   assert.ok(alice);
@@ -101,7 +101,7 @@ test('a ring that is not the caller’s for this call, or not of now, is not use
 
 test('after a doubtful ring the first list with this join counts', async (t) => {
   const { bob, alice, ring } = await rung(t);
-  await bob.keys.beginRung({ ...ring, from: 'carol' }, bob.used);
+  await bob.keys.startRung({ ...ring, from: 'carol' }, bob.used);
   const event = await new Announcer().rotation(2, 'fresh', [alice, bob]);
   await bob.keys.rotate(event);
   assert.equal(bob.keys.record(2)?.epoch, 2);
@@ -116,35 +116,35 @@ test('a later list that comes while the ring is still examined is accepted, with
   const roster = async (people) => toBase64(await rosterHashOf(people.map((person) => person.entry()).sort(byUserThenDevice)));
   const links = [{ epoch: 2, roster: await roster([alice, carol]) }, { epoch: 3, roster: await roster([alice, bob, carol]) }];
   bob.answer = (path) => (path === 'keys/list' ? { ...event, links, confirmed: [] } : {});
-  const examined = bob.keys.beginRung(ring, bob.used);
+  const examined = bob.keys.startRung(ring, bob.used);
   await Promise.all([examined, bob.keys.rotate(event)]);
   assert.deepEqual([bob.keys.record(1)?.epoch, bob.keys.record(3)?.epoch, bob.problems], [1, 3, []]);
 });
 
 test('a ring of another call, or of ten minutes ago, is not used', async (t) => {
   const other = await rung(t, { call: '7d1f0d6c-5a3e-4c0b-9b0e-2f64c1a8e3d4' });
-  await other.bob.keys.beginRung(other.ring, other.bob.used);
+  await other.bob.keys.startRung(other.ring, other.bob.used);
   assert.deepEqual([other.bob.keys.canSend, other.bob.problems], [false, ['refused-ring']]);
   for (const minutes of [-11, 11]) {
     const old = await rung(t, { at: Date.now() + minutes * 60_000 });
-    await old.bob.keys.beginRung(old.ring, old.bob.used);
+    await old.bob.keys.startRung(old.ring, old.bob.used);
     assert.deepEqual([old.bob.keys.canSend, old.bob.problems], [false, []], String(minutes));
   }
   const apart = await rung(t, { at: Date.now() + 9 * 60_000 });
-  await apart.bob.keys.beginRung(apart.ring, apart.bob.used);
+  await apart.bob.keys.startRung(apart.ring, apart.bob.used);
   assert.equal(apart.bob.keys.canSend, true);
 });
 
 test('the envelope of a ring is used once, also after a restart of the page', async (t) => {
   const { bob, ring, world } = await rung(t);
-  await bob.keys.beginRung(ring, bob.used);
+  await bob.keys.startRung(ring, bob.used);
   assert.equal(bob.keys.canSend, true);
   const store = new MemoryStore();
   await store.put('identities', 'bob/d', { wrap: bob.identity.wrap });
   const again = await Person.make('bob', 4, world);
   t.after(() => again.close());
   Object.assign(again.identity, { wrap: bob.identity.wrap, keys: bob.identity.keys, fingerprint: bob.identity.fingerprint });
-  await again.keys.beginRung(ring, bob.used);
+  await again.keys.startRung(ring, bob.used);
   assert.equal(again.keys.canSend, false);
 });
 
@@ -160,7 +160,7 @@ test('a thousand used rings are remembered, the oldest forgotten first', async (
 
 test('under a ring’s list a number or joinId that another has, or this device, counts for nobody', async (t) => {
   const { alice, bob, made } = await rung(t);
-  await alice.keys.begin(made);
+  await alice.keys.start(made);
   const senders = () => alice.posted.filter(({ type }) => type === 'epoch').at(-1).senders.map(({ participant }) => participant);
   const { joinId } = bob.join.wire;
   await alice.keys.seated(new Map([['bob/d', { participant: 1, joinId }]]));
@@ -184,8 +184,8 @@ test('a callee’s device whose key has changed gets no ring envelope', async (t
 
 test('a ring’s devices go with the list after it, and nothing is ratcheted from it', async (t) => {
   const { alice, bob, made, ring } = await rung(t);
-  await alice.keys.begin(made);
-  await bob.keys.beginRung(ring, bob.used);
+  await alice.keys.start(made);
+  await bob.keys.startRung(ring, bob.used);
   const lists = new Announcer();
   await lists.rotation(1, 'fresh', made.list);
   const ratcheted = await lists.rotation(2, 'ratchet', [alice, bob], { isAside: true });
@@ -211,7 +211,7 @@ test('a new device of somebody known is told when its ring is answered, once; of
     const made = await ringEpoch({ identity, directory, join, call: CALL, callees: ['bob'] });
     const envelope = { ...made.envelopes.find(({ to }) => to.user === 'bob'), from: { user: 'alice', device: 'd' } };
     const admissions = [await makeWord(identity, CALL, 'bob')];
-    await bob.keys.beginRung({ from: 'alice', list: made.list, envelope, admissions }, new RingMemory(new MemoryStore(), bob.identity));
+    await bob.keys.startRung({ from: 'alice', list: made.list, envelope, admissions }, new RingMemory(new MemoryStore(), bob.identity));
     assert.equal(bob.keys.hasKey, true);
     assert.deepEqual(bob.warnings.map(({ problem, user, device, isOfVerified }) => [problem, user, device, isOfVerified]), [['new-device', 'alice', 'd', isVerified]]);
     assert.equal((await bob.directory.examine([alice.entry()]))[0].isNew, false, 'from now on it is known');

@@ -25,7 +25,7 @@ async function inEpoch(...users) {
   const lists = new Announcer();
   await lists.rotation(1, 'fresh', [people[0]]);
   const [leader, ...others] = people;
-  await leader.keys.begin();
+  await leader.keys.start();
   const event = await lists.rotation(2, 'fresh', people);
   await leader.keys.rotate({ ...event, deliver: others.map((person) => person.withKeys()) });
   for (const person of others) {
@@ -136,7 +136,7 @@ test('a leader that is asked to lead again, before and after its answer was refu
   const [alice, bob, carol] = await Promise.all(['alice', 'bob', 'carol'].map((user, i) => Person.make(user, i + 1, world)));
   const lists = new Announcer();
   await lists.rotation(1, 'fresh', [alice]);
-  await alice.keys.begin();
+  await alice.keys.start();
   const event = await lists.rotation(2, 'fresh', [alice, bob, carol]);
   const answers = [];
   alice.answer = (path) => (path === 'keys' ? new Promise((resolve, reject) => answers.push({ resolve, reject })) : {});

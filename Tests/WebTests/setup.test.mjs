@@ -27,7 +27,7 @@ const settled = async () => {
 };
 
 /** The part of `Conclave` that the dialog needs. */
-const connectionWith = (call) => Object.assign(new EventTarget(), { call, capture: Object.assign(new Capture(), { inputs: async () => [] }) });
+const connectionWith = (call) => Object.assign(new EventTarget(), { current: call, capture: Object.assign(new Capture(), { inputs: async () => [] }) });
 
 /** A call whose devices are in `open`, by source. */
 const callWith = (open) => Object.assign(new EventTarget(), { local: (source) => ({ isOn: Boolean(open[source]), track: open[source] }) });

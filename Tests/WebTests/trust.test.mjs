@@ -20,7 +20,7 @@ async function led(t, { verifiedOnly = false } = {}) {
   alice.directory.verifiedOnly = verifiedOnly;
   const lists = new Announcer();
   await lists.rotation(1, 'fresh', [alice]);
-  await alice.keys.begin();
+  await alice.keys.start();
   const event = await lists.rotation(2, 'fresh', [alice, bob]);
   await alice.keys.rotate({ ...event, deliver: [bob.withKeys()] });
   await aside();
@@ -117,7 +117,7 @@ test('nothing that a device sent opens after it is revoked, not under the epoch 
   t.after(() => [alice, bob].forEach((person) => person.close()));
   const lists = new Announcer();
   await lists.rotation(1, 'fresh', [alice]);
-  await alice.keys.begin();
+  await alice.keys.start();
   const frames = [];
   for (const epoch of [2, 3]) {
     const event = await lists.rotation(epoch, 'fresh', [alice, bob]);

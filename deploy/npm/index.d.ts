@@ -53,7 +53,7 @@ export interface Sources {
   microphone?: boolean | MediaStreamTrack;
 }
 
-export interface StartOptions extends Sources {
+export interface CallOptions extends Sources {
   /** `video` by default, or `audio` without a camera. */
   media?: Media;
   policy?: Policy;
@@ -152,7 +152,7 @@ export class Conclave extends Emitter<ConclaveEvents> {
   /** Whether this device's keys, and what it knows of others, outlive the page. */
   readonly keepsKeys: boolean;
   /** The call that is talked in, if any. */
-  readonly call: Call | undefined;
+  readonly current: Call | undefined;
   /** Calls of this device that are on hold. */
   readonly held: Call[];
   /** Calls on another device of this user. */
@@ -172,7 +172,7 @@ export class Conclave extends Emitter<ConclaveEvents> {
   ): Promise<`/app/${Path}` extends keyof Requests ? Requests[`/app/${Path}`][1] : any>;
 
   /** Rings `callees`; `results` of the call says what became of each. If they call this user at the same moment, it is their call. */
-  start(callees: Id[], options?: StartOptions): Promise<Call>;
+  call(callees: Id[], options?: CallOptions): Promise<Call>;
   /** Answers a ring, or the one by which its caller has replaced it. A call that runs here is held. */
   accept(ring: Ring, options?: Sources): Promise<Call>;
   decline(ring: Ring): Promise<void>;

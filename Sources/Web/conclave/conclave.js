@@ -8,6 +8,8 @@ import { Capture } from './capture.js';
 import { Directory, Identity, sameDevice } from './trust/index.js';
 import { toBase64 } from './wire/index.js';
 
+/** @typedef {import('./call/index.js').CallConnection} CallConnection */
+
 const CROSSING_MS = 300; // after the answer to a `start`, until a ring of the same people is over or announced
 const LAST_CALLS = 5; // how many past calls are searched for one that runs on another device
 // Bundlers recognize a file that belongs to a bundle by this whole expression, and it means the file beside the bundle: so it is in a module beside that file.
@@ -18,6 +20,8 @@ const OWN_WORKER = new URL('./sframe-worker.js', import.meta.url).href;
  * each connect; `calls` when one is added, removed or held; `call-over` with the id of any call that is over for all; `presence`; `warning` about a device that
  * is not in a call here, with `{problem, user, device}`. A call's own events are on the call, those of pairing on `ownDevices`; `identity` reports when that is
  * replaced.
+ *
+ * @implements {CallConnection}
  */
 export class Conclave extends EventTarget {
   /** `connecting`, `ready`, `reconnecting`, `refused`, `replaced` by another tab, `removed` by another device, or `closed`. */
@@ -60,7 +64,7 @@ export class Conclave extends EventTarget {
     this.#name = name;
     this.presence = new Presence((path, body) => this.request(path, body));
     this.presence.addEventListener('change', () => this.#tell('presence'));
-    this.capture.addEventListener('change', ({ detail: { source } }) => source !== 'speaker' && this.call?.reopen(source));
+    this.capture.addEventListener('change', ({ detail: { source } }) => source !== 'speaker' && this.current?.reopen(source));
     this.#calls = new Calls(this);
     this.#calls.addEventListener('change', () => this.#tell('calls'));
     this.#rings = new Rings({
@@ -79,7 +83,7 @@ export class Conclave extends EventTarget {
         return { token, device: this.#device };
       },
       onEvent: (event) => this.#inbox.take(event),
-      isUrgent: () => Boolean(this.call) || this.held.length > 0,
+      isUrgent: () => Boolean(this.current) || this.held.length > 0,
     });
     this.#stomp.prepare = () => this.#prepare();
     this.#stomp.addEventListener('open', ({ detail }) => this.#opened(detail));
@@ -129,7 +133,7 @@ export class Conclave extends EventTarget {
   // Calls
 
   /** The active call, if any. */
-  get call() {
+  get current() {
     return this.#calls.current;
   }
 
@@ -150,16 +154,16 @@ export class Conclave extends EventTarget {
    * their call. `policy` are the call's rules (protocol section 4), `metadata` is base64 of up to 2 KiB for those who are rung: the server can read it. `media`
    * is `audio` or `video`, by default depending on the camera.
    */
-  start(callees, { camera = true, microphone = true, media = camera ? 'video' : 'audio', policy = undefined, metadata = '' } = {}) {
+  call(callees, { camera = true, microphone = true, media = camera ? 'video' : 'audio', policy = undefined, metadata = '' } = {}) {
     const body = { callees, media, ...(policy ? { policy } : {}), ...(metadata ? { metadata } : {}) };
-    return this.#calls.join('start', { body, camera, microphone, isNew: true });
+    return this.#calls.add('start', { body, camera, microphone, isNew: true });
   }
 
   /** Answers a ring. A call that runs here is held. If the caller has replaced the ring by another one, that one is answered. */
   async accept(ring, { camera = true, microphone = true } = {}) {
     this.#rings.end(ring.call);
     try {
-      return await this.#calls.join('accept', { id: ring.call, ring, camera, microphone });
+      return await this.#calls.add('accept', { id: ring.call, ring, camera, microphone });
     } catch (error) {
       const next = isPassed(error) && this.#rings.findLast((other) => isSameRing(ring, other));
       if (!next) throw error;
@@ -206,17 +210,17 @@ export class Conclave extends EventTarget {
    */
   enter(facts, { camera = true, microphone = true, root = undefined } = {}) {
     if (facts.isLost && facts.phase === 'joined') return this.transfer(facts, { camera, microphone, root });
-    return this.#calls.join(facts.wasIn ? 'rejoin' : 'join', { id: facts.id, root, camera, microphone });
+    return this.#calls.add(facts.wasIn ? 'rejoin' : 'join', { id: facts.id, root, camera, microphone });
   }
 
   /** Moves the call here from the user's other device. */
   transfer(facts, { camera = true, microphone = true, root = undefined } = {}) {
-    return this.#calls.join('transfer', { id: facts.id, root, camera, microphone });
+    return this.#calls.add('transfer', { id: facts.id, root, camera, microphone });
   }
 
   /** Joins with a link made by `call.makeLink`, and the secret that was made with it. */
   joinByLink(id, { link, secret }, { camera = true, microphone = true } = {}) {
-    return this.#calls.join('join', { id, body: { link }, secret, camera, microphone });
+    return this.#calls.add('join', { id, body: { link }, secret, camera, microphone });
   }
 
   /** The user who last rang this device for a call; undefined if nobody has. */

@@ -48,7 +48,7 @@ function setTitle() {
   const ring = lobby?.rings.current;
   if (ring) document.title = `${t('ring.title', { name: labelFor(ring.from) })} · Conclave`;
   else {
-    const title = conclave?.call ? 'call-title' : byID('unanswered').hidden ? undefined : 'unanswered-title';
+    const title = conclave?.current ? 'call-title' : byID('unanswered').hidden ? undefined : 'unanswered-title';
     document.title = title ? `${byID(title).textContent} · Conclave` : 'Conclave';
   }
 }
@@ -85,7 +85,7 @@ export async function connect(entered, { isDemo, link = undefined, refuse: refus
     const { user, device } = detail;
     warnOfKey(detail, { label: labelFor(user), deviceName: (id) => conclave.deviceName(user, id), isOwn: user === conclave.user, trust: (fingerprint) => conclave.trust(user, device, fingerprint) });
   });
-  conclave.addEventListener('calls', () => conclave.call && conclave.call.participant && showCurrent());
+  conclave.addEventListener('calls', () => conclave.current && conclave.current.participant && showCurrent());
   document.body.classList.toggle('as-guest', Boolean(signIn.guest));
   if (signIn.guest) lobby = new GuestVisit({ conclave, signIn, entered: () => showCurrent() });
   else {
@@ -142,14 +142,14 @@ async function removed() {
 }
 
 function endAll() {
-  for (const call of [conclave.call, ...conclave.held]) call?.giveUp();
+  for (const call of [conclave.current, ...conclave.held]) call?.giveUp();
 }
 
 /** The server does not need the token for a running call, which goes on while a fresh one is requested. */
 function signedOut() {
   if (signIn.guest) return lobby.end({ words: t(hasText(conclave.reason) ? conclave.reason : 'sign-in.failed') });
   const words = t(hasText(`sign-in.${conclave.reason}`) ? `sign-in.${conclave.reason}` : 'sign-in.failed');
-  if (conclave.call && signIn.token) {
+  if (conclave.current && signIn.token) {
     setText(byID('fresh-token-error'), words);
     byID('fresh-token').value = '';
     if (!byID('fresh-token-dialog').open) byID('fresh-token-dialog').showModal();
@@ -173,10 +173,10 @@ byID('fresh-token-form').addEventListener('submit', (event) => {
 });
 byID('fresh-token-leave').addEventListener('click', () => {
   byID('fresh-token-dialog').close();
-  conclave.call?.leave();
+  conclave.current?.leave();
 });
 byID('fresh-token-dialog').addEventListener('close', () => {
-  if (conclave.status === 'refused' && conclave.call) byID('fresh-token-dialog').showModal(); // Escape is not an answer
+  if (conclave.status === 'refused' && conclave.current) byID('fresh-token-dialog').showModal(); // Escape is not an answer
 });
 
 async function signedIn() {
@@ -259,13 +259,13 @@ const STILL_ON = ['left', 'lost', 'removed']; // the call may go on for others
 
 /** Shows the active call. */
 function showCurrent() {
-  const { call } = conclave;
+  const { current: call } = conclave;
   if (!call || call.hasEnded) return;
   if (!shown.has(call)) {
     shown.add(call);
     call.addEventListener('ended', ({ detail }) => left(call, detail));
     call.addEventListener('change', setTitle);
-    if (!signIn.guest) call.addEventListener('change', () => call === conclave.call && lobby.leaveUnanswered(call));
+    if (!signIn.guest) call.addEventListener('change', () => call === conclave.current && lobby.leaveUnanswered(call));
   }
   showCall(call, { connection: conclave, options: lobby.fieldOptions });
   if (byID('call').hidden) show('call');
@@ -275,7 +275,7 @@ function left(call, detail) {
   // A call that rang nobody: the result for each callee was already reported.
   const words = ringsNobody(call.results) ? undefined : wordsForEnd(detail, conclave.user, call.facts.others);
   if (signIn.guest) return lobby.end({ words, mayReturn: STILL_ON.includes(detail.reason) });
-  const isOther = conclave.call && conclave.call !== call; // one on hold ended
+  const isOther = conclave.current && conclave.current !== call; // one on hold ended
   if (!isOther) {
     session.forgetCall(conclave.identity.device);
     hideCall();

@@ -54,7 +54,7 @@ export class Lobby {
       accept: (ring, wants) => this.#enter(() => conclave.accept(ring, wants)),
       end: (ring) => this.#endAndAccept(ring),
       decline: (ring) => this.#decline(ring),
-      isInCall: () => Boolean(conclave.call),
+      isInCall: () => Boolean(conclave.current),
       own: () => conclave.user,
     });
     this.notifications = new RingNotifications({
@@ -119,21 +119,21 @@ export class Lobby {
   /** A caller has stopped ringing who is ringing again, or is in the call here: that is not news. */
   #goesOn({ ring: { from }, reason }) {
     if (!['cancelled', 'ended'].includes(reason)) return false;
-    return this.rings.isFrom(from) || Boolean(this.#conclave.call?.members.get(from)?.participants.length);
+    return this.rings.isFrom(from) || Boolean(this.#conclave.current?.members.get(from)?.participants.length);
   }
 
   /** After a reload or a restart of the browser: back into the call that this device was in. */
   async comeBack() {
     const { device } = this.#conclave.identity;
     const saved = session.savedCall(device);
-    if (!saved || this.#conclave.call) return;
+    if (!saved || this.#conclave.current) return;
     const facts = this.#open.find(({ id }) => id === saved.id);
     if (facts) await this.#enter(() => this.#conclave.enter(facts, { camera: saved.camera, root: saved.root }));
     else session.forgetCall(device);
   }
 
   showLink() {
-    const isShown = Boolean(linkIn(location.hash)) && !this.usesLink && !this.#conclave.call && !byID('lobby').hidden;
+    const isShown = Boolean(linkIn(location.hash)) && !this.usesLink && !this.#conclave.current && !byID('lobby').hidden;
     if (isShown === !byID('invited').hidden) return;
     byID('invited').hidden = !isShown;
     if (isShown) preview.show(byID('invited-preview'), { switches: ['microphone', 'camera'] });
@@ -158,13 +158,13 @@ export class Lobby {
 
   /** The previous call continues, held, until the other one has been joined: a ring that is already over costs nothing. */
   async #endAndAccept(ring) {
-    const before = this.#conclave.call;
+    const before = this.#conclave.current;
     await this.#enter(() => this.#conclave.accept(ring, { camera: ring.media === 'video' }));
-    if (this.#conclave.call !== before) await before?.leave();
+    if (this.#conclave.current !== before) await before?.leave();
   }
 
   async #start(users, camera) {
-    const call = await this.#conclave.start(users, { camera });
+    const call = await this.#conclave.call(users, { camera });
     if (ringsNobody(call.results)) {
       const left = call.leave(); // there is nobody to wait for
       this.#showOutcomes(call);
@@ -196,7 +196,7 @@ export class Lobby {
   }
 
   async #startWithLink() {
-    const call = await this.#conclave.start([], { camera: true });
+    const call = await this.#conclave.call([], { camera: true });
     if (call.hasEnded) return;
     this.#entered(call);
     await openWithLink(call, this.fieldOptions);
@@ -215,12 +215,12 @@ export class Lobby {
       if (!call.hasEnded) this.#entered(call);
     } catch (error) {
       notice(wordsForError(error));
-      if (!this.#conclave.call) this.refresh();
+      if (!this.#conclave.current) this.refresh();
     }
   }
 
   #showRunning() {
-    const { held, elsewhere, call } = this.#conclave;
+    const { held, elsewhere, current: call } = this.#conclave;
     const isOpen = ({ id }) => id !== call?.id && !held.some((other) => other.id === id);
     const open = this.#open.filter(isOpen);
     showRunning({ held, elsewhere, open }, this.#actions);

@@ -9,7 +9,7 @@ let followed; // the call whose devices are shown
 export function beginSetup(connection) {
   conclave = connection;
   preview.use(conclave.capture);
-  conclave.addEventListener('calls', () => byID('setup-dialog').open && conclave.call !== followed && show());
+  conclave.addEventListener('calls', () => byID('setup-dialog').open && conclave.current !== followed && show());
 }
 
 export function openSetup() {
@@ -18,7 +18,7 @@ export function openSetup() {
 }
 
 function show() {
-  followed = conclave.call;
+  followed = conclave.current;
   return preview.show(byID('setup-preview'), { call: followed, isWhole: true });
 }
 

@@ -184,21 +184,21 @@ export class Client {
   // People
 
   start(callees = []) {
-    return this.#enter(this.calls.join('start', { body: { callees, media: 'audio' }, camera: false, isNew: true }));
+    return this.#enter(this.calls.add('start', { body: { callees, media: 'audio' }, camera: false, isNew: true }));
   }
 
   accept() {
     const ring = this.rung.at(-1);
-    return this.#enter(this.calls.join('accept', { id: ring.call, ring, camera: false }));
+    return this.#enter(this.calls.add('accept', { id: ring.call, ring, camera: false }));
   }
 
   join(id, kind = 'join') {
-    return this.#enter(this.calls.join(kind, { id, camera: false }));
+    return this.#enter(this.calls.add(kind, { id, camera: false }));
   }
 
   /** Comes by a link: `{link, secret}` as `makeLink` made it. */
   comeBy(id, { link, secret }) {
-    return this.#enter(this.calls.join('join', { id, body: { link }, secret, camera: false }));
+    return this.#enter(this.calls.add('join', { id, body: { link }, secret, camera: false }));
   }
 
   /** A join that is refused leaves its error. */

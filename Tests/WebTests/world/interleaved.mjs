@@ -57,7 +57,7 @@ export class Interleaved {
       for (const user of USERS) await this.#join(user);
       this.#hashes.set(1, (await this.#lists.rotation(1, 'fresh', [this.#present[0]])).listHash);
       this.time.audit.hold = hold;
-      void this.#present[0].keys.begin();
+      void this.#present[0].keys.start();
       for (let step = 0; step < STEPS; step += 1) {
         this.#pick(this.#present.length > 1 ? this.#lies : [() => this.#join(this.#pick(USERS))])();
         for (const person of this.#present) this.#speak(person, step);

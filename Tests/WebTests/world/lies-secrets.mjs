@@ -77,7 +77,7 @@ row(302, async () => {
   const [alice, bob, carol] = await Promise.all(['alice', 'bob', 'carol'].map((user, i) => Person.make(user, i + 1, world)));
   const lists = new Announcer();
   await lists.rotation(1, 'fresh', [alice]);
-  await alice.keys.begin();
+  await alice.keys.start();
   const event = await lists.rotation(2, 'fresh', world);
   const refusals = [true, true, false];
   alice.answer = (path) => (path === 'keys' && refusals.shift() ? Promise.reject(Object.assign(new Error(), { code: 'keys.epoch-stale' })) : {});
@@ -126,7 +126,7 @@ row(304, async () => {
     assert.deepEqual(ring.envelopes.map(({ to }) => to.device), ['phone'], 'the made-up device rings without a key');
     if (isAnswered) {
       const caller = await Person.make('alice', 1, world, { store: new MemoryStore(), directory });
-      await caller.keys.begin(ring);
+      await caller.keys.start(ring);
       assert.deepEqual(caller.warnings.map(({ problem, device }) => [problem, device]), [['new-device', 'made-up']]);
       caller.close();
     } else {
@@ -273,7 +273,7 @@ row(311, async () => {
   const [alice, bob, carol] = await Promise.all(['alice', 'bob', 'carol'].map((user, i) => Person.make(user, i + 1, world)));
   const lists = new Announcer();
   await lists.rotation(1, 'fresh', [alice]);
-  await alice.keys.begin();
+  await alice.keys.start();
   await alice.keys.rotate({ ...(await lists.rotation(2, 'fresh', world)), deliver: [bob.withKeys(), carol.withKeys()] });
   const asks = async () => {
     await alice.keys.requested({ epoch: 2, to: bob.withKeys() });

@@ -2,6 +2,24 @@
 
 import { VideoWishes } from '../media/index.js';
 
+/**
+ * The part of `Conclave` that calls need.
+ *
+ * @typedef {object} CallConnection
+ * @property {(path: string, body?: object) => Promise<any>} request Sends to `/app/…`. Rejects with a `RequestError`.
+ * @property {() => void} hurry Checks a connection that may be dead.
+ * @property {string} status As `Conclave.status`.
+ * @property {number} connectionNumber Rises with each connect.
+ * @property {string | undefined} user
+ * @property {any} identity This device's `Identity`; undefined before the first connect, as are `directory` and `rings`.
+ * @property {any} directory The `Directory`: keys of other devices.
+ * @property {any} rings The `RingMemory`.
+ * @property {any} capture The `Capture`: the person's choice of devices.
+ * @property {string} workerURL
+ * @property {(call: string) => string | undefined} callerOf The user who last rang this device for a call.
+ * @property {(call: string) => Record<string, any> | undefined} takeRing Ends and returns the ring of a call, if there is one.
+ */
+
 export class CallRequests extends EventTarget {
   /** The state as reported by the server: a `CallState`. */
   facts;
@@ -9,6 +27,7 @@ export class CallRequests extends EventTarget {
   admissions;
   /** This device's number in the call; 0 until it has joined. */
   participant = 0;
+  /** @type {CallConnection} */
   #connection;
   #wishes = new VideoWishes();
   #heights = new Map();
@@ -98,7 +117,7 @@ export class CallRequests extends EventTarget {
     }
   }
 
-  /** Lets `callees` in and rings them; returns the result for each. `metadata` is as in `Conclave.start`. */
+  /** Lets `callees` in and rings them; returns the result for each. `metadata` is as in `Conclave.call`. */
   async invite(callees, { metadata = '' } = {}) {
     const { user } = this.#connection.identity;
     // A word for its own user would be a root, which only a start makes.

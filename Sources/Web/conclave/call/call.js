@@ -14,6 +14,8 @@ import { Recovery } from './recovery.js';
 import { Stay } from './stay.js';
 import { ownerOf, tilesOf } from './tiles.js';
 
+/** @typedef {import('./call-requests.js').CallConnection} CallConnection */
+
 const left = () => new RequestError({ code: 'call.ended', message: 'The call was left.' });
 
 /**
@@ -21,9 +23,6 @@ const left = () => new RequestError({ code: 'call.ended', message: 'The call was
  * `notice` with `{kind, …}` for people; `warning` with `{problem, user, device, fingerprint}` (see `KeyAgreement` and `CallWatch`; and `refused-track`,
  * `removed-from-list`); `message` with `{participant, isPrivate}` and `text`, `reaction` or `hand`; `ended` with `{reason, by}`: the call is over here, perhaps
  * not for others.
- *
- * `connection` is the part of `Conclave` that a call needs: `request(path, body)`, `hurry()`, `status`, `identity`, `directory`, `connectionNumber`, `capture`,
- * `workerURL`.
  */
 export class Call extends CallRequests {
   hasEnded = false;
@@ -33,6 +32,7 @@ export class Call extends CallRequests {
   /** Whether the camera is wanted, if possible. */
   wantsCamera = false;
   isHeld = false; // requested by this user
+  /** @type {CallConnection} */
   #connection;
   #stay;
   #sending;
@@ -50,7 +50,7 @@ export class Call extends CallRequests {
   #rootBefore;
   #openPath;
 
-  /** `secret` is that of the link by which the call is joined; `openPath` is as in `Stay.join`. */
+  /** `secret` is that of the link by which the call is joined; `openPath` is as in `Stay.open`. */
   constructor({ id, connection, secret = '', root = undefined, openPath = undefined }) {
     const { user, device } = connection.identity ?? {};
     super(new CallState({ id, user, device }), connection);
@@ -203,7 +203,7 @@ export class Call extends CallRequests {
    */
   async join(kind, body = {}, ring = {}, inviters = undefined) {
     if (!this.admissions) this.#followWords();
-    const asked = Stay.join({ kind, id: this.id, body, ring, secret: this.#secret, inviters, root: this.#rootBefore, openPath: this.#openPath, admissions: this.admissions, connection: this.#connection });
+    const asked = Stay.open({ kind, id: this.id, body, ring, secret: this.#secret, inviters, root: this.#rootBefore, openPath: this.#openPath, admissions: this.admissions, connection: this.#connection });
     this.#asked = asked.catch(() => {});
     const stay = await asked;
     const { reply } = stay;
@@ -220,7 +220,7 @@ export class Call extends CallRequests {
     this.#stay = stay;
     this.#events.stay = stay;
     this.#listen(stay);
-    await stay.begin(this.facts, ring);
+    await stay.connect(this.facts, ring);
     if (stay !== this.#stay || this.hasEnded) return reply; // another join has begun meanwhile, or the call is over
     this.#keys.setStopped(Boolean(this.#watch.stopped));
     this.#keys.allowed = this.#allowed;
@@ -230,7 +230,7 @@ export class Call extends CallRequests {
   }
 
   /** A call that was to start becomes this device's part in the call `id`, by `kind`; if that fails, it belongs to no call. `ring` and `inviters` are as in `join`. */
-  async comeInto(id, kind, ring = {}, inviters = []) {
+  async joinCrossed(id, kind, ring = {}, inviters = []) {
     this.facts.id = id;
     this.#followWords(); // the words of the call that was to start are void
     try {
@@ -330,7 +330,7 @@ export class Call extends CallRequests {
   }
 
   /** Sends what was captured, and receives. */
-  async begin() {
+  async sendCaptured() {
     if (!this.hasEnded) await this.#sending.sendAll();
   }
 

@@ -3,19 +3,23 @@
 import { changesIn } from '../wire/index.js';
 import { CallState } from './call-state.js';
 import { Call } from './call.js';
-import { crossedCall, isOfPeople, startOrComeInto } from './crossing.js';
+import { crossedCall, isOfPeople, startOrJoinCrossed } from './crossing.js';
 
-/** `connection` has everything that `Call` needs, and `takeRing(id)`, which returns the ring of a call, if any, and ends it. Events: `change`. */
+/** @typedef {import('./call-requests.js').CallConnection} CallConnection */
+
+/** Events: `change`. */
 export class Calls extends EventTarget {
   /** The active call, or none. */
   current;
   /** Calls that run on another device of this user, by id: a `CallState` each. */
   elsewhere = new Map();
   #calls = new Set();
+  /** @type {CallConnection} */
   #connection;
   #starting = Promise.resolve();
   #rung = []; // the callees, until the server has answered
 
+  /** @param {CallConnection} connection */
   constructor(connection) {
     super();
     this.#connection = connection;
@@ -29,8 +33,8 @@ export class Calls extends EventTarget {
     return [...this.#calls].find((call) => call.id === id);
   }
 
-  /** Joins by `kind` (see `Call.join`). The call that runs here is held meanwhile, and resumes if the join fails. */
-  async join(kind, { id = '', body = {}, ring = {}, secret = '', root = undefined, camera = true, microphone = true, isNew = false }) {
+  /** Adds a call that is joined by `kind` (see `Call.join`). The call that runs here is held meanwhile, and resumes if the join fails. */
+  async add(kind, { id = '', body = {}, ring = {}, secret = '', root = undefined, camera = true, microphone = true, isNew = false }) {
     const before = this.current;
     await this.#hold(before);
     const call = new Call({ id, secret, root, connection: this.#connection });
@@ -46,7 +50,7 @@ export class Calls extends EventTarget {
       const reply = await joined;
       call.results = reply.results ?? {};
       if (this.elsewhere.delete(call.id)) this.#changed();
-      captured.then(() => call.begin());
+      captured.then(() => call.sendCaptured());
       return call;
     } catch (error) {
       call.giveUp();
@@ -69,7 +73,7 @@ export class Calls extends EventTarget {
   async #start(call, body) {
     this.#rung = body.callees;
     try {
-      return await startOrComeInto(call, body, { connection: this.#connection, isHere: (id) => Boolean(this.find(id)) });
+      return await startOrJoinCrossed(call, body, { connection: this.#connection, isHere: (id) => Boolean(this.find(id)) });
     } finally {
       this.#rung = [];
     }

@@ -3,6 +3,8 @@
 
 import { CallState } from './call-state.js';
 
+/** @typedef {import('./call-requests.js').CallConnection} CallConnection */
+
 const TRIES = 3;
 const PASSED = ['call.ended', 'call.not-found', 'call.not-ringing', 'call.not-joined']; // the other call is over by now, or this user's part in it has changed
 
@@ -25,21 +27,27 @@ export function isSameRing(one, other) {
 }
 
 /** Joins `call` by `start` with `body`, or joins the call that this crosses; `isHere(id)` says whether a call is on this device. Returns the reply. */
-export async function startOrComeInto(call, body, { connection, isHere }) {
+export async function startOrJoinCrossed(call, body, { connection, isHere }) {
   for (let tries = TRIES; ; tries -= 1) {
     try {
       return await call.join('start', body);
     } catch (error) {
       const id = crossedCall(error);
       if (!id || isHere(id) || tries === 1) throw error;
-      const reply = await comeInto(call, id, { connection, callees: body.callees, error });
+      const reply = await joinCrossed(call, id, { connection, callees: body.callees, error });
       if (reply) return reply;
     }
   }
 }
 
-/** Returns nothing if the other call is over by now. */
-async function comeInto(call, id, { connection, callees, error }) {
+/**
+ * Returns nothing if the other call is over by now.
+ *
+ * @param {any} call
+ * @param {string} id
+ * @param {{ connection: CallConnection, callees: string[], error: any }} options
+ */
+async function joinCrossed(call, id, { connection, callees, error }) {
   try {
     const { user, device } = connection.identity;
     const facts = new CallState({ id, user, device });
@@ -47,7 +55,7 @@ async function comeInto(call, id, { connection, callees, error }) {
     // The server does not choose who hears this device.
     const caller = connection.callerOf(id);
     if (!isOfPeople([...facts.members.values()], user, callees) || (caller && ![user, ...callees].includes(caller))) throw error;
-    return await call.comeInto(id, kindOf(facts), connection.takeRing(id), caller ? [caller] : [user, ...callees]);
+    return await call.joinCrossed(id, kindOf(facts), connection.takeRing(id), caller ? [caller] : [user, ...callees]);
   } catch (failure) {
     if (!isPassed(failure)) throw failure;
     return undefined;

@@ -1,5 +1,7 @@
 // Rules of when a call on this device joins again, as another participant, and how often it tries (protocol section 4, rule 16).
 
+/** @typedef {import('./call-requests.js').CallConnection} CallConnection */
+
 const RETRY_MS = 1_000;
 const REFUSALS = 5; // in a row, before the call is abandoned; a server that is down does not count
 
@@ -8,12 +10,13 @@ const CLOSED = ['refused', 'replaced', 'removed', 'closed'];
 const AWAY = ['connection-lost', 'timeout', 'server.busy', 'rate.limited', 'internal'];
 
 /**
- * `connection` has `connectionNumber` and `status`. A verdict is `rejoin`; `stay`, in which case a hold that nobody asked for is taken back; `elsewhere`,
+ * A verdict is `rejoin`; `stay`, in which case a hold that nobody asked for is taken back; `elsewhere`,
  * `removed` or `lost`: the call is over here; or undefined, if nothing follows.
  *
  * Events: `change` of `isJoining`.
  */
 export class Recovery extends EventTarget {
+  /** @type {CallConnection} */
   #connection;
   #joining;
   #joinedOn = 0; // the number of the connection

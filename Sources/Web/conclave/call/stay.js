@@ -8,6 +8,7 @@ import { Timers } from '../timers.js';
 import { LinkSecret } from '../trust/index.js';
 import { Refusal, isCallID, replyIn } from '../wire/index.js';
 
+/** @typedef {import('./call-requests.js').CallConnection} CallConnection */
 /** @typedef {import('../media/index.js').MediaPath} MediaPath */
 
 const STATS_MS = 10_000;
@@ -29,6 +30,7 @@ export class Stay extends EventTarget {
   /** @type {MediaPath | undefined} */
   path;
   messages;
+  /** @type {CallConnection} */
   #connection;
   #admissions;
   /** @type {(options: any) => MediaPath} */
@@ -39,17 +41,22 @@ export class Stay extends EventTarget {
   #timers = new Timers();
   #isOver = false;
 
+  /** @param {CallConnection} connection */
+  constructor(connection) {
+    super();
+    this.#connection = connection;
+  }
+
   /**
    * Asks the server to join by `kind`; `stay.reply` is what it said. `body` goes with the request. The id of a call that starts is this device's choice. `admissions` are the call's, `ring` is the
    * ring that is accepted, `secret` that of a link. One of the users `inviters` must have let this one in, if the ring does not name its caller. `root` is as in `Admissions.joins`.
    * `openPath` opens the path of the media, by default to the server, with the options of `ServerPath`.
    */
-  static async join({ kind, id, body, ring = /** @type {Record<string, any>} */ ({}), secret = '', inviters = /** @type {string[] | undefined} */ (undefined), root = /** @type {string | undefined} */ (undefined), openPath = undefined, admissions, connection }) {
-    const stay = new Stay();
+  static async open({ kind, id, body, ring = /** @type {Record<string, any>} */ ({}), secret = '', inviters = /** @type {string[] | undefined} */ (undefined), root = /** @type {string | undefined} */ (undefined), openPath = undefined, admissions, connection }) {
+    const stay = new Stay(connection);
     stay.#openPath = openPath ?? stay.#openPath;
     // Before the first await: a ring that comes later invites nobody.
     const caller = ring.from ?? (inviters ? undefined : connection.callerOf(id));
-    stay.#connection = connection;
     stay.#admissions = admissions;
     const { identity } = connection;
     const isStart = kind === 'start';
@@ -89,12 +96,12 @@ export class Stay extends EventTarget {
   }
 
   /** Creates keys and path, unless the stay is over before. `facts` is the call's state including the reply, `ring` the accepted ring. */
-  async begin(facts, ring = {}) {
+  async connect(facts, ring = {}) {
     this.keys = this.#agreement(facts.members.size);
     this.keys.seated(seatsOf(facts.members.values()));
     try {
-      if (this.kind === 'start') await this.keys.begin(this.#first);
-      if (this.kind === 'accept') await this.keys.beginRung(ring, this.#connection.rings);
+      if (this.kind === 'start') await this.keys.start(this.#first);
+      if (this.kind === 'accept') await this.keys.startRung(ring, this.#connection.rings);
     } catch (error) {
       if (!this.#isOver) throw error;
     }

@@ -224,7 +224,7 @@ export class KeyAgreement extends EventTarget {
   }
 
   /** The initiator makes epoch 1: for itself, or with the result of `ringEpoch` also for the callees' devices. */
-  begin(ring) {
+  start(ring) {
     return this.#inTurn(async () => {
       const list = ring?.list ?? [ownEntry(this.#identity, this.#join, this.participant)];
       const record = this.#admit(await this.#lists.begin(list));
@@ -245,7 +245,7 @@ export class KeyAgreement extends EventTarget {
    * Accepting a ring that brought a list and an envelope gives epoch 1 immediately. A bad list or envelope does no harm: epoch 2 follows. `used` is the store's
    * memory.
    */
-  beginRung(ring, used) {
+  startRung(ring, used) {
     return this.#inTurn(async () => {
       if (!ring.list || !ring.envelope || this.#lists.newest) return;
       try {
