@@ -312,3 +312,15 @@ test('when the app’s own track ends, no camera is opened that nobody asked for
   await sending.publish('camera', own);
   assert.equal(notices.at(-1).error, 'InvalidStateError');
 });
+
+test('a refused offer is told by its cause: the part in the call is gone, people are told, or it is repeated without a word', async (t) => {
+  browserWith(t);
+  for (const [code, expected] of [['call.not-joined', ['gone']], ['media.bad-offer', ['media.bad-offer']], ['connection-lost', []]]) {
+    const { sending, notices } = sendingWith(new Capture());
+    const told = [];
+    sending.addEventListener('gone', () => told.push('gone'));
+    Object.assign(sending.path, { isSending: () => false, negotiate: async () => Promise.reject(Object.assign(new Error(code), { code })) });
+    await sending.negotiate();
+    assert.deepEqual([...told, ...notices.map(({ error }) => error)], expected, code);
+  }
+});

@@ -8,6 +8,7 @@ const { decodeMessage, encodeMessage } = await load('keys/messages.js');
 const { Presence } = await load('devices/presence.js');
 const { QualityMeter } = await load('media/quality.js');
 const { Rings } = await load('call/rings.js');
+const { Recovery } = await load('call/recovery.js');
 const { duration, outcomeOf, totalsOf, when } = await loadPage('history-words.js');
 const { StompConnection } = await load('connection/stomp.js');
 
@@ -154,4 +155,62 @@ test('in a call the connection is tried again every 2 s at most, else with growi
   };
   assert.ok((await waits(true)) <= 2_000);
   assert.ok((await waits(false)) > 10_000);
+});
+
+test('a call that lost its connection stays, rejoins or is over, by what the server says of it, once for each connection', () => {
+  const connection = { connectionNumber: 1, status: 'ready' };
+  const recovery = new Recovery(connection);
+  const factsWith = (found, elsewhere = undefined) => ({ elsewhere, participant: () => found });
+  const afterConnect = (...state) => {
+    connection.connectionNumber += 1;
+    return recovery.afterState(...state);
+  };
+  recovery.joined();
+  assert.equal(recovery.afterState(7, factsWith(undefined)), undefined, 'the connection of the join');
+  assert.equal(afterConnect(7, factsWith({ connected: true })), 'stay');
+  assert.equal(recovery.afterState(7, factsWith({ connected: false })), undefined, 'judged before');
+  assert.deepEqual([afterConnect(7, factsWith({ connected: false })), afterConnect(7, factsWith(undefined))], ['rejoin', 'rejoin']);
+  assert.equal(afterConnect(7, factsWith(undefined, 'phone')), 'elsewhere');
+  assert.equal(afterConnect(0, factsWith(undefined)), undefined, 'not joined yet');
+  const after = (cause, ...facts) => recovery.afterOwnChange({ cause }, 7, factsWith(...facts));
+  assert.deepEqual(['left', 'disconnected', 'failed'].map((cause) => after(cause, undefined)), ['removed', 'rejoin', 'rejoin']);
+  assert.deepEqual([after('transferred', undefined, 'phone'), after('held', {})], ['elsewhere', 'stay']);
+  assert.deepEqual([recovery.takeTurnForKeys(), recovery.takeTurnForKeys()], [true, false]);
+});
+
+test('a call that is being joined again is not joined twice, and nothing is judged meanwhile', async () => {
+  const recovery = new Recovery({ connectionNumber: 1, status: 'ready' });
+  const joining = [];
+  recovery.addEventListener('change', () => joining.push(recovery.isJoining));
+  let end = () => {};
+  const action = () => new Promise((resolve) => (end = () => resolve('done')));
+  const under = [recovery.during(action), recovery.during(() => assert.fail('a second one'))];
+  assert.equal(recovery.afterOwnChange({ cause: 'failed' }, 7, { participant: () => undefined }), undefined);
+  end();
+  assert.deepEqual(await Promise.all(under), ['done', 'done']);
+  assert.deepEqual([joining.at(0), joining.at(-1), recovery.isJoining], [true, false, false]);
+});
+
+test('joining again ends where it is in vain, and says how', async (t) => {
+  t.mock.timers.enable({ apis: ['setTimeout'] });
+  const outcome = async (codes, status = 'ready') => {
+    const recovery = new Recovery({ connectionNumber: 1, status });
+    let tries = 0;
+    const join = async () => {
+      const code = codes[tries];
+      tries += 1;
+      if (code) throw Object.assign(new Error(code), { code });
+    };
+    const verdict = recovery.repeat(join);
+    for (let turn = 0; turn < 60; turn += 1) {
+      await undefined;
+      t.mock.timers.tick(1_000);
+    }
+    return [await verdict, tries];
+  };
+  assert.deepEqual(await outcome(['timeout', 'server.busy']), ['stay', 3]);
+  assert.deepEqual(await outcome(['call.ended']), ['lost', 1]);
+  assert.deepEqual(await outcome(['call.answered-elsewhere']), ['elsewhere', 1]);
+  assert.deepEqual(await outcome(['connection-lost'], 'replaced'), ['lost', 1]);
+  assert.deepEqual(await outcome(Array(9).fill('media.unsupported')), ['lost', 5]);
 });
