@@ -3,7 +3,7 @@
 // import { Conclave, isSupported } from './conclave/index.js';
 //
 // const conclave = new Conclave({ url: 'wss://host/stomp', device: 'laptop', credentials: async () => ({ token, user: 'alice' }) });
-// conclave.addEventListener('ring', ({ detail: ring }) => …); conclave.connect(); const call = await conclave.start(['bob', 'carol'], { camera: true });
+// conclave.addEventListener('ring', ({ detail: ring }) => …); conclave.connect(); const call = await conclave.call(['bob', 'carol'], { camera: true });
 //
 // Copy this folder to your own origin and serve it over HTTPS. The other modules are internal and may change: import only this one. `docs/clients.md` has the
 // guide; `../page` is an example.
