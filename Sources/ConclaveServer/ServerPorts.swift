@@ -17,7 +17,7 @@ struct ServerPorts: Sendable {
     let commands = parts.adminCommands(control, unready: status.unready, drain: drain)
     let pages = try Pages(
       demo: configuration.demo ? parts.state.authenticator.tokens : nil, guests: guests, clock: parts.state.clock,
-      status: configuration.listen.metrics == nil ? status : nil)
+      status: configuration.listen.metrics == nil ? status : nil, page: configuration.page)
     if let listener = configuration.listen.metrics {
       monitoring = try await MonitoringServer(
         listener.address ?? configuration.listen.address, port: listener.port, group: group, pages: status)

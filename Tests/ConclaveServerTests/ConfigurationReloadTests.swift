@@ -18,9 +18,13 @@ struct ConfigurationReloadTests {
   @Test func changesAreNamedByTheTimeWhenTheyCount() throws {
     let old = try read(#"{"drain":30,"log":"info","listen":{"http":8080},"limits":{"body":1000}}"#)
     let new = try read(
-      #"{"log":"debug","listen":{"http":"127.0.0.1:8080","origins":["https://a.example"]},"limits":{"ringing":7}}"#)
+      #"{"log":"debug","listen":{"http":"127.0.0.1:8080","origins":["https://a.example"]},"limits":{"ringing":7},"page":{"videoFirst":true}}"#
+    )
     // A default that is written out is no change.
-    #expect(changes(old, new) == [["limits.body", "limits.ringing", "listen.origins", "log"], ["listen.http"]])
+    #expect(
+      changes(old, new) == [
+        ["limits.body", "limits.ringing", "listen.origins", "log"], ["listen.http", "page.videoFirst"],
+      ])
     #expect(changes(new, new) == [[], []])
   }
 

@@ -127,6 +127,20 @@ private func links(_ modules: [String]) -> String {
   #expect(graph.preloading("<head></head>") == "<head></head>")
 }
 
+@Test func thePageHasTheOperatorsDefaults() throws {
+  func root(_ client: WebClient) throws -> (tag: String, entity: String?) {
+    let response = try #require(client.response(to: request("/")))
+    let page = String(buffer: response.body)
+    return (String(page[try #require(page.firstRange(of: try Regex("<html[^>]*>")))]), response["etag"])
+  }
+  let (usual, signing) = (
+    try root(WebClient()),
+    try root(WebClient(page: Configuration(json: Array(#"{"page":{"videoFirst":true}}"#.utf8)).page))
+  )
+  #expect(usual.tag == "<html lang=\"en\">" && signing.tag == "<html data-video-first lang=\"en\">")
+  #expect(usual.entity != signing.entity)
+}
+
 @Test func everyPreloadedModuleOfTheRealPageIsServed() throws {
   let real = try WebClient()
   let page = String(buffer: try #require(real.response(to: try request("/"))).body)

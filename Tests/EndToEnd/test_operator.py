@@ -190,6 +190,14 @@ def stopped(tmp_path):
     return database
 
 
+def test_the_page_has_the_defaults_of_the_configuration(tmp_path):
+    server = Server(tmp_path, page={"videoFirst": True})
+    try:
+        assert '<html data-video-first lang="en">' in server.get("/")
+    finally:
+        server.stop()
+
+
 def contents(folder):
     return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
 

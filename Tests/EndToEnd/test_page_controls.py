@@ -1,9 +1,10 @@
-"""The page of a call: speech into a muted microphone, push to talk, reactions, and the mode with one large button."""
+"""The page of a call: speech into a muted microphone, push to talk, reactions, the mode with one large button, and video first."""
 
 import pytest
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 
+from browser import LONG_RING
 from conftest import wait_for
 from test_browsers import everybody_decodes, in_a_call
 
@@ -213,3 +214,71 @@ def test_on_a_touch_screen_no_button_names_a_key(person):
     titles = "return ['toggle-microphone', 'toggle-camera', 'toggle-hand'].map((id) => document.getElementById(id).title)"
     assert alice.driver.execute_script(titles) == ["", "", ""]
     assert bob.driver.execute_script(titles) == ["M", "V", "H"]
+
+
+# The browser is told what to keep of a camera when not all of it fits; this has all that it was told.
+PREFERENCES = """
+(() => {
+  window.conclavePreferences = [];
+  const set = RTCRtpSender.prototype.setParameters;
+  RTCRtpSender.prototype.setParameters = function (parameters) {
+    if (this.track?.kind === 'video' && parameters.degradationPreference) conclavePreferences.push(parameters.degradationPreference);
+    return set.call(this, parameters);
+  };
+})();
+"""
+HINTS = """
+return conclavePeers.filter(({ connectionState }) => connectionState !== 'closed')
+  .flatMap((peer) => peer.getSenders()).map(({ track }) => track).filter((track) => track?.kind === 'video').map(({ contentHint }) => contentHint);
+"""
+
+
+def test_with_video_first_frames_come_before_pixels_controls_stay_and_it_is_remembered(person, look):
+    alice, bob = calling(person, PREFERENCES)
+    assert alice.driver.execute_script(HINTS) == [""]
+    choose(alice, "video-first")
+    alice.sees("#call.calm")
+    wait_for(lambda: alice.driver.execute_script(HINTS) == ["motion"], 10, "the camera is opened for movement")
+    wait_for(lambda: alice.driver.execute_script("return conclavePreferences.at(-1)") == "maintain-framerate", 10, "frames are kept")
+    bob.decodes("alice/camera", voices=1, seconds=8)
+    look(alice, "a call with video first")
+    # With two people the controls otherwise leave after four seconds.
+    alice.driver.set_script_timeout(30)
+    alice.driver.execute_async_script("setTimeout(arguments[0], 9000)")
+    assert alice.driver.execute_script("return document.getElementById('call').classList.contains('idle')") is False
+    alice.driver.refresh()
+    alice.decodes("bob/camera", voices=1, seconds=15)
+    wait_for(lambda: alice.driver.execute_script(HINTS) == ["motion"], 10, "and so it is after a reload")
+    choose(alice, "video-first")
+    wait_for(lambda: alice.driver.execute_script(HINTS) == [""], 10, "the usual camera")
+    wait_for(lambda: alice.driver.execute_script("return conclavePreferences.at(-1)") == "balanced", 10, "the usual balance")
+    alice.loses("#call.calm")
+
+
+VIDEO_FIRST = "localStorage.setItem('setting/video-first', 'true');"
+RING_LIGHTS = """
+return document.getAnimations().filter(({ animationName }) => animationName?.startsWith('ring-light'))
+  .map(({ animationName, effect }) => [animationName, effect.pseudoElement, effect.getTiming().duration]).sort();
+"""
+RING_COLOURS = """
+return [getComputedStyle(document.body, '::after').borderTopColor, getComputedStyle(document.getElementById('ring'), '::backdrop').backgroundColor];
+"""
+
+
+def test_with_video_first_a_ring_is_seen_as_a_flash_and_with_reduced_motion_as_a_colour(person, look):
+    alice, bob = person("Alice", LONG_RING), person("Bob", VIDEO_FIRST)
+    alice.call("Bob")
+    bob.sees("#ring[open]")
+    lights = bob.driver.execute_script(RING_LIGHTS)
+    assert [name for name, _, _ in lights] == ["ring-light", "ring-light-behind"]
+    assert all(duration > 1000 / 3 for _, _, duration in lights), "three flashes a second at most (WCAG 2.3.1)"
+    reduced = {"features": [{"name": "prefers-reduced-motion", "value": "reduce"}]}
+    bob.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", reduced)
+    wait_for(lambda: bob.driver.execute_script(RING_LIGHTS) == [], 5, "nothing flashes")
+    assert bob.driver.execute_script(RING_COLOURS) == ["rgb(242, 182, 50)"] * 2
+    look(bob, "a ring that is seen")
+    bob.answer()
+    bob.loses("#ring[open]")
+    assert not bob.shown("body.ring-light")
+    alice.sees("#call")
+    assert not alice.shown("body.ring-light"), "whoever calls sees none"

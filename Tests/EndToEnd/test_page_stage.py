@@ -365,6 +365,80 @@ def test_a_tile_fills_the_screen_or_has_a_window_of_its_own_and_a_hidden_page_re
     everybody_decodes(alice, bob, seconds=8)
 
 
+# A question about the small window of a call, whose document is `page`; nothing while there is none.
+IN_WINDOW = "const page = window.documentPictureInPicture.window?.document; return page ? ({}) : null;"
+
+
+def open_small_window(tab):
+    tab.press("More")
+    tab.click("#more-dialog button", "Small window")
+    tab.loses("#more-dialog[open]")
+
+
+def test_a_call_has_a_small_window_with_faces_and_its_buttons_and_a_hidden_page_receives_what_it_shows(person):
+    alice, bob = in_a_call(person, "Alice", "Bob")
+    everybody_decodes(alice, bob)
+    inside = lambda question: alice.driver.execute_script(IN_WINDOW.format(question))
+    labels = lambda: inside("[...page.querySelectorAll('button')].map(({ textContent }) => textContent.trim())")
+    open_small_window(alice)
+    wait_for(lambda: inside("[...page.querySelectorAll('.window-face video')].filter(({ videoWidth }) => videoWidth > 0).length") == 2, 10, "two faces")
+    assert inside("[...page.querySelectorAll('.window-face .face-name')].map(({ textContent }) => textContent)") == ["You", "Bob"]
+    assert labels() == ["Mute", "Stop camera", "Leave", "Back to the call"]
+    assert inside("[page.title, page.documentElement.lang, page.querySelector('h1').textContent]") == ["Bob", "en", "Bob"]
+    assert inside("[page.querySelector('[role=group]').ariaLabel, page.querySelector('ul').ariaLabel].every(Boolean)")
+    assert inside("page.activeElement.textContent.trim()") == "Mute", "the keyboard begins there"
+    sizes = "[...page.querySelectorAll('button')].map((one) => one.getBoundingClientRect()).every(({ width, height }) => width >= 24 && height >= 24)"
+    wait_for(lambda: inside(sizes), 5, "its buttons are large enough")
+
+    # One state: a press in either changes both.
+    inside("page.activeElement.click()")
+    bob.sees(".tile[data-user=alice][data-muted=true]")
+    alice.sees("#toggle-microphone.off")
+    wait_for(lambda: labels()[0] == "Unmute", 5, "the window says so, too")
+    alice.press("Unmute")
+    wait_for(lambda: labels()[0] == "Mute", 5, "the window follows the page")
+    inside("page.querySelectorAll('button')[1].click()")
+    bob.sees(".tile[data-user=alice][data-video=off]")
+    wait_for(lambda: labels()[1] == "Start camera", 5, "the camera is off")
+    inside("page.querySelectorAll('button')[1].click()")
+    bob.sees(".tile[data-user=alice][data-video=on]")
+
+    set_hidden(alice, True)
+    alice.driver.execute_async_script("setTimeout(arguments[0], 6_000)")  # longer than the page waits
+    alice.decodes("bob/camera", voices=1)
+    # One press, or Escape, leads back.
+    inside("page.querySelectorAll('button')[3].click()")
+    wait_for(lambda: inside("true") is None, 5, "the window is closed")
+    receives_sound_alone(alice)
+    set_hidden(alice, False)
+    everybody_decodes(alice, bob, seconds=8)
+    open_small_window(alice)
+    wait_for(labels, 10, "the window is open again")
+    inside("page.dispatchEvent(new KeyboardEvent('keydown', { key: 'Escape' }))")
+    wait_for(lambda: inside("true") is None, 5, "Escape closes it")
+
+    # It closes with the call.
+    open_small_window(alice)
+    wait_for(labels, 10, "the window is open once more")
+    inside("page.querySelectorAll('button')[2].click()")
+    alice.sees("#lobby")
+    wait_for(lambda: inside("true") is None, 5, "the window is closed with the call")
+
+
+def test_a_browser_without_small_windows_has_no_button_for_them(person):
+    alice, bob = person("Alice", "delete window.documentPictureInPicture;"), person("Bob")
+    alice.call("Bob")
+    bob.answer()
+    for tab, count in ((alice, 0), (bob, 1)):
+        tab.press("More")
+        tab.sees("#more-dialog[open]")
+        assert tab.shown("#small-window") == count
+        tab.click("#more-dialog button", "Camera and sound")
+        tab.sees("#setup-dialog[open]")
+        assert tab.shown("#auto-window") == count
+        assert not tab.driver.execute_script("return document.getElementById('auto-window').checked"), "off at first"
+
+
 # Every fake microphone beeps in the same way, so an echo canceller takes the beeps of a person for the echo of those that it plays. So a person
 # who is to be heard hears nobody: the listener is muted, and a shared screen has no sound.
 SHARED = """

@@ -24,6 +24,9 @@ interface EventTarget {
   addEventListener(name: string, listener: (event: CustomEvent) => unknown, options?: boolean | AddEventListenerOptions): void;
 }
 
+// Document Picture-in-Picture.
+declare var documentPictureInPicture: { requestWindow(options: { width: number; height: number }): Promise<any> };
+
 declare function addEventListener(name: 'rtctransform', listener: (event: { transformer: any }) => void): void;
 
 // Background blur (Media Capture Extensions, section 7) and output devices (Audio Output Devices API).

@@ -65,6 +65,21 @@ test('a camera is asked for the picture that the device can encode in layers', a
   assert.deepEqual(wishes.map(({ video }) => [video.width.ideal, video.height.ideal]), [[960, 540], [960, 540], [960, 540], [1_280, 720], [1_280, 720]]);
 });
 
+test('where video comes first a mode of the camera with enough frames is wished, its picture is one of motion, and a change opens the camera again', async (t) => {
+  const { wishes } = browserWith(t);
+  const capture = new Capture();
+  const changed = [];
+  capture.addEventListener('change', ({ detail }) => changed.push(detail.source));
+  const before = await capture.open('camera');
+  capture.choose({ isVideoFirst: true });
+  const [camera, microphone] = [await capture.open('camera'), await capture.open('microphone')];
+  assert.deepEqual(changed, ['camera']);
+  assert.deepEqual(wishes.map(({ video }) => video?.advanced), [undefined, [{ frameRate: { min: 20 } }], undefined]);
+  assert.deepEqual([before, camera, microphone].map(({ contentHint }) => contentHint), [undefined, 'motion', undefined]);
+  capture.choose({ isVideoFirst: false });
+  assert.equal((await capture.open('camera')).contentHint, undefined);
+});
+
 test('a chosen device that is not there is done without, and one that is refused is not', async (t) => {
   const isChosen = ({ video }) => Boolean(video.deviceId);
   const gone = browserWith(t, { refuses: isChosen, errorName: 'OverconstrainedError' });

@@ -12,6 +12,7 @@ const { RequestError } = await load('connection/stomp.js');
 /** A sender with the rules of setParameters (WebRTC, section 5.2): one change at a time, of the parameters that were read last, and no encoding more or fewer. */
 export class Sender {
   changes = 0; // by setParameters
+  preference; // the last that was set: like Firefox, it does not report it
   #encodings;
   #read;
   #isSetting = false;
@@ -34,7 +35,7 @@ export class Sender {
     return structuredClone(this.#read);
   }
 
-  async setParameters({ transactionId, encodings }) {
+  async setParameters({ transactionId, encodings, degradationPreference }) {
     const read = this.#read;
     this.#read = undefined;
     const fails = (name) => Object.assign(new Error(name), { name });
@@ -46,6 +47,7 @@ export class Sender {
     this.#isSetting = false;
     if (this.#encodings.length !== encodings.length) throw fails('InvalidModificationError'); // an answer came between
     this.#encodings = structuredClone(encodings);
+    this.preference = degradationPreference ?? this.preference;
     this.changes += 1;
   }
 

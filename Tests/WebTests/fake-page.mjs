@@ -76,6 +76,7 @@ export function page() {
   globalThis.addEventListener ??= () => {};
   globalThis.document = {
     body: new Element('body'),
+    documentElement: new Element('html'),
     addEventListener() {},
     createElement: (tag) => new Element(tag),
     createElementNS: (_, tag) => new Element(tag),

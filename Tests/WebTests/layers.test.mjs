@@ -72,6 +72,33 @@ test('a camera that is off is offered in the layers of the picture that it will 
   assert.deepEqual(shapes(offered), THREE);
 });
 
+test('a picture of motion keeps its frames, has at most 720 lines, and is followed by one that the browser balances', async (t) => {
+  const signing = { ...camera(1_080), contentHint: 'motion' };
+  const { media, sender, offered, want } = await sends(t, signing);
+  const shrunk = [['q', 6, 150_000], ['h', 3, 500_000], ['f', 1.5, 1_700_000]];
+  assert.deepEqual([shapes(offered), shapes(sender.encodings), sender.preference], [shrunk, shrunk, 'maintain-framerate']);
+  const { changes } = sender;
+  await media.negotiate();
+  await settled();
+  assert.equal(sender.changes, changes, 'once: a browser may not report it');
+  want(q(true), h(true), { rid: 'f', active: false });
+  await settled();
+  assert.deepEqual([active(sender), sender.preference], [[true, true, false], 'maintain-framerate']);
+  await media.send('camera', camera(720));
+  await settled();
+  assert.deepEqual([shapes(sender.encodings), sender.preference, warned], [THREE, 'balanced', []]);
+  const small = await sends(t, { ...camera(540), contentHint: 'motion' });
+  assert.deepEqual([shapes(small.sender.encodings), small.sender.preference], [TWO, 'maintain-framerate']);
+});
+
+test('a camera of motion that is switched on later keeps its frames, too', async (t) => {
+  const { media, sender } = await sends(t, null);
+  assert.equal(sender.preference, undefined);
+  await media.send('camera', { ...camera(540), contentHint: 'motion' });
+  await settled();
+  assert.equal(sender.preference, 'maintain-framerate');
+});
+
 test('a screen and a microphone are sent in one encoding', async (t) => {
   const { media } = await sends(t, camera(540));
   await media.send('screen', { kind: 'video' });

@@ -6,7 +6,7 @@ const { nameOf, rest } = await loadPage('dom.js');
 const { beginNames, knownPeople, labelFor, learnNames, namesakeOf, rememberNames, userIDOf } = await loadPage('names.js');
 const { isGuest } = await load('guests.js');
 const { Hands } = await loadPage('hands.js');
-const { inOrder } = await loadPage('stage.js');
+const { inOrder, largeOf, leadsOf } = await loadPage('stage.js');
 const { Speaker } = await loadPage('speaker.js');
 const { Members } = await load('call/members.js');
 const { ownerOf, tilesOf } = await load('call/tiles.js');
@@ -125,10 +125,25 @@ test('a device that can hear the call and is not in it has a tile of its own, wh
 test('a device that hears and is not in the call is on the first page, before the speaker; one that has just left stays in its place where there is one page', () => {
   const tile = (source, participant, doubt) => ({ description: { source, participant, doubt, isOwn: participant === 1 } });
   const tiles = [tile('camera', 1), tile('camera', 2), tile('camera', 3), tile('ringing'), tile('listener', 9, 'stranger'), tile('screen', 1), tile('listener', 8, 'gone')];
-  const order = (speaker, size = 3) => inOrder(tiles, speaker, size).map((one) => tiles.indexOf(one));
+  const order = (speaker, size = 3) => inOrder(tiles, [speaker], size).map((one) => tiles.indexOf(one));
   assert.deepEqual(order(), [4, 6, 1, 2, 3, 5, 0]);
   assert.deepEqual(order(tiles[2]), [4, 6, 2, 1, 3, 5, 0]);
   assert.deepEqual(order(undefined, 7), [4, 1, 2, 3, 5, 6, 0]);
+});
+
+test('a shared screen takes the place of a pinned tile, except where video comes first', () => {
+  const [pinned, screen, other] = ['pinned', 'screen', 'other'];
+  const large = (isVideoFirst) => [[[], undefined], [[], pinned], [[screen], undefined], [[screen, other], pinned], [[screen], screen]].map((tiles) => largeOf(...tiles, isVideoFirst));
+  assert.deepEqual(large(false), [[], [pinned], [screen], [screen, other], [screen]]);
+  assert.deepEqual(large(true), [[], [pinned], [screen], [pinned, screen, other], [screen]]);
+});
+
+test('the speaker comes first, and where video comes first only raised hands do, if they are on another page', () => {
+  const tiles = [1, 2, 3, 4].map((participant) => ({ description: { source: 'camera', participant, isOwn: participant === 1 } }));
+  const leads = (size, isVideoFirst) => leadsOf(tiles, size, { speaker: tiles[3], isVideoFirst, isRaised: (participant) => participant !== 2 });
+  assert.deepEqual([leads(2, false), leads(4, false)], [[tiles[3]], [tiles[3]]]);
+  assert.deepEqual([leads(2, true), leads(4, true)], [[tiles[2], tiles[3]], []]);
+  assert.deepEqual(leadsOf(tiles, 4, { speaker: undefined, isVideoFirst: false, isRaised: () => true }), []);
 });
 
 test('the tile of a device stays when it leaves, and when it comes back under another number, until a list without it is used', () => {

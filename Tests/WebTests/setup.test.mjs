@@ -39,7 +39,7 @@ test('a chosen camera is remembered, and the other side of a phone is not', () =
   connection.capture.choose({ microphone: 'm2', hasBlur: true });
   const next = connectionWith();
   beginSetup(next);
-  assert.deepEqual(next.capture.choice, { camera: '', microphone: 'm2', speaker: '', facing: 'user', hasBlur: true });
+  assert.deepEqual(next.capture.choice, { camera: '', microphone: 'm2', speaker: '', facing: 'user', hasBlur: true, isVideoFirst: false });
 });
 
 test('in a call the preview follows what the call has open, until the dialog is closed', async () => {

@@ -2,8 +2,11 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { load } from './web.mjs';
+import { FakeServer, PeerConnection, browser, callID } from './fake-browser.mjs';
+import { aside, load, until } from './web.mjs';
 
+browser();
+const { Calls } = await load('call/calls.js');
 const { Uplink } = await load('media/uplink.js');
 
 /** A path of which one measurement after the other is judged, 2 s apart: `judge({…})` says what it was like since the one before. */
@@ -87,4 +90,51 @@ test('a measurement in which next to nothing was sent, or that has no numbers, s
   const uplink = new Uplink();
   const odd = [[], [{ type: 'outbound-rtp' }], [{ type: 'remote-inbound-rtp', packetsLost: -5 }], [{ type: 'candidate-pair', nominated: true }]];
   for (const [step, reports] of odd.entries()) assert.equal(uplink.judge(step, reports, { isCameraOn: true }), false);
+});
+
+/** A call with a camera on a path that becomes poor; what the person is told of it. */
+async function callOnPoorPath(t, { isVideoFirst }) {
+  const intervals = [];
+  const { setInterval } = globalThis;
+  globalThis.setInterval = (action, ms) => (ms === 2_000 ? intervals.push(action) : setInterval(action, ms));
+  const { now } = performance;
+  const clock = { ms: now.call(performance) };
+  performance.now = () => clock.ms;
+  t.after(() => {
+    globalThis.setInterval = setInterval;
+    delete performance.now;
+  });
+  const server = new FakeServer('alice', 'laptop');
+  const connection = await server.connection();
+  connection.capture.choose({ isVideoFirst });
+  const calls = new Calls(connection);
+  t.after(() => calls.current?.giveUp());
+  server.running(callID('c'));
+  const call = await calls.add('accept', { id: callID('c') });
+  await until(() => call.local('camera').isOn && server.count('/media') > 0);
+  await aside();
+  const told = [];
+  call.addEventListener('notice', ({ detail }) => told.push(detail.kind));
+  let packetsSent = 0;
+  PeerConnection.all.at(-1).getStats = async () => {
+    packetsSent += 400;
+    const reports = [{ type: 'outbound-rtp', kind: 'video', packetsSent }, { type: 'candidate-pair', nominated: true, availableOutgoingBitrate: 90_000 }];
+    return new Map(reports.entries());
+  };
+  for (let step = 0; step < 10; step += 1) {
+    clock.ms += 2_000;
+    for (const action of intervals) action();
+    await aside();
+  }
+  return { call, told };
+}
+
+test('on a poor path the camera is turned off for the sake of the sound', async (t) => {
+  const { call, told } = await callOnPoorPath(t, { isVideoFirst: false });
+  assert.deepEqual([told, call.local('camera').isOn], [['weak-uplink'], false]);
+});
+
+test('where video comes first the camera stays on, and the person is told', async (t) => {
+  const { call, told } = await callOnPoorPath(t, { isVideoFirst: true });
+  assert.deepEqual([told, call.local('camera').isOn, call.local('camera').track.isStopped], [['weak-picture'], true, false]);
 });

@@ -25,6 +25,29 @@ test('each change is told once: the videos that are shown, and their heights', (
   assert.deepEqual(wishes.toTell(1, names(3), at(150, '4.2')), [{ track: '3.2', paused: true }, { track: '4.2', paused: false, maxHeight: 180 }]);
 });
 
+test('a priority is told once, and its end; where the server was not reached, again', async () => {
+  const asked = [];
+  let isReached = true;
+  const request = async (path, { videos }) => {
+    if (!isReached) throw new Error('connection-lost');
+    asked.push(videos);
+  };
+  const call = new CallRequests({ id: 'c', tracksOfOthers: names(2).map((track) => ({ track, kind: 'video' })) }, { request });
+  call.participant = 1;
+  const watch = (...priorities) => call.watch(at(90, ...names(2)), new Map(priorities));
+  await watch(['3.2', 2]);
+  await watch(['3.2', 2]);
+  assert.deepEqual(asked, [[{ track: '2.2', maxHeight: 90 }, { track: '3.2', maxHeight: 90, priority: 2 }]]);
+  isReached = false;
+  await assert.rejects(watch(['2.2', 1]), /connection-lost/);
+  isReached = true;
+  await watch(['2.2', 1]);
+  const whole = { paused: false, maxHeight: 90 };
+  assert.deepEqual(asked.slice(1), [[{ track: '2.2', ...whole, priority: 1 }, { track: '3.2', ...whole, priority: 0 }]]);
+  await call.watch(at(90, ...names(2)));
+  assert.deepEqual(asked.slice(2), [[{ track: '2.2', priority: 0 }]]);
+});
+
 test('a tile that grows or shrinks is told in steps, never below what is shown, and within the limits of the protocol', () => {
   const wishes = new VideoWishes();
   const told = [];

@@ -273,7 +273,7 @@ export interface Tile {
 export type Notice =
   | { kind: 'member'; cause: string; member: Member }
   | { kind: 'screen' | 'screen-stopped'; member: Member }
-  | { kind: 'screen-replaced' | 'weak-uplink' | 'uplink-recovered' }
+  | { kind: 'screen-replaced' | 'weak-uplink' | 'weak-picture' | 'uplink-recovered' }
   | { kind: 'lost-device'; source: 'microphone' | 'camera' }
   | { kind: 'no-device'; source: 'microphone' | 'camera'; error: string }
   | { kind: 'media-failed'; error: string };
@@ -378,8 +378,8 @@ export class Call extends Emitter<CallEvents> {
   /** Any request about this call: the rest of its path behind `calls/ID/`. */
   request(rest: string, body?: object): Promise<any>;
 
-  /** The server sends only these videos: heights in pixels by track. */
-  watch(heights: Map<TrackId, number>): Promise<void>;
+  /** The server sends only these videos: heights in pixels by track. The highest priorities, of those that are not 0, have the bandwidth first. */
+  watch(heights: Map<TrackId, number>, priorities?: Map<TrackId, number>): Promise<void>;
   /** This device does not hear the participant, or does again. */
   silence(participant: Participant, isMuted?: boolean): Promise<void>;
   isSilenced(participant: Participant): boolean;
@@ -394,7 +394,15 @@ export class Call extends Emitter<CallEvents> {
   unattend(): void;
 }
 
-export interface Choice { camera: string; microphone: string; speaker: string; facing: 'user' | 'environment'; hasBlur: boolean }
+export interface Choice {
+  camera: string;
+  microphone: string;
+  speaker: string;
+  facing: 'user' | 'environment';
+  hasBlur: boolean;
+  /** For people who sign: frames before pixels, and the camera stays on where the path is poor. */
+  isVideoFirst: boolean;
+}
 
 /** Which camera, microphone and speaker this device uses. */
 export class Capture extends Emitter<{ change: { source: 'camera' | 'microphone' | 'speaker' }; inputs: undefined }> {

@@ -22,6 +22,7 @@ extension Configuration: ConfigurationSection, Decodable {
       .section("webPush", \.webPush, "Enables Web Push."),
       .section("telemetry", \.telemetry, "Traces of calls."),
       .section("history", \.history, "The history of calls."),
+      .section("page", \.page, "The settings of the web client that hold until the person chooses otherwise."),
       .integer("drain", \.drain, 0...3_600, "Seconds that SIGTERM waits for the calls to end; 0 ends at once.").live,
       .choice("log", \.log, "The least level of the log's lines.").live,
       .choice("logFormat", \.logFormat, "Lines of text, or a JSON object a line."),
@@ -146,6 +147,12 @@ extension Configuration.Role: ConfigurationSection {
 extension Configuration.History: ConfigurationSection {
   static var members: [ConfigurationMember<Self>] {
     [.integer("days", \.days, 1...3_650, "How long call history and abuse reports are kept.")]
+  }
+}
+
+extension Configuration.Page: ConfigurationSection {
+  static var members: [ConfigurationMember<Self>] {
+    [.flag("videoFirst", \.videoFirst, "Whether video comes first in calls, for sign language.")]
   }
 }
 

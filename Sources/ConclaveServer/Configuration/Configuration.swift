@@ -26,6 +26,7 @@ package struct Configuration: Sendable {
   package var webPush: WebPush?
   package var telemetry: Telemetry?
   package var history = History()
+  package var page = Page()
   /// How long SIGTERM waits for the calls to end, in seconds.
   package var drain = 30
   /// The lowest level of log lines that are written.
@@ -90,6 +91,14 @@ package struct Configuration: Sendable {
     package var userClaim: String?
 
     var hasKeySet: Bool { jwksFile != nil || jwksURL != nil }
+  }
+
+  /// The settings of the web client that hold until the person chooses otherwise.
+  package struct Page: Sendable {
+    /// Sign language and video first: the camera stays on, and frames come before pixels.
+    package var videoFirst = false
+
+    package init() {}
   }
 
   package enum LogLevel: String, CaseIterable, Sendable { case debug, info, notice, warning, error }

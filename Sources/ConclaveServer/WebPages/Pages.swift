@@ -23,10 +23,12 @@ package struct Pages: Sendable {
   ///   - demo: mints tokens for only a name; nil without demo mode.
   ///   - guests: nil if guests are not admitted.
   ///   - status: nil if health and metrics have a separate port.
+  ///   - page: the defaults of the web client's settings.
   package init(
-    demo: TokenAuthority?, guests: GuestEntry?, clock: WallClock, status: StatusPages?
+    demo: TokenAuthority?, guests: GuestEntry?, clock: WallClock, status: StatusPages?,
+    page: Configuration.Page = .init()
   ) throws(ConfigurationError) {
-    webClient = try WebClient()
+    webClient = try WebClient(page: page)
     self.guests = guests
     self.demo = demo
     self.clock = clock

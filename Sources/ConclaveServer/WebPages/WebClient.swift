@@ -29,7 +29,8 @@ struct WebClient: Sendable {
   private var files: [String: File] = [:]
 
   /// The files beside the program.
-  init() throws(ConfigurationError) {
+  /// - Parameter page: the defaults of the page's settings.
+  init(page: Configuration.Page = .init()) throws(ConfigurationError) {
     guard let folder = WebFiles.folder,
       let names = try? FileManager.default.subpathsOfDirectory(atPath: folder)
     else { throw ConfigurationError("the web client's files are missing beside the program; install both together") }
@@ -37,17 +38,20 @@ struct WebClient: Sendable {
     for name in names {
       if let data = FileManager.default.contents(atPath: folder + "/" + name) { contents["/" + name] = data }
     }
-    self.init(contents)
+    self.init(contents, page: page)
   }
 
-  /// - Parameter contents: the files by their paths, which begin with a slash; files of unknown types are ignored.
-  init(_ contents: [String: Data]) {
+  /// - Parameters:
+  ///   - contents: the files by their paths, which begin with a slash; files of unknown types are ignored.
+  ///   - page: the defaults of the page's settings, which its root element has as attributes.
+  init(_ contents: [String: Data], page: Configuration.Page = .init()) {
     let graph = ModuleGraph(
       contents.filter { $0.key.hasSuffix(".js") }.mapValues { String(decoding: $0, as: UTF8.self) })
     for (path, data) in contents {
       guard let contentType = Self.contentTypes[(path as NSString).pathExtension] else { continue }
       let isPage = path == "/index.html"
-      let bytes = isPage ? Array(graph.preloading(String(decoding: data, as: UTF8.self)).utf8) : Array(data)
+      let bytes =
+        isPage ? Array(page.marked(graph.preloading(String(decoding: data, as: UTF8.self))).utf8) : Array(data)
       files[path] = File(
         contentType: contentType, plain: Representation(bytes),
         gzip: Gzip.compress(bytes).map { Representation($0, encoding: "gzip") })
@@ -83,6 +87,14 @@ struct WebClient: Sendable {
     ("permissions-policy", "camera=(self), microphone=(self), display-capture=(self)"),
     ("cross-origin-opener-policy", "same-origin"),
   ]
+}
+
+extension Configuration.Page {
+  /// The page with its defaults: an attribute needs no request of its own before the first view is shown.
+  fileprivate func marked(_ html: String) -> String {
+    guard videoFirst, let tag = html.range(of: "<html") else { return html }
+    return html.replacingCharacters(in: tag, with: "<html data-video-first")
+  }
 }
 
 extension HTTPRequest {

@@ -6,19 +6,25 @@ const GONE = ['OverconstrainedError', 'NotFoundError'];
 const PROCESSORS = 8; // for LARGE: two encode its three layers at 6 to 10 frames a second (docs/benchmarks.md); how many suffice was not measured
 const USUAL = { width: 960, height: 540 };
 const LARGE = { width: 1_280, height: 720 };
+const SIGNING_RATE = 20; // pictures a second by which sign language is understood
 
 /** The size in pixels that is requested of a camera, depending on what this device can encode. */
 export const pictureSize = () => (navigator.hardwareConcurrency >= PROCESSORS ? LARGE : USUAL);
 
-function picture() {
+function picture(isVideoFirst) {
   const { width, height } = pictureSize();
-  return { width: { ideal: width }, height: { ideal: height }, frameRate: { ideal: 30, max: 30 } };
+  const wished = { width: { ideal: width }, height: { ideal: height }, frameRate: { ideal: 30, max: 30 } };
+  // A camera's mode with fewer pixels and this rate is better than one with more pixels; a camera that has none is used all the same.
+  return isVideoFirst ? { ...wished, advanced: [{ frameRate: { min: SIGNING_RATE } }] } : wished;
 }
 
 /** Events: `change` with `{source}`, when another device is chosen; `inputs`, when a device was connected or removed. */
 export class Capture extends EventTarget {
-  /** The ids of the chosen devices, '' for the browser's choice; `facing` is `user` or `environment`, and is used if no camera is chosen. */
-  choice = { camera: '', microphone: '', speaker: '', facing: 'user', hasBlur: false };
+  /**
+   * The ids of the chosen devices, '' for the browser's choice; `facing` is `user` or `environment`, and is used if no camera is chosen. `isVideoFirst` is for
+   * people who sign: the picture moves smoothly rather than being sharp, and the camera stays on where the path is poor.
+   */
+  choice = { camera: '', microphone: '', speaker: '', facing: 'user', hasBlur: false, isVideoFirst: false };
 
   constructor() {
     super();
@@ -39,7 +45,7 @@ export class Capture extends EventTarget {
     const before = this.choice;
     this.choice = { ...before, ...choice };
     const isOther = (name) => before[name] !== this.choice[name];
-    if (['camera', 'facing', 'hasBlur'].some(isOther)) this.#changed('camera');
+    if (['camera', 'facing', 'hasBlur', 'isVideoFirst'].some(isOther)) this.#changed('camera');
     for (const source of ['microphone', 'speaker']) if (isOther(source)) this.#changed(source);
   }
 
@@ -51,6 +57,7 @@ export class Capture extends EventTarget {
   /** A track of `microphone` or `camera`; rejects like getUserMedia. */
   async open(source) {
     const [track] = (await this.#stream(source)).getTracks();
+    if (source === 'camera' && this.choice.isVideoFirst) track.contentHint = 'motion';
     if (source === 'camera' && this.choice.hasBlur && canBlur(track)) await track.applyConstraints({ backgroundBlur: true }).catch(() => {});
     return track;
   }
@@ -69,7 +76,7 @@ export class Capture extends EventTarget {
   #wish(source, id = '') {
     const device = id ? { deviceId: { exact: id } } : {};
     if (source === 'microphone') return { audio: { ...voice, ...device } };
-    return { video: { ...picture(), ...(id ? device : { facingMode: { ideal: this.choice.facing } }) } };
+    return { video: { ...picture(this.choice.isVideoFirst), ...(id ? device : { facingMode: { ideal: this.choice.facing } }) } };
   }
 
   #changed(source) {

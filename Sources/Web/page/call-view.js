@@ -13,6 +13,7 @@ import { openPeople, showPeople } from './people-dialog.js';
 import { isDenied, showSteps } from './permissions.js';
 import { beginReactions } from './reactions.js';
 import * as session from './session.js';
+import { smallWindow } from './small-window.js';
 import { Stage } from './stage.js';
 import { hasText, listNames, t } from './texts.js';
 import { Tone, outgoing } from './tone.js';
@@ -53,6 +54,7 @@ export function showCall(entered, { connection, options }) {
   keylessSince = undefined;
   shownStop = undefined;
   keepAwake(true);
+  smallWindow.begin();
   beginChat(entered);
   if (!known.has(entered)) listen(entered);
   clearInterval(timer);
@@ -70,6 +72,7 @@ export function useSpeaker(id) {
 /** No call is shown any longer. */
 export function hideCall() {
   call = undefined;
+  smallWindow.end();
   voice.clear();
   keepAwake(false);
   clearInterval(timer);
@@ -400,6 +403,7 @@ async function setCamera(isOn) {
 }
 
 const voice = new OwnVoice();
+smallWindow.prepare();
 beginReactions((reaction) => call.send({ reaction }).catch((error) => notice(wordsForError(error))));
 
 function onClick(id, action) {

@@ -12,7 +12,7 @@ let isWaking = false; // a finger has brought the controls back: it has pressed 
 function areNeeded() {
   const call = byID('call');
   if (!call.classList.contains('filled') || document.querySelector('dialog[open]')) return true;
-  if (call.matches('.simple, .talking') || (call.classList.contains('talks') && matchMedia('(pointer: coarse)').matches)) return true;
+  if (call.matches('.simple, .talking, .calm') || (call.classList.contains('talks') && matchMedia('(pointer: coarse)').matches)) return true;
   if (!byID('muted-hint-unmute').hidden || byID('show-reactions').ariaExpanded === 'true') return true;
   if (!byID('second-ring').hidden || !byID('call-notice').hidden || byID('notices').childElementCount > 0) return true;
   return [...call.querySelectorAll('.call-bar, .toolbar')].some((part) => part.matches(':hover, :has(:focus-visible)'));

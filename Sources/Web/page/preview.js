@@ -46,8 +46,8 @@ class Preview {
     const saved = savedSetting('capture');
     if (saved) capture.choose(saved);
     capture.addEventListener('change', ({ detail: { source } }) => {
-      // A phone's other camera is temporary: the next call begins with the one that faces the person.
-      const { facing: _, ...lasting } = capture.choice;
+      // A phone's other camera is temporary: the next call begins with the one that faces the person. `isVideoFirst` is a setting of its own.
+      const { facing: _, isVideoFirst: __, ...lasting } = capture.choice;
       saveSetting('capture', lasting);
       this.#close(source);
       if (this.#place && !this.#call) this.#draw();

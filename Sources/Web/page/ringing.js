@@ -4,6 +4,7 @@ import { busy, byID, openDialog, setInitials, setText } from './dom.js';
 import { labelFor, nameFor } from './names.js';
 import { preview } from './preview.js';
 import { listNames, t } from './texts.js';
+import { showRingLight } from './video-first.js';
 import { Tone, incoming, waiting } from './tone.js';
 
 const NAMED = 6; // of the people in a call, and of those who are rung
@@ -112,6 +113,7 @@ export class Ringing {
 
   #show(ring) {
     this.#shown = ring;
+    showRingLight(true);
     const isSecond = this.#isInCall();
     const prefix = isSecond ? 'second-ring' : 'ring';
     const { title, text } = wordsForRing(ring, this.#own());
@@ -142,6 +144,7 @@ export class Ringing {
 
   #hide() {
     this.#opened.disconnect();
+    showRingLight(false);
     this.#tone.stop();
     this.#waitingTone.stop();
     this.#banner.hidden = true;

@@ -2,6 +2,7 @@
 
 import { byID } from './dom.js';
 import { preview } from './preview.js';
+import { beginVideoFirst } from './video-first.js';
 
 let conclave;
 let followed; // the call whose devices are shown
@@ -9,6 +10,7 @@ let followed; // the call whose devices are shown
 export function beginSetup(connection) {
   conclave = connection;
   preview.use(conclave.capture);
+  beginVideoFirst(conclave.capture);
   conclave.addEventListener('calls', () => byID('setup-dialog').open && conclave.current !== followed && show());
 }
 

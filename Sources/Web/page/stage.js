@@ -3,13 +3,16 @@
 
 import { Attention } from './attention.js';
 import { byID, setText } from './dom.js';
+import { FramesFirst } from './frames-first.js';
 import { GAP, LEAST_WIDTH, layout, pageOf, pageSize } from './layout.js';
 import { labelFor } from './names.js';
 import { OwnPicture } from './own-picture.js';
+import { smallWindow } from './small-window.js';
 import { Sounds } from './sounds.js';
 import { Speaker } from './speaker.js';
 import { t } from './texts.js';
 import { Tile } from './tile.js';
+import { isVideoFirst } from './video-first.js';
 
 export class Stage {
   #root = byID('stage');
@@ -20,6 +23,7 @@ export class Stage {
   #sounds = new Sounds(byID('sound'), () => this.#blockingChanged());
   #attention = new Attention();
   #speaker = new Speaker();
+  #framesFirst = new FramesFirst();
   #call;
   #hands;
   #verified = new Set(); // participants with a device whose code was compared
@@ -35,6 +39,7 @@ export class Stage {
     document.addEventListener('fullscreenchange', () => this.#arrange());
     for (const name of ['enterpictureinpicture', 'leavepictureinpicture']) this.#root.addEventListener(name, () => this.#arrange());
     this.#attention.addEventListener('change', () => this.#arrange());
+    smallWindow.addEventListener('change', () => this.#arrange());
     new MutationObserver(() => this.#arrange()).observe(byID('chat'), { attributeFilter: ['hidden'] });
     byID('hear').addEventListener('click', () => this.#retry());
     byID('page-before').addEventListener('click', () => this.#turn(-1));
@@ -77,7 +82,7 @@ export class Stage {
     for (const tile of this.#tiles.values()) tile.setSpeaking(tile.description.source === 'camera' && speaking.has(tile.description.participant));
     const others = new Set([...speaking].filter((participant) => participant !== this.#call?.participant));
     const now = performance.now();
-    if (this.#speaker.update(now, others) && this.#root.dataset.mode === 'large') this.#arrange();
+    if (this.#speaker.update(now, others) && (this.#root.dataset.mode === 'large' || smallWindow.isOpen) && !isVideoFirst()) this.#arrange();
     const named = this.#cameraOf(this.#speaker.toSay(now));
     if (named) setText(byID('speaker'), t('call.speaking', { name: labelFor(named.description.member.user) }));
   }
@@ -178,7 +183,7 @@ export class Stage {
     const all = [...others, ...own];
     const screens = others.filter(({ description }) => description.source === 'screen');
     const pinned = this.#tiles.get(this.#pinned);
-    const large = screens.length > 0 ? screens : pinned ? [pinned] : [];
+    const large = largeOf(screens, pinned, isVideoFirst());
     const mode = large.length > 0 ? 'large' : others.length === 1 ? 'pair' : 'grid';
     const floating = mode === 'large' || others.length === 0 ? undefined : own[0];
     const small = [...others, ...own].filter((tile) => !large.includes(tile) && tile !== floating);
@@ -194,6 +199,7 @@ export class Stage {
     this.#own.attach(floating?.node);
     if (mode !== 'pair') this.#size(mode, paged.length, width, height);
     for (const tile of [...large, ...shown]) tile.resume();
+    smallWindow.show(this.#descriptions, this.#leads);
     this.#tellWatched([...large, ...shown]);
   }
 
@@ -217,10 +223,22 @@ export class Stage {
   /** Beside a large tile the person who speaks comes before the others. */
   #showPage(mode, small, width, height) {
     if (mode === 'pair') return this.#showPages(small, 0, 1);
-    const speaker = mode === 'large' ? this.#cameraOf(this.#speaker.current) : undefined;
     const size = mode === 'large' ? Math.max(1, sideCount(width, height)) : pageSize(width, height);
-    const { items, number, pages } = pageOf(inOrder(small, speaker, size), size, this.#page);
+    const speaker = mode === 'large' ? this.#cameraOf(this.#speaker.current) : undefined;
+    const leads = leadsOf(small, size, { speaker, isVideoFirst: isVideoFirst(), isRaised: this.#leads.isRaised });
+    const { items, number, pages } = pageOf(inOrder(small, leads, size), size, this.#page);
     return this.#showPages(items, number, pages);
+  }
+
+  /** All tiles, without one's own picture if that is hidden. */
+  get #descriptions() {
+    const all = [...this.#tiles.values()].map(({ description }) => description);
+    return this.#own.isHidden ? all.filter(({ isOwn, source }) => !isOwn || source !== 'camera') : all;
+  }
+
+  /** The people who matter most now: the key of the pinned tile, the participant who speaks, and whether a participant's hand is raised. */
+  get #leads() {
+    return { pinned: this.#pinned, speaker: this.#speaker.current, isRaised: (participant) => Boolean(this.#hands?.isRaised(participant)) };
   }
 
   #showPages(items, number, pages) {
@@ -244,19 +262,36 @@ export class Stage {
     const { isAway } = this.#attention;
     const shown = tiles.filter(({ description, isInWindow }) => description.track && !description.isOwn && (!isAway || isInWindow));
     const heights = new Map(shown.map((tile) => [tile.description.track, tile.pixels]));
-    this.#call?.watch(heights).catch(() => {}); // sent again with the next change
+    for (const [track, height] of smallWindow.heights) heights.set(track, Math.max(height, heights.get(track) ?? 0));
+    const { heights: wished, priorities } = isVideoFirst() ? this.#framesFirst.wishesOf(this.#descriptions, heights, { ...this.#leads, now: performance.now() }) : { heights, priorities: undefined };
+    this.#call?.watch(wished, priorities).catch(() => {}); // sent again with the next change
   }
+}
+
+/** The tiles that are large: shared screens, or the pinned tile. Where video comes first that stays large beside a screen: it may sign what is said. */
+export function largeOf(screens, pinned, isVideoFirst) {
+  if (!pinned || (screens.length > 0 && !isVideoFirst)) return screens;
+  return [pinned, ...screens.filter((screen) => screen !== pinned)];
+}
+
+/**
+ * The tiles that come first on the pages of `size` tiles: who speaks, if that one is given. Where video comes first nobody moves by speaking. A raised hand
+ * brings its owner to the first page if there are several.
+ */
+export function leadsOf(tiles, size, { speaker, isVideoFirst, isRaised }) {
+  if (!isVideoFirst) return speaker ? [speaker] : [];
+  return tiles.length > size ? tiles.filter(({ description: { isOwn, source, participant } }) => !isOwn && source === 'camera' && isRaised(participant)) : [];
 }
 
 /**
  * `tiles` in the order of the pages, of `size` tiles each. Devices that hear but are not in the call, or that nobody let in, come first, so that they are seen
- * without turning a page; a device that has left keeps its place if all are on one page. `speaker` is a tile, or undefined; this device's own comes last.
+ * without turning a page; a device that has left keeps its place if all are on one page. The tiles `leads` follow; this device's own comes last.
  */
-export function inOrder(tiles, speaker, size) {
+export function inOrder(tiles, leads, size) {
   const rank = (tile) => {
     const { source, doubt, isOwn } = tile.description;
     if (doubt === 'stranger' || doubt === 'uninvited' || (source === 'listener' && tiles.length > size)) return 0;
-    if (tile === speaker) return 1;
+    if (leads.includes(tile)) return 1;
     return isOwn && source === 'camera' ? 3 : 2;
   };
   return [...tiles].sort((one, other) => rank(one) - rank(other));

@@ -31,6 +31,7 @@ export class CallRequests extends EventTarget {
   #connection;
   #wishes = new VideoWishes();
   #heights = new Map();
+  #priorities = new Map();
   #muted = new Set();
   #telling;
 
@@ -74,11 +75,15 @@ export class CallRequests extends EventTarget {
   }
 
   /**
-   * From now on the server sends only the videos in `heights`: a map of tracks, `participant.n` each, to the heights in pixels at which they are shown. Changes
-   * are sent to the server, one request at a time; changes made during a request go into the next one.
+   * From now on the server sends only the videos in `heights`: a map of tracks, `participant.n` each, to the heights in pixels at which they are shown. Those with
+   * the highest of the `priorities`, 0 if they are not in that map, have the bandwidth first. Changes are sent to the server, one request at a time; changes made
+   * during a request go into the next one.
+   * @param {Map<string, number>} heights
+   * @param {Map<string, number>} [priorities]
    */
-  watch(heights) {
+  watch(heights, priorities = new Map()) {
     this.#heights = heights;
+    this.#priorities = priorities;
     return this.#tell();
   }
 
@@ -105,7 +110,7 @@ export class CallRequests extends EventTarget {
   async #tellWishes() {
     for (;;) {
       const others = this.facts.tracksOfOthers.filter(({ kind }) => kind === 'video').map(({ track }) => track);
-      const videos = this.#wishes.toTell(this.participant, others, this.#heights);
+      const videos = this.#wishes.toTell(this.participant, others, this.#heights, this.#priorities);
       const muted = this.#wishes.mutedToTell(this.#muted);
       if (videos.length === 0 && !muted) return;
       try {

@@ -274,9 +274,10 @@ export class Call extends CallRequests {
     on('uplink', ({ isPoor }) => this.#uplinkChanged(isPoor));
   }
 
-  /** If the path is too poor for the camera, only sound continues. The person decides whether to turn the camera on again. */
+  /** If the path is too poor for the camera, only sound continues, unless video comes first. The person decides whether to turn the camera on again. */
   async #uplinkChanged(isPoor) {
-    if (isPoor && this.local('camera').isOn) {
+    if (isPoor && this.local('camera').isOn && this.#connection.capture.choice.isVideoFirst) this.#notice({ kind: 'weak-picture' });
+    else if (isPoor && this.local('camera').isOn) {
       this.#isCameraShed = true;
       const told = this.setCamera(false);
       this.#notice({ kind: 'weak-uplink' });

@@ -5,14 +5,26 @@ import { pictureSize } from '../capture.js';
 
 const RIDS = ['q', 'h', 'f']; // the lowest layer first
 const THREE_LAYERS = 720; // pixels: a lower picture has two layers
+const MOST_OF_MOTION = 720; // pixels
 const RATES = [[180, 150_000], [360, 500_000], [720, 1_700_000]]; // pixels, bit/s
 
 /**
  * The picture's shorter side in pixels: a phone held upright has as many pixels as one that is not. Until the camera is open, the size that will be requested.
  */
-export function heightOf(track) {
+function heightOf(track) {
   const { width = 0, height = 0 } = track?.getSettings?.() ?? {};
   return Math.min(width, height) || height || pictureSize().height;
+}
+
+/**
+ * How the picture of `track` is sent: `{height, shrink, preference}`, its height in pixels after it was divided by `shrink`, and what is kept of it when not all
+ * fits. Frames are more than pixels in a picture of motion (mst-content-hint, section 5), and more pixels would take its frames.
+ */
+export function formatOf(track) {
+  const height = heightOf(track);
+  if (track?.contentHint !== 'motion') return { height, shrink: 1, preference: undefined };
+  const shrink = Math.max(1, height / MOST_OF_MOTION);
+  return { height: height / shrink, shrink, preference: 'maintain-framerate' };
 }
 
 /** The most bit/s for a picture of `height` pixels, interpolated between the steps of `RATES`. */
@@ -24,16 +36,16 @@ function rateOf(height) {
   return Math.round(least + ((most - least) * (height - low)) / (high - low));
 }
 
-/** The layer `index` of `count` of a picture of `height` pixels: each is half as high as the next. */
-function encodingOf(index, count, height) {
-  const scaleResolutionDownBy = 2 ** (count - 1 - index);
-  return { scaleResolutionDownBy, maxBitrate: rateOf(height / scaleResolutionDownBy) };
+/** The layer `index` of `count` of a picture (`formatOf`): each is half as high as the next. */
+function encodingOf(index, count, { height, shrink }) {
+  const part = 2 ** (count - 1 - index);
+  return { scaleResolutionDownBy: part * shrink, maxBitrate: rateOf(height / part) };
 }
 
-/** The `sendEncodings` of a camera whose picture has `height` pixels. Without `scalabilityMode` Chromium sends the layers of VP9 in one stream. */
-function encodingsOf(height, mode) {
-  const rids = height >= THREE_LAYERS ? RIDS : RIDS.slice(0, 2);
-  return rids.map((rid, index) => ({ rid, ...encodingOf(index, rids.length, height), ...mode }));
+/** The `sendEncodings` of a camera. Without `scalabilityMode` Chromium sends the layers of VP9 in one stream. */
+function encodingsOf(picture, mode) {
+  const rids = picture.height >= THREE_LAYERS ? RIDS : RIDS.slice(0, 2);
+  return rids.map((rid, index) => ({ rid, ...encodingOf(index, rids.length, picture), ...mode }));
 }
 
 /**
@@ -42,14 +54,15 @@ function encodingsOf(height, mode) {
  */
 class Layers {
   #sender;
-  #height;
+  #picture;
+  #preference; // that the sender has; none is the browser's choice
   #unwanted = new Set();
   #isStale = false;
   #isSetting = false;
 
-  constructor(sender, height) {
+  constructor(sender, picture) {
     this.#sender = sender;
-    this.#height = height;
+    this.#picture = picture;
   }
 
   /** The ids of the layers, lowest first; none for a sender of one encoding. */
@@ -58,9 +71,9 @@ class Layers {
     return encodings.length > 1 ? encodings.map(({ rid }) => rid) : [];
   }
 
-  /** The picture has another height from now on. */
-  fit(height) {
-    this.#height = height;
+  /** Another picture is sent from now on. */
+  fit(picture) {
+    this.#picture = picture;
     this.settle();
   }
 
@@ -98,26 +111,30 @@ class Layers {
   async #set() {
     const parameters = this.#sender.getParameters?.();
     const encodings = parameters?.encodings ?? [];
+    const { preference } = this.#picture;
     const wanted = encodings.map(({ rid }, index) => ({
-      ...encodingOf(index, encodings.length, this.#height),
+      ...encodingOf(index, encodings.length, this.#picture),
       active: encodings.length === 1 || !this.#unwanted.has(rid),
     }));
     const isSet = (encoding, index) => Object.entries(wanted[index]).every(([name, value]) => encoding[name] === value);
-    if (encodings.every(isSet)) return;
+    const isPreferred = !parameters || preference === this.#preference; // not every browser reports it
+    if (encodings.every(isSet) && isPreferred) return;
     encodings.forEach((encoding, index) => Object.assign(encoding, wanted[index]));
+    if (!isPreferred) parameters.degradationPreference = preference ?? 'balanced'; // the browser's choice for a picture without a hint
     await this.#sender.setParameters(parameters);
+    this.#preference = preference;
   }
 }
 
 /**
- * Adds a camera whose picture has `height` pixels by `add(sendEncodings)`; returns `{transceiver, layers}`. A browser that refuses layers sends one encoding.
+ * Adds a camera with a picture (`formatOf`) by `add(sendEncodings)`; returns `{transceiver, layers}`. A browser that refuses layers sends one encoding.
  */
-export function addCamera(add, height) {
-  const added = (transceiver) => ({ transceiver, layers: new Layers(transceiver.sender, height) });
-  for (const encodings of [encodingsOf(height, { scalabilityMode: 'L1T3' }), encodingsOf(height)]) {
+export function addCamera(add, picture) {
+  const added = (transceiver) => ({ transceiver, layers: new Layers(transceiver.sender, picture) });
+  for (const encodings of [encodingsOf(picture, { scalabilityMode: 'L1T3' }), encodingsOf(picture)]) {
     try {
       return added(add(encodings));
     } catch {} // a browser without the mode, or without layers
   }
-  return added(add([{ maxBitrate: rateOf(height) }]));
+  return added(add([encodingOf(0, 1, picture)]));
 }

@@ -2,7 +2,7 @@
 // receiving slots are in `slots.js`.
 
 import { Refusal, listIn, trackIn } from '../wire/index.js';
-import { addCamera, heightOf } from './layers.js';
+import { addCamera, formatOf } from './layers.js';
 import { Slots } from './slots.js';
 import { keepSharp, offerLayerIDs, preferCodecs } from './transceivers.js';
 
@@ -95,7 +95,7 @@ export class ServerPath extends EventTarget {
     sender.replaces ||= replace;
     sender.transceiver.direction = 'sendonly';
     await sender.transceiver.sender.replaceTrack(track);
-    if (track) sender.layers?.fit(heightOf(track));
+    if (track) sender.layers?.fit(formatOf(track));
     this.#worker.postMessage({ type: 'key-frame', name: source });
   }
 
@@ -154,7 +154,7 @@ export class ServerPath extends EventTarget {
     const kind = kindOf(source);
     const add = (sendEncodings) => this.#pc.addTransceiver(track ?? kind, { direction: 'sendonly', sendEncodings });
     const addWhole = () => ({ transceiver: add([{ maxBitrate: maxBitrates[source] }]), layers: undefined });
-    const { transceiver, layers } = source === 'camera' ? addCamera(add, heightOf(track)) : addWhole();
+    const { transceiver, layers } = source === 'camera' ? addCamera(add, formatOf(track)) : addWhole();
     const options = { operation: 'seal', name: source, isVideo: kind === 'video', rids: layers?.rids ?? [] };
     transceiver.sender.transform = new RTCRtpScriptTransform(this.#worker, options);
     if (kind === 'video') preferCodecs(transceiver);
