@@ -227,7 +227,7 @@ test('a call goes on where the window is refused or cannot be drawn', async (t) 
   assert.equal(smallWindow.isOpen, false);
   const { window } = await open();
   smallWindow.show([{ ...people[1], member: undefined }], {});
-  assert.deepEqual([window.isClosed, smallWindow.isOpen, warned.length], [true, false, 1]);
+  assert.deepEqual([window.isClosed, smallWindow.isOpen, warned.length], [true, false, 2]);
 });
 
 test('it opens by itself only for somebody who has agreed, in a call, and closes when the person is back', async (t) => {

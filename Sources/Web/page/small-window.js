@@ -181,8 +181,9 @@ class SmallWindow extends EventTarget {
       const opened = await globalThis.documentPictureInPicture.requestWindow(SIZE);
       if (this.#isInCall) this.#fill(opened, isByItself);
       else opened.close(); // the call is over meanwhile
-    } catch {
-      // Refused: a call goes on without it.
+    } catch (error) {
+      console.warn(`Conclave: no small window: ${error.name}`); // the browser refuses it, and the call goes on without
+      this.close();
     } finally {
       this.#isOpening = false;
     }
@@ -269,7 +270,7 @@ class SmallWindow extends EventTarget {
     if (!this.#window) return;
     this.#window = undefined;
     this.#isByItself = false;
-    this.#observer.disconnect();
+    this.#observer?.disconnect();
     for (const face of this.#faces.values()) face.close();
     this.#faces.clear();
     this.#tiles = [];
