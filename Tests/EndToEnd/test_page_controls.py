@@ -1,4 +1,4 @@
-"""The page of a call: speech into a muted microphone, push to talk, reactions, the mode with one large button, and video first."""
+"""The page of a call: speech into a muted microphone, push to talk, reactions, captions, the mode with one large button, and video first."""
 
 import pytest
 from selenium.webdriver.common.action_chains import ActionChains
@@ -282,3 +282,63 @@ def test_with_video_first_a_ring_is_seen_as_a_flash_and_with_reduced_motion_as_a
     assert not bob.shown("body.ring-light")
     alice.sees("#call")
     assert not alice.shown("body.ring-light"), "whoever calls sees none"
+
+
+# A browser that recognises English on the device: `conclaveSay(words, isFinal)` is what it hears.
+RECOGNISER = """
+window.SpeechRecognition = class extends EventTarget {
+  static async available({ langs, processLocally }) { return processLocally && langs[0].startsWith('en') ? 'available' : 'unavailable'; }
+  get processLocally() { return this.isLocal; }
+  set processLocally(value) { this.isLocal = value; }
+  start(track) {
+    window.conclaveHeard = track.kind;
+    window.conclaveSay = (transcript, isFinal) => this.dispatchEvent(Object.assign(new Event('result'), { resultIndex: 0, results: [Object.assign([{ transcript }], { isFinal })] }));
+  }
+  abort() { window.conclaveSay = undefined; }
+};
+"""
+NO_RECOGNISER = "delete window.SpeechRecognition; delete window.webkitSpeechRecognition;"
+
+
+def captions(tab):
+    """Opens the dialog of captions."""
+    tab.press("More")
+    tab.click("#more-dialog button", "Captions")
+    tab.sees("#captions-dialog[open]")
+
+
+def test_captions_go_sealed_to_those_who_want_them_and_stop_with_the_microphone(person, look):
+    alice, bob = person("Alice", RECOGNISER), person("Bob", NO_RECOGNISER)
+    alice.call("Bob")
+    bob.answer()
+    alice.decodes("bob/camera", voices=1, seconds=8)
+    captions(bob)
+    assert bob.driver.execute_script("return document.getElementById('captions-share').disabled")
+    assert "cannot recognise speech on the device" in bob.text("#captions-state")
+    look(bob, "captions where the browser has none")
+    bob.driver.find_element(By.ID, "captions-on").click()
+    bob.click("#captions-dialog button", "Close")
+    captions(alice)
+    order = "return [...document.querySelectorAll('#captions-dialog :is(button, input, select)')].map(({ id }) => id)"
+    assert alice.driver.execute_script(order)[1:] == ["captions-on", "captions-share", "captions-language"]
+    assert alice.driver.execute_script("return window.conclaveHeard") is None, "nothing is recognised before it is chosen"
+    alice.driver.find_element(By.ID, "captions-share").click()
+    wait_for(lambda: "can read what you say" in alice.text("#captions-state"), 5, "captions are shared")
+    alice.click("#captions-dialog button", "Close")
+    assert alice.driver.execute_script("return window.conclaveHeard") == "audio"
+    say = lambda *words: alice.driver.execute_script("conclaveSay(...arguments)", *words)
+    read = "return document.getElementById('captions-read').textContent"
+    say("Good", False)
+    wait_for(lambda: bob.text("#captions li") == "Alice Good", 5, "an interim caption")
+    assert bob.driver.execute_script(read) == "", "interim words are not read out"
+    say("Good morning.", True)
+    wait_for(lambda: bob.text("#captions li") == "Alice Good morning.", 5, "the final one")
+    wait_for(lambda: bob.driver.execute_script(read) == "Alice: Good morning.", 5, "it is read out")
+    assert not alice.shown("#captions"), "Alice has not asked for captions"
+    look(bob, "a caption")
+    bob.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", PHONE)
+    assert bob.driver.execute_script("return document.documentElement.scrollWidth <= innerWidth")
+    bob.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    bob.loses("#captions", 12)
+    alice.press("Mute")
+    wait_for(lambda: alice.driver.execute_script("return window.conclaveSay === undefined"), 5, "a muted microphone is not recognised")

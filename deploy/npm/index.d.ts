@@ -278,7 +278,17 @@ export type Notice =
   | { kind: 'no-device'; source: 'microphone' | 'camera'; error: string }
   | { kind: 'media-failed'; error: string };
 
-export type Message = { text: string } | { reaction: string } | { hand: boolean };
+/** What a speaker's own browser has recognised: a line gets more revisions until one is final, then the next line begins. */
+export interface Caption {
+  caption: string;
+  line: number;
+  revision: number;
+  final: boolean;
+  /** BCP 47; '' if the speaker has not said it. */
+  lang: string;
+}
+
+export type Message = { text: string } | { reaction: string } | { hand: boolean } | Caption;
 
 export interface CallEvents {
   /** Anything of the call, for a page that draws all of it at once; the next seven each tell of the property of their name. */

@@ -2,6 +2,7 @@
 
 import { isGuest, isLost } from '../conclave/index.js';
 import { Alone } from './alone.js';
+import { Captions } from './captions-view.js';
 import { beginChat } from './chat-view.js';
 import { openCode, showCode } from './code-dialog.js';
 import { busy, byID, nameOf, rest, setIcon, setText } from './dom.js';
@@ -74,6 +75,7 @@ export function hideCall() {
   call = undefined;
   smallWindow.end();
   voice.clear();
+  captions.clear();
   keepAwake(false);
   clearInterval(timer);
   tone.stop();
@@ -134,6 +136,7 @@ function wayBack(source) {
 function messageCame(to, message) {
   const isHand = hands.get(to).take(message);
   if (to !== call) return;
+  captions.take(to, message);
   const { participant, reaction, hand } = message;
   if (reaction) stage.react(participant, reaction);
   if (!isHand) return;
@@ -153,6 +156,7 @@ const PARTS = [
   () => showHeading(),
   () => showTools(),
   () => voice.show(call),
+  () => captions.show(call),
   () => showAlone(),
   () => clearWarnings(overIn(call.roster)),
   () => meet(call.roster),
@@ -404,6 +408,7 @@ async function setCamera(isOn) {
 
 const voice = new OwnVoice();
 smallWindow.prepare();
+const captions = new Captions();
 beginReactions((reaction) => call.send({ reaction }).catch((error) => notice(wordsForError(error))));
 
 function onClick(id, action) {

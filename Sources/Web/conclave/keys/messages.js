@@ -1,6 +1,7 @@
-// Messages to the others in a call: text, reactions and raised hands, sealed in the worker with the keys that seal frames (protocol section 6).
+// Messages to the others in a call: text, reactions, raised hands and captions, sealed in the worker with the keys that seal frames (protocol section 6).
 
 import { Refusal, bytesIn, concat, participantIn, toBase64, utf8 } from '../wire/index.js';
+import { CaptionOrder, captionIn } from './captions.js';
 import { openPrivate, sealPrivate } from './private-messages.js';
 
 const MAX_BYTES = 12_000; // its base64 stays below the protocol's 16 KiB
@@ -20,7 +21,7 @@ function unpad(bytes) {
   return bytes.subarray(0, end);
 }
 
-/** `{text}`, `{reaction}` or `{hand}` as padded bytes; undefined if it is too long. */
+/** `{text}`, `{reaction}`, `{hand}` or a caption as padded bytes; undefined if it is too long. */
 export function encodeMessage(message, most = MAX_BYTES) {
   const bytes = utf8(JSON.stringify(message));
   return bytes.length <= most ? pad(bytes) : undefined;
@@ -29,10 +30,12 @@ export function encodeMessage(message, most = MAX_BYTES) {
 /** Undefined unless the bytes are a message: another client may send anything. */
 export function decodeMessage(bytes) {
   try {
-    const { text, reaction, hand } = JSON.parse(new TextDecoder().decode(unpad(bytes)));
+    const message = JSON.parse(new TextDecoder().decode(unpad(bytes)));
+    const { text, reaction, hand } = message;
     if (typeof text === 'string') return { text };
     if (typeof reaction === 'string' && reaction.length <= 16) return { reaction };
     if (typeof hand === 'boolean') return { hand };
+    return captionIn(message);
   } catch {
     // not JSON, or not padded
   }
@@ -47,6 +50,7 @@ export class MessageSealer {
   #keys;
   #waiting = new Map();
   #next = 1;
+  #captions = new CaptionOrder();
 
   constructor(worker, keys) {
     this.#worker = worker;
@@ -78,8 +82,8 @@ export class MessageSealer {
   }
 
   /**
-   * `{participant, isPrivate}` with `text`, `reaction` or `hand`, from the event's body; undefined if it is not by `from`, not for this device, or did not
-   * open.
+   * `{participant, isPrivate}` with `text`, `reaction`, `hand` or the members of a caption, from the event's body; undefined if it is not by `from`, not for
+   * this device, or did not open, and for a caption that is late or one too many.
    */
   async open({ from, body }) {
     try {
@@ -87,7 +91,8 @@ export class MessageSealer {
       const opened = await this.#ask({ type: 'open-message', data, from: participantIn(from) });
       const isPrivate = opened?.kind === PRIVATE;
       const message = opened && decodeMessage(isPrivate ? await this.#openPrivate(opened) : opened.data);
-      if (message) return { participant: opened.participant, isPrivate, ...message };
+      const isShown = message && (message.caption === undefined || this.#captions.admits(opened.participant, message, performance.now()));
+      if (isShown) return { participant: opened.participant, isPrivate, ...message };
     } catch {
       // Another's fault: counted below.
     }

@@ -256,6 +256,18 @@ export default {
   'reaction.heart': 'Herz',
   'reaction.laughing': 'Lachen',
   'reaction.party': 'Feiern',
+  'captions': 'Untertitel',
+  'captions.show': 'Untertitel anzeigen',
+  'captions.show-help': 'Was gesagt wird, zum Mitlesen. Lesen kann man nur, wer seine Untertitel teilt.',
+  'captions.share': 'Untertitel von dem teilen, was ich in diesem Anruf sage',
+  'captions.share-help': 'Die Sprache wird auf diesem Gerät erkannt. Nur die Wörter gehen an die anderen, verschlüsselt wie der Anruf.',
+  'captions.language': 'Ich spreche',
+  'captions.sharing': 'Die anderen können mitlesen, was Sie sagen, solange Ihr Mikrofon an ist.',
+  'captions.loading': 'Der Browser lädt diese Sprache …',
+  'captions.no-browser': 'Dieser Browser kann Sprache nicht auf dem Gerät selbst erkennen. Darum bleibt das aus: Ihre Stimme ginge an einen Sprachdienst.',
+  'captions.no-language': 'Dieser Browser kann diese Sprache nicht auf dem Gerät selbst erkennen. Wählen Sie eine andere.',
+  'captions.failed': 'Ihre Untertitel haben aufgehört. Schalten Sie sie unter „Untertitel“ wieder ein.',
+  'captions.offered': '{name} teilt Untertitel. Anzeigen unter „Mehr“, „Untertitel“.',
 
   // People of the call
   'members': 'Mitglieder des Anrufs',

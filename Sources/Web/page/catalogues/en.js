@@ -256,6 +256,18 @@ export default {
   'reaction.heart': 'Heart',
   'reaction.laughing': 'Laughing',
   'reaction.party': 'Party',
+  'captions': 'Captions',
+  'captions.show': 'Show captions',
+  'captions.show-help': 'Speech as text, of everybody who shares captions.',
+  'captions.share': 'Share captions of what I say in this call',
+  'captions.share-help': 'The speech is recognised on this device. Only the words go to the others, encrypted like the call.',
+  'captions.language': 'I speak',
+  'captions.sharing': 'The others can read what you say while your microphone is on.',
+  'captions.loading': 'The browser is loading this language…',
+  'captions.no-browser': 'This browser cannot recognise speech on the device itself. So this stays off: your voice would go to a speech service.',
+  'captions.no-language': 'This browser cannot recognise this language on the device itself. Choose another language.',
+  'captions.failed': 'Your captions have stopped. Turn them on again under Captions.',
+  'captions.offered': '{name} shares captions. Show them under More, Captions.',
 
   // People of the call
   'members': 'Members of the call',

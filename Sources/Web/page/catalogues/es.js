@@ -256,6 +256,18 @@ export default {
   'reaction.heart': 'Corazón',
   'reaction.laughing': 'Risa',
   'reaction.party': 'Fiesta',
+  'captions': 'Subtítulos',
+  'captions.show': 'Mostrar subtítulos',
+  'captions.show-help': 'Lo que se dice, por escrito. Solo se puede leer a quienes comparten sus subtítulos.',
+  'captions.share': 'Compartir subtítulos de lo que digo en esta llamada',
+  'captions.share-help': 'La voz se reconoce en este dispositivo. A los demás solo les llegan las palabras, cifradas como la llamada.',
+  'captions.language': 'Hablo',
+  'captions.sharing': 'Los demás pueden leer lo que dices mientras tu micrófono está encendido.',
+  'captions.loading': 'El navegador está descargando este idioma…',
+  'captions.no-browser': 'Este navegador no puede reconocer la voz en el propio dispositivo. Por eso queda desactivado: tu voz iría a un servicio externo.',
+  'captions.no-language': 'Este navegador no puede reconocer este idioma en el propio dispositivo. Elige otro.',
+  'captions.failed': 'Tus subtítulos se han detenido. Vuelve a activarlos en Subtítulos.',
+  'captions.offered': '{name} comparte subtítulos. Puedes mostrarlos en Más, Subtítulos.',
 
   // People of the call
   'members': 'Miembros de la llamada',

@@ -256,6 +256,18 @@ export default {
   'reaction.heart': 'Cœur',
   'reaction.laughing': 'Rire',
   'reaction.party': 'Fête',
+  'captions': 'Sous-titres',
+  'captions.show': 'Afficher les sous-titres',
+  'captions.show-help': 'Ce qui se dit, par écrit. On ne peut lire que les personnes qui partagent leurs sous-titres.',
+  'captions.share': 'Partager les sous-titres de ce que je dis dans cet appel',
+  'captions.share-help': 'La parole est reconnue sur cet appareil. Seuls les mots vont aux autres, chiffrés comme l’appel.',
+  'captions.language': 'Je parle',
+  'captions.sharing': 'Les autres peuvent lire ce que vous dites tant que votre micro est activé.',
+  'captions.loading': 'Le navigateur télécharge cette langue…',
+  'captions.no-browser': 'Ce navigateur ne sait pas reconnaître la parole sur l’appareil même. L’option reste donc désactivée : votre voix irait à un service externe.',
+  'captions.no-language': 'Ce navigateur ne sait pas reconnaître cette langue sur l’appareil même. Choisissez-en une autre.',
+  'captions.failed': 'Vos sous-titres se sont arrêtés. Réactivez-les sous Sous-titres.',
+  'captions.offered': '{name} partage des sous-titres. Affichez-les sous Plus, Sous-titres.',
 
   // People of the call
   'members': 'Membres de l’appel',

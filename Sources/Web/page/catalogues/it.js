@@ -256,6 +256,18 @@ export default {
   'reaction.heart': 'Cuore',
   'reaction.laughing': 'Risata',
   'reaction.party': 'Festa',
+  'captions': 'Sottotitoli',
+  'captions.show': 'Mostra i sottotitoli',
+  'captions.show-help': 'Quello che si dice, per iscritto. Si può leggere solo chi condivide i propri sottotitoli.',
+  'captions.share': 'Condividi i sottotitoli di ciò che dico in questa chiamata',
+  'captions.share-help': 'La voce viene riconosciuta su questo dispositivo. Agli altri arrivano solo le parole, cifrate come la chiamata.',
+  'captions.language': 'Parlo',
+  'captions.sharing': 'Gli altri possono leggere ciò che dici finché il microfono è acceso.',
+  'captions.loading': 'Il browser sta scaricando questa lingua…',
+  'captions.no-browser': 'Questo browser non sa riconoscere la voce sul dispositivo stesso. Perciò resta disattivato: la tua voce andrebbe a un servizio esterno.',
+  'captions.no-language': 'Questo browser non sa riconoscere questa lingua sul dispositivo stesso. Scegline un’altra.',
+  'captions.failed': 'I tuoi sottotitoli si sono interrotti. Riattivali in Sottotitoli.',
+  'captions.offered': '{name} condivide i sottotitoli. Puoi mostrarli in Altro, Sottotitoli.',
 
   // People of the call
   'members': 'Membri della chiamata',

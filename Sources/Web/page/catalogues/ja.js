@@ -256,6 +256,18 @@ export default {
   'reaction.heart': 'ハート',
   'reaction.laughing': '笑い',
   'reaction.party': 'お祝い',
+  'captions': '字幕',
+  'captions.show': '字幕を表示',
+  'captions.show-help': '話された内容を文字で表示します。読めるのは字幕を共有している人の言葉だけです。',
+  'captions.share': 'この通話で自分の発言の字幕を共有する',
+  'captions.share-help': '音声はこのデバイスで認識されます。ほかの人に送られるのは文字だけで、通話と同じように暗号化されます。',
+  'captions.language': '話す言語',
+  'captions.sharing': 'マイクがオンの間、ほかの人はあなたの発言を読めます。',
+  'captions.loading': 'ブラウザーがこの言語をダウンロードしています…',
+  'captions.no-browser': 'このブラウザーはデバイス上で音声を認識できません。音声が外部サービスに送られてしまうため、オフのままになります。',
+  'captions.no-language': 'このブラウザーは、この言語をデバイス上で認識できません。別の言語を選んでください。',
+  'captions.failed': 'あなたの字幕が停止しました。「字幕」でもう一度オンにしてください。',
+  'captions.offered': '{name}が字幕を共有しています。「その他」の「字幕」で表示できます。',
 
   // People of the call
   'members': '通話のメンバー',

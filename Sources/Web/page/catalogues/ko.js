@@ -256,6 +256,18 @@ export default {
   'reaction.heart': '하트',
   'reaction.laughing': '웃음',
   'reaction.party': '축하',
+  'captions': '자막',
+  'captions.show': '자막 표시',
+  'captions.show-help': '사람들이 하는 말을 글로 보여 줍니다. 자막을 공유한 사람의 말만 읽을 수 있습니다.',
+  'captions.share': '이 통화에서 내가 하는 말의 자막 공유',
+  'captions.share-help': '음성은 이 기기에서 인식됩니다. 다른 사람에게는 글자만 통화와 똑같이 암호화되어 전송됩니다.',
+  'captions.language': '내가 쓰는 언어',
+  'captions.sharing': '마이크가 켜져 있는 동안 다른 사람이 내 말을 읽을 수 있습니다.',
+  'captions.loading': '브라우저가 이 언어를 내려받는 중입니다…',
+  'captions.no-browser': '이 브라우저는 기기에서 직접 음성을 인식하지 못합니다. 켜면 목소리가 외부 음성 서비스로 전송되므로 꺼진 상태로 둡니다.',
+  'captions.no-language': '이 브라우저는 이 언어를 기기에서 직접 인식하지 못합니다. 다른 언어를 선택하세요.',
+  'captions.failed': '내 자막이 중단되었습니다. ‘자막’에서 다시 켜세요.',
+  'captions.offered': '{name} 님이 자막을 공유합니다. ‘더 보기’의 ‘자막’에서 볼 수 있습니다.',
 
   // People of the call
   'members': '통화 구성원',

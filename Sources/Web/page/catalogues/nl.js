@@ -256,6 +256,18 @@ export default {
   'reaction.heart': 'Hart',
   'reaction.laughing': 'Lachen',
   'reaction.party': 'Feest',
+  'captions': 'Ondertiteling',
+  'captions.show': 'Ondertiteling tonen',
+  'captions.show-help': 'Wat er gezegd wordt, om mee te lezen. Alleen van wie zijn ondertiteling deelt.',
+  'captions.share': 'Ondertiteling delen van wat ik in dit gesprek zeg',
+  'captions.share-help': 'De spraak wordt op dit apparaat herkend. Alleen de woorden gaan naar de anderen, versleuteld zoals het gesprek.',
+  'captions.language': 'Ik spreek',
+  'captions.sharing': 'De anderen kunnen lezen wat je zegt zolang je microfoon aanstaat.',
+  'captions.loading': 'De browser downloadt deze taal…',
+  'captions.no-browser': 'Deze browser kan spraak niet op het apparaat zelf herkennen. Daarom blijft dit uit: je stem zou naar een spraakdienst gaan.',
+  'captions.no-language': 'Deze browser kan deze taal niet op het apparaat zelf herkennen. Kies een andere.',
+  'captions.failed': 'Je ondertiteling is gestopt. Zet die weer aan onder Ondertiteling.',
+  'captions.offered': '{name} deelt ondertiteling. Toon die onder Meer, Ondertiteling.',
 
   // People of the call
   'members': 'Leden van het gesprek',

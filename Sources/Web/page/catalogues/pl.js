@@ -256,6 +256,18 @@ export default {
   'reaction.heart': 'Serce',
   'reaction.laughing': 'Śmiech',
   'reaction.party': 'Impreza',
+  'captions': 'Napisy',
+  'captions.show': 'Pokazuj napisy',
+  'captions.show-help': 'To, co mówią inni, na piśmie. Widać słowa tylko tych, którzy udostępniają napisy.',
+  'captions.share': 'Udostępniaj napisy z tego, co mówię w tej rozmowie',
+  'captions.share-help': 'Mowa jest rozpoznawana na tym urządzeniu. Do innych trafiają tylko słowa, zaszyfrowane tak jak rozmowa.',
+  'captions.language': 'Mówię w języku',
+  'captions.sharing': 'Inni mogą czytać, co mówisz, gdy mikrofon jest włączony.',
+  'captions.loading': 'Przeglądarka pobiera ten język…',
+  'captions.no-browser': 'Ta przeglądarka nie rozpoznaje mowy na samym urządzeniu. Dlatego opcja pozostaje wyłączona: głos trafiałby do zewnętrznej usługi.',
+  'captions.no-language': 'Ta przeglądarka nie rozpoznaje tego języka na samym urządzeniu. Wybierz inny.',
+  'captions.failed': 'Twoje napisy zostały przerwane. Włącz je ponownie w opcji Napisy.',
+  'captions.offered': '{name} udostępnia napisy. Można je pokazać: Więcej, Napisy.',
 
   // People of the call
   'members': 'Uczestnicy rozmowy',

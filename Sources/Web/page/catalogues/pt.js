@@ -256,6 +256,18 @@ export default {
   'reaction.heart': 'Coração',
   'reaction.laughing': 'Risada',
   'reaction.party': 'Festa',
+  'captions': 'Legendas',
+  'captions.show': 'Mostrar legendas',
+  'captions.show-help': 'O que as pessoas dizem, por escrito. Só dá para ler quem compartilha as próprias legendas.',
+  'captions.share': 'Compartilhar legendas do que digo nesta chamada',
+  'captions.share-help': 'A fala é reconhecida neste dispositivo. Só as palavras vão para os outros, criptografadas como a chamada.',
+  'captions.language': 'Eu falo',
+  'captions.sharing': 'Os outros podem ler o que você diz enquanto seu microfone está ligado.',
+  'captions.loading': 'O navegador está baixando este idioma…',
+  'captions.no-browser': 'Este navegador não consegue reconhecer a fala no próprio dispositivo. Por isso fica desligado: sua voz iria para um serviço externo.',
+  'captions.no-language': 'Este navegador não consegue reconhecer este idioma no próprio dispositivo. Escolha outro.',
+  'captions.failed': 'Suas legendas pararam. Ligue-as de novo em Legendas.',
+  'captions.offered': '{name} compartilha legendas. Mostre-as em Mais, Legendas.',
 
   // People of the call
   'members': 'Membros da chamada',

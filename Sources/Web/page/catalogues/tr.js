@@ -256,6 +256,18 @@ export default {
   'reaction.heart': 'Kalp',
   'reaction.laughing': 'Gülme',
   'reaction.party': 'Kutlama',
+  'captions': 'Altyazılar',
+  'captions.show': 'Altyazıları göster',
+  'captions.show-help': 'Konuşulanlar yazıyla. Yalnızca altyazılarını paylaşanlar okunabilir.',
+  'captions.share': 'Bu aramada söylediklerimin altyazılarını paylaş',
+  'captions.share-help': 'Konuşma bu cihazda tanınır. Diğerlerine yalnızca sözcükler gider; arama gibi şifrelidir.',
+  'captions.language': 'Konuştuğum dil',
+  'captions.sharing': 'Mikrofonunuz açıkken diğerleri söylediklerinizi okuyabilir.',
+  'captions.loading': 'Tarayıcı bu dili indiriyor…',
+  'captions.no-browser': 'Bu tarayıcı konuşmayı cihazın kendisinde tanıyamıyor. Bu yüzden kapalı kalır: sesiniz bir konuşma hizmetine giderdi.',
+  'captions.no-language': 'Bu tarayıcı bu dili cihazın kendisinde tanıyamıyor. Başka bir dil seçin.',
+  'captions.failed': 'Altyazılarınız durdu. Altyazılar bölümünden yeniden açın.',
+  'captions.offered': '{name} altyazı paylaşıyor. Diğer, Altyazılar bölümünden gösterebilirsiniz.',
 
   // People of the call
   'members': 'Görüşmenin üyeleri',

@@ -256,6 +256,18 @@ export default {
   'reaction.heart': 'Trái tim',
   'reaction.laughing': 'Cười lớn',
   'reaction.party': 'Ăn mừng',
+  'captions': 'Phụ đề',
+  'captions.show': 'Hiện phụ đề',
+  'captions.show-help': 'Lời nói hiện thành chữ. Chỉ đọc được lời của người chia sẻ phụ đề.',
+  'captions.share': 'Chia sẻ phụ đề lời tôi nói trong cuộc gọi này',
+  'captions.share-help': 'Lời nói được nhận dạng ngay trên thiết bị này. Chỉ có chữ được gửi đi, mã hóa như cuộc gọi.',
+  'captions.language': 'Tôi nói',
+  'captions.sharing': 'Những người khác đọc được lời bạn nói khi micrô đang bật.',
+  'captions.loading': 'Trình duyệt đang tải ngôn ngữ này…',
+  'captions.no-browser': 'Trình duyệt này không nhận dạng được lời nói ngay trên thiết bị. Vì vậy mục này vẫn tắt: nếu không, giọng của bạn sẽ bị gửi tới một dịch vụ bên ngoài.',
+  'captions.no-language': 'Trình duyệt này không nhận dạng được ngôn ngữ này ngay trên thiết bị. Hãy chọn ngôn ngữ khác.',
+  'captions.failed': 'Phụ đề của bạn đã dừng. Hãy bật lại trong mục Phụ đề.',
+  'captions.offered': '{name} đang chia sẻ phụ đề. Bật hiển thị ở Khác, Phụ đề.',
 
   // People of the call
   'members': 'Thành viên cuộc gọi',

@@ -256,6 +256,18 @@ export default {
   'reaction.heart': '爱心',
   'reaction.laughing': '大笑',
   'reaction.party': '庆祝',
+  'captions': '字幕',
+  'captions.show': '显示字幕',
+  'captions.show-help': '把大家说的话显示成文字。只能看到分享了字幕的人所说的话。',
+  'captions.share': '在本次通话中分享我说话的字幕',
+  'captions.share-help': '语音在本设备上识别。发给其他人的只有文字，与通话一样加密。',
+  'captions.language': '我说的语言',
+  'captions.sharing': '麦克风打开时，其他人可以看到你说的话。',
+  'captions.loading': '浏览器正在下载这种语言…',
+  'captions.no-browser': '此浏览器无法在设备本地识别语音，因此保持关闭：否则你的声音会被发送到语音服务。',
+  'captions.no-language': '此浏览器无法在设备本地识别这种语言。请选择其他语言。',
+  'captions.failed': '你的字幕已停止。请在“字幕”中重新打开。',
+  'captions.offered': '{name}正在分享字幕。可在“更多”的“字幕”中显示。',
 
   // People of the call
   'members': '通话成员',
