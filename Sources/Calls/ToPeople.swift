@@ -56,6 +56,8 @@ enum CallNews: Sendable {
   case member(UserID, Membership.Part)
   /// A ring that `push.ring` announced is over.
   case pushOver(UserID)
+  /// A member has removed the guest, of whom nothing is kept.
+  case guestRemoved(UserID)
   /// The call is over for these users, who are all of its members.
   case over([UserID])
 }

@@ -39,7 +39,7 @@ package struct By: Codable, Sendable, Hashable {
 
 package enum MemberCause: String, Codable, Sendable, CaseIterable {
   case invited, accepted, declined, missed, cancelled, left, joined, rejoined, disconnected, connected, transferred,
-    held, failed
+    held, failed, removed
 }
 
 /// The member as in the state, `cause` beside its members.

@@ -100,6 +100,7 @@ extension MemberRequest {
     Path("rejoin", Self.rejoin, .joined, .rejoined) { if case .rejoin(let body) = $0 { body } else { nil } },
     Path("transfer", Self.transfer, .joined) { if case .transfer(let body) = $0 { body } else { nil } },
     Path("link", Self.link, .link, .nothing) { if case .link(let body) = $0 { body } else { nil } },
+    Path("remove-guest", Self.removeGuest) { if case .removeGuest(let body) = $0 { body } else { nil } },
     Path("hold", Self.hold) { if case .hold(let body) = $0 { body } else { nil } },
     Path("report", Self.report) { if case .report(let body) = $0 { body } else { nil } },
     Path("leave", .leave) { if case .leave = $0 { true } else { false } },

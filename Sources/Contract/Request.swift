@@ -52,6 +52,7 @@ package enum MemberRequest: Sendable {
   case leave
   case end
   case link(MakeLink)
+  case removeGuest(RemoveGuest)
   case hold(Hold)
   case state
   case report(ReportAbuse)
@@ -198,6 +199,11 @@ package struct MakeLink: Codable, Sendable {
     self.admission = admission
     self.revoke = revoke
   }
+}
+
+package struct RemoveGuest: Codable, Sendable {
+  package var guest: UserID
+  package init(guest: UserID) { self.guest = guest }
 }
 
 package struct Hold: Codable, Sendable {

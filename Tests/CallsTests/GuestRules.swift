@@ -63,7 +63,7 @@ struct GuestRules {
         #expect(isRefused == !(mayMake(request) && (id == call || !isAboutACall(request))), "\(place(of: request))")
       }
     }
-    #expect(seen == Set(0..<38), "a request is missing here")
+    #expect(seen == Set(0..<39), "a request is missing here")
     #expect(try bob.state(other).members.count == 2)
   }
 
@@ -192,6 +192,126 @@ struct GuestRules {
     #expect(asked == [.authorize(.devices, from: stranger.user, to: [alice.user])])
   }
 
+  // MARK: removing
+
+  private func remove(_ user: UserID, by client: Client) -> RequestError.Code? {
+    client.code(.call(call, .removeGuest(RemoveGuest(guest: user))))
+  }
+
+  @Test func anyMemberMayRemoveAGuestWhoIsToldAndOfWhomNothingIsKept() throws {
+    try bob.accept(call)
+    let ana = guest()
+    #expect(join(ana) == nil)
+    _ = (alice.events(), ana.deliveries())
+    #expect(remove(ana.user, by: bob) == nil, "bob did not start the call, nor make the link")
+    #expect(ana.events().causes == [.removed], "told before its connection goes")
+    #expect(alice.events().causes == [.removed])
+    #expect(stage.closed == [ana.session])
+    #expect(try !alice.state(call).members.contains { $0.user == ana.user })
+    #expect(stage.node.people.directory.devices(of: ana.user).isEmpty)
+    #expect(stage.node.people.memberships[ana.user] == nil)
+    #expect(!stage.stored.devices.contains { $0.device.user == ana.user })
+    #expect(remove(ana.user, by: bob) == .userNotFound)
+  }
+
+  @Test func theKeysRotateWithoutTheRemovedGuest() throws {
+    let ana = guest()
+    #expect(join(ana) == nil)
+    stage.advance(.seconds(1))
+    _ = alice.events()
+    #expect(remove(ana.user, by: alice) == nil)
+    stage.advance(.seconds(1))
+    let rotation = try #require(alice.events().rotations.last)
+    #expect(rotation.mode == .fresh && rotation.removed?.isEmpty == false)
+    #expect(ana.code(.inCall(call, .listKeys(ListKeys()))) != nil)
+  }
+
+  @Test func aRemovedGuestDoesNotComeBackByALinkOfBefore() throws {
+    let ana = guest()
+    let ben = guest("ben")
+    #expect(join(ana) == nil && join(ben) == nil)
+    #expect(remove(ana.user, by: alice) == nil)
+    #expect(!stage.node.admitsGuest(by: link, to: call, now: stage.now), "no new guest's token by it")
+    #expect(join(guest("another name")) == .callLinkInvalid)
+    let again = guest()
+    #expect(join(again) == .callLinkInvalid)
+    #expect(again.code(.call(call, .rejoin(again.join()))) == .callNotFound)
+    #expect(again.code(.call(call, .join(again.join()))) == .callNotFound)
+    // The others stay, and may come back.
+    #expect(ben.code(.call(call, .leave)) == nil)
+    #expect(ben.code(.call(call, .rejoin(ben.join()))) == nil)
+    let fresh: CallLink = try alice.get(.call(call, .link(MakeLink())))
+    #expect(again.code(.call(call, .join(again.join(link: fresh.link)))) == nil, "somebody gave it a new link")
+  }
+
+  @Test func membersAreNeverRemoved() throws {
+    try bob.accept(call)
+    let carol = stage.connect("carol")
+    #expect(join(carol) == nil, "by a link, and not as a guest")
+    for user in [alice.user, bob.user, carol.user] {
+      for client in [alice, bob, carol] { #expect(remove(user, by: client) == .authForbidden) }
+    }
+    #expect(try alice.state(call).members.allSatisfy { $0.state == .joined })
+    #expect(stage.node.admitsGuest(by: link, to: call, now: stage.now), "a refused request voids no link")
+  }
+
+  @Test func guestsRemoveNobody() throws {
+    let ana = guest()
+    let ben = guest("ben")
+    #expect(join(ana) == nil && join(ben) == nil)
+    for user in [alice.user, ben.user, ana.user] { #expect(remove(user, by: ana) == .authForbidden) }
+    #expect(try alice.state(call).members.count { $0.state == .joined } == 3)
+  }
+
+  @Test func onlyWhoHasJoinedRemovesAndOnlyGuestsOfItsCall() throws {
+    let ana = guest()
+    #expect(join(ana) == nil)
+    #expect(remove(ana.user, by: bob) == .callNotJoined, "bob rings")
+    #expect(remove(ana.user, by: stage.connect("stranger")) == .callNotFound)
+    #expect(remove(UserID(unchecked: "guest~nobody"), by: alice) == .userNotFound)
+    _ = stage.connect("dave")
+    let other = try bob.call(["dave"]) { $0.ringSeconds = 120 }
+    let theirs = try bob.get(.call(other, .link(MakeLink())), as: CallLink.self).link
+    let ben = guest("ben", in: other)
+    #expect(ben.code(.call(other, .join(ben.join(link: theirs)))) == nil)
+    #expect(remove(ben.user, by: alice) == .userNotFound, "of another call")
+    #expect(try bob.state(other).members.contains { $0.user == ben.user })
+  }
+
+  @Test func aGuestThatIsAwayIsRemovedToo() throws {
+    let ana = guest()
+    let ben = guest("ben")
+    #expect(join(ana) == nil && join(ben) == nil)
+    ana.disconnect()
+    stage.advance(.seconds(20))
+    #expect(ben.code(.call(call, .leave)) == nil)
+    for user in [ana.user, ben.user] { #expect(remove(user, by: alice) == nil) }
+    #expect(try alice.state(call).members.map(\.user) == [alice.user, bob.user])
+  }
+
+  @Test func aRemovedGuestStaysRemovedAfterARestart() throws {
+    let ana = guest()
+    #expect(join(ana) == nil)
+    #expect(remove(ana.user, by: alice) == nil)
+    stage.restart()
+    #expect(stage.node.runs(call))
+    #expect(!stage.node.admitsGuest(by: link, to: call, now: stage.now))
+    let again = guest()
+    #expect(again.code(.call(call, .rejoin(again.join()))) == .callNotFound)
+    #expect(join(again) == .callLinkInvalid)
+  }
+
+  @Test func aMemberLeftAloneByARemovalWaitsAsWithoutALink() throws {
+    #expect(alice.code(.call(call, .cancel(Cancel()))) == nil)
+    let ana = guest()
+    #expect(join(ana) == nil)
+    #expect(remove(ana.user, by: alice) == nil)
+    stage.advance(.milliseconds(119_999))
+    #expect(stage.node.runs(call))
+    stage.advance(.milliseconds(1))
+    #expect(!stage.node.runs(call))
+  }
+
   @Test func anybodyMayComeAsAGuestWhileALinkIsGood() throws {
     #expect(stage.node.admitsGuest(by: link, to: call, now: stage.now))
     #expect(!stage.node.admitsGuest(by: link, to: .random, now: stage.now))
@@ -237,6 +357,7 @@ private func requests(of guest: Client, to call: CallID, link: String) -> [Reque
     .history(.delete(DeleteHistory(all: true))),
     .history(.totals(HistoryTotals(with: UserID(unchecked: "alice")))),
     .people(.subscribePush(SubscribePush(subscription: nil))),
+    .call(call, .removeGuest(RemoveGuest(guest: guest.user))),
   ]
 }
 
@@ -244,7 +365,9 @@ private func mayMake(_ request: Request) -> Bool {
   [0, 1, 11, 12, 14, 18, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31].contains(place(of: request))
 }
 
-private func isAboutACall(_ request: Request) -> Bool { (7...31).contains(place(of: request)) }
+private func isAboutACall(_ request: Request) -> Bool {
+  (7...31).contains(place(of: request)) || place(of: request) == 38
+}
 
 /// Without a `default`: a new request has to be decided here, too.
 private func place(of request: Request) -> Int {
@@ -287,5 +410,6 @@ private func place(of request: Request) -> Int {
   case .history(.delete): 35
   case .history(.totals): 36
   case .people(.subscribePush): 37
+  case .calls(.call(_, .removeGuest)): 38
   }
 }

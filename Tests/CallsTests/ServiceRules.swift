@@ -129,6 +129,7 @@ struct ServiceRules {
       .history(.delete(DeleteHistory(all: true))),
       .history(.totals(HistoryTotals(with: alice.user))),
       .people(.removeDevice(RemoveDevice(device: alice.device.device))),
+      .call(call, .removeGuest(RemoveGuest(guest: UserID(unchecked: "guest~ana")))),
     ]
     for request in requests { #expect(service.code(request) == .authForbidden) }
     let again = stage.connectService("alice")

@@ -56,6 +56,18 @@ struct CallSessionTests {
     #expect(session.handle(changes()) == .none)
   }
 
+  /// Only guests can be removed (protocol section 4, "Guests").
+  @Test func aMemberThatTheServerReportsAsRemovedComesBackAndAGuestDoesNot() {
+    for (user, change) in [("alice", CallSession.Change.lost), ("guest~ana", .gone(.removed))] {
+      let own = member(user, .joined, participant: 1)
+      let call = CallState(
+        id: CallID("c")!, state: .active, media: .audio, initiator: UserID("bob")!,
+        startedAt: Timestamp(milliseconds: 0), epoch: 1, policy: Policy(), members: [own], metadata: nil)
+      var session = CallSession(Joined(call: call, participant: 1, ice: ICE()))
+      #expect(session.handle(.member(MemberChange(member: member(user, .left), cause: .removed))) == change)
+    }
+  }
+
   @Test func aServerThatNamesEverMoreMembersFillsNoMemory() {
     var session = session()
     for number in 0..<5_000 {

@@ -347,6 +347,7 @@ def test_a_stranger_learns_nothing(on, names):
         "receive": {},
         "invite": {"callees": ["x"]},
         "hold": {"held": True},
+        "remove-guest": {"guest": bob.user},
         "keys": {"epoch": 1, "envelopes": []},
         "media": {"sdp": "v=0", "tracks": []},
         "message": {"body": b64(b"x")},

@@ -61,6 +61,8 @@ def test_a_guest_has_its_call_and_nothing_else(on, guest, names, server):
         (f"/app/calls/{call}/invite", {"callees": [bob.user]}),
         (f"/app/calls/{call}/link", {}),
         (f"/app/calls/{call}/hold", {"held": True}),
+        (f"/app/calls/{call}/remove-guest", {"guest": ana.user}),
+        (f"/app/calls/{call}/remove-guest", {"guest": alice.user}),
         (f"/app/calls/{call}/end", {}),
         (f"/app/calls/{other}/state", {}),
         (f"/app/calls/{other}/join", join()),
@@ -98,6 +100,38 @@ def test_a_guest_goes_with_its_call(on, guest, names, server):
     assert alice.request("/app/devices/list", {"users": [ana.user]})["devices"] == []
     history = alice.request("/app/history/list")["calls"]
     assert [entry["members"] for entry in history if entry["id"] == call] == [[{"user": alice.user}]]
+
+
+def test_a_member_removes_a_guest_and_never_a_member(on, guest, names, server):
+    alice, bob, carol = on(names[0]), on(names[1]), on(names[2])
+    call, _ = alice.start(bob.user)
+    bob.enter(call, "accept")
+    link = alice.call(call, "link")["link"]
+    carol.enter(call, "join", {"link": link, **join()})
+    ana, ben = guest(call, link), guest(call, link, "Ben")
+    for each in (ana, ben):
+        each.enter(call, "join", {"link": link, **join()})
+    path = f"/app/calls/{call}/remove-guest"
+    for user in (alice.user, carol.user, names[3]):
+        assert bob.fails(path, {"guest": user}) == "auth.forbidden", "nobody removes a member, or somebody else"
+    assert bob.fails(path, {"guest": "guest~nobody"}) == "user.not-found"
+    assert bob.request(path, {"guest": ana.user}) == {}
+    for device in (alice, bob, carol, ben, ana):
+        change = device.event("call.member", where=lambda m: m["cause"] == "removed")
+        assert (change["user"], change["state"], change["participants"]) == (ana.user, "left", [])
+    assert ana.error().headers["message"] == "this guest's call is over"
+    assert bob.fails(path, {"guest": ana.user}) == "user.not-found"
+    # The link is void, also under another name and with other keys; those who came by it stay.
+    assert post(server, {"call": call, "link": link, "name": "Somebody else"})[0] == 403
+    there = {m["user"]: m["state"] for m in alice.call(call, "state")["members"]}
+    assert there == dict.fromkeys([alice.user, bob.user, carol.user, ben.user], "joined")
+    ben.call(call, "leave")
+    ben.enter(call, "rejoin")
+    # The one who was removed needs a new link.
+    again = Device(server, ana.user, device="guest", connect={"passcode": ana.token})
+    assert again.fails(f"/app/calls/{call}/rejoin", join()) == "call.not-found"
+    assert again.fails(f"/app/calls/{call}/state", {}) == "call.not-found"
+    again.close()
 
 
 def test_queues_and_topics_of_others_end_a_guests_connection(on, guest, names):

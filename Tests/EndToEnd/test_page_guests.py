@@ -107,3 +107,47 @@ def test_a_guest_hears_that_the_call_or_the_link_is_over(person, phone, server, 
     wait_for(lambda: "no longer good" in ana.text("#guest-error"), 10, "the link is over")
     look(ana, "a link that is no longer good")
     wait_for(lambda: server.metric_of("conclave_guest_tokens_total", 'result="refused"') == 1, 5, "one is counted")
+
+
+def test_any_member_removes_a_guest_who_cannot_come_straight_back(person, phone, look):
+    judy, bob = person("Judy"), person("Bob")
+    link = link_of(judy)
+    bob.driver.get(link)
+    bob.press("Join")
+    bob.sees("#call")
+    ana = phone("Ana", link)
+    ana.fill("Your name", "Ana")
+    ana.press("Stop camera")
+    ana.press("Join")
+    ana.sees("#call")
+    guest = ana.driver.execute_script("return JSON.parse(sessionStorage.getItem('sign-in')).user")
+    bob.sees(f".tile[data-user='{guest}']")
+    bob.press("Add people")
+    bob.sees("#people-dialog[open]")
+    rows = "return [...document.querySelectorAll('#member-list button')].map(({ ariaLabel }) => ariaLabel).filter((label) => label.startsWith('Remove'))"
+    assert bob.driver.execute_script(rows) == ["Remove: Ana (guest)"], "guests alone can be removed"
+    ana.press("More")
+    ana.click("#more-dialog button", "Add people")
+    ana.sees("#people-dialog[open]")
+    assert ana.driver.execute_script(rows) == [], "and guests remove nobody"
+    ana.click("#people-dialog button", "Close")
+    bob.click("#member-list button", "Remove: Ana (guest)")
+    bob.sees("#remove-guest-dialog[open]")
+    order = "return [...document.querySelectorAll('#remove-guest-dialog button')].map(({ innerText }) => innerText)"
+    assert bob.driver.execute_script(order) == ["Cancel", "Remove"]
+    look(bob, "the question before a guest is removed")
+    bob.click("#remove-guest-dialog button", "Remove")
+    ana.sees("#farewell")
+    assert "You were removed" in ana.text("#farewell-title") and not ana.shown("#farewell-again")
+    wait_for(lambda: "Bob removed Ana (guest)" in judy.text("#notices"), 8, "Judy reads whose act it was")
+    judy.loses(f".tile[data-user='{guest}']")
+    # The same person, with the same link, under another name.
+    ana.driver.refresh()
+    ana.sees("#guest")
+    ana.fill("Your name", "Zoe")
+    ana.press("Stop camera")
+    ana.press("Join")
+    wait_for(lambda: "no longer good" in ana.text("#guest-error"), 10, "the link is void")
+    judy.press("Add people")
+    judy.sees("#link-make")
+    assert not judy.shown("#link-made"), "Judy's link is void, and she can make another"

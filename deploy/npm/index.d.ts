@@ -278,7 +278,7 @@ export type Notice =
   | { kind: 'no-device'; source: 'microphone' | 'camera'; error: string }
   | { kind: 'media-failed'; error: string };
 
-/** What a speaker's own browser has recognised: a line gets more revisions until one is final, then the next line begins. */
+/** Words that the speaker's own browser has recognised: a line gets more revisions until one is final, then the next line begins. */
 export interface Caption {
   caption: string;
   line: number;
@@ -288,7 +288,7 @@ export interface Caption {
   lang: string;
 }
 
-export type Message = { text: string } | { reaction: string } | { hand: boolean } | Caption;
+export type Message = { text: string } | { reaction: string } | { hand: boolean } | { removed: Id } | Caption;
 
 export interface CallEvents {
   /** Anything of the call, for a page that draws all of it at once; the next seven each tell of the property of their name. */
@@ -374,6 +374,8 @@ export class Call extends Emitter<CallEvents> {
   stopScreen(): Promise<void>;
   hold(isHeld: boolean): Promise<void>;
   rejoin(): Promise<void>;
+  /** Removes a guest, and voids all links made so far. Members are never removed. */
+  removeGuest(user: Id): Promise<void>;
   leave(): Promise<void>;
   endForAll(): Promise<void>;
 

@@ -70,6 +70,28 @@ extension Call {
     settle(now: now, out: &out)
   }
 
+  /// `remove-guest`: a member puts a guest out (protocol section 4, "Guests"). All links become void with it: a guest has
+  /// no identity but what it says, so nothing else keeps the same person from coming back at once under another name.
+  mutating func removeGuest(
+    _ guest: UserID, by user: UserID, now: Timestamp, out: inout Outputs
+  ) throws(RequestError) {
+    guard member(user)?.isJoined == true else {
+      throw RequestError(.callNotJoined, "only who has joined the call may remove a guest")
+    }
+    guard guest.isGuest else {
+      throw RequestError(.authForbidden, "only guests can be removed: a member leaves by itself", field: "guest")
+    }
+    guard let member = member(guest) else {
+      throw RequestError(.userNotFound, "there is no such guest in this call", field: "guest")
+    }
+    links = nil
+    epochs.admissions.revokeLinks()
+    for participant in member.participants { go(participant.device, .removed, now: now, out: &out) }
+    settle(now: now, out: &out)
+    // The end of the call has the same effect.
+    if !isEnded { out.tell(.guestRemoved(guest)) }
+  }
+
   /// Whether a guest comes with different keys than the first time: its word does not apply to them.
   func isGuestWithOtherKeys(_ caller: Caller) -> Bool {
     guard caller.device.user.isGuest, let keys = caller.keys else { return false }

@@ -103,6 +103,11 @@ extension CallControl {
     case .call(let id, .link(let body)):
       try checkRole(caller)
       return try link(id, body, device)
+    case .call(let id, .removeGuest(let body)):
+      return try run(id, by: device.user) { call, now, out throws(RequestError) in
+        try call.removeGuest(body.guest, by: device.user, now: now, out: &out)
+        return .done
+      }
     case .call(let id, .report(let body)): return Transition(.report(try report(id, body, device), of: id))
     case .inCall(let id, let request):
       return try run(id, by: device.user) { call, now, out throws(RequestError) in

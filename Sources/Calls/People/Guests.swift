@@ -18,7 +18,7 @@ extension MemberRequest {
   fileprivate var isOpenToGuests: Bool {
     switch self {
     case .join, .rejoin, .leave, .state, .report: true
-    case .accept, .decline, .invite, .cancel, .transfer, .end, .link, .hold: false
+    case .accept, .decline, .invite, .cancel, .transfer, .end, .link, .removeGuest, .hold: false
     }
   }
 }

@@ -29,6 +29,7 @@ extension People {
       journal.mailboxes.insert(device)
     case .member(let user, let part): follow(user, part, in: call)
     case .pushOver(let user): pushCancel(of: user, call)
+    case .guestRemoved(let user): dismiss(.user(user))
     case .over(let users): end(call, for: users)
     }
   }

@@ -101,7 +101,7 @@ extension People {
       message.caller.calls = calls(of: user)
     case .list: message.caller.calls = calls(of: user)
     case .call(_, .decline), .call(_, .cancel), .call(_, .leave), .call(_, .end), .call(_, .hold), .call(_, .state),
-      .call(_, .report), .inCall:
+      .call(_, .report), .call(_, .removeGuest), .inCall:
       break
     }
     send(.request(message))

@@ -157,6 +157,8 @@ package struct CallSession: Sendable {
     }
     switch own.cause {
     case .transferred, .left, .failed: return .gone(own.cause)
+    // Members are not removed, whatever a server says.
+    case .removed: return own.member.user.isGuest ? .gone(own.cause) : .lost
     default: return .lost
     }
   }

@@ -35,6 +35,13 @@ extension JoinedCall {
     try await client.perform(.call(callID, .link(MakeLink(revoke: true))))
   }
 
+  /// Removes a guest from the call, and voids all links of this call: without a new one the guest cannot come back. Members
+  /// are never removed. To tell the others whose act it is, send the message `removed` of docs/clients.md first.
+  public func removeGuest(_ user: String) async throws(SignalingError) {
+    let guest = try CallClient.identifiers([user])[0]
+    try await client.perform(.call(callID, .removeGuest(RemoveGuest(guest: guest))))
+  }
+
   /// Sends a message to these participants, or to all: sealed like frames, so that the server cannot read it. At most 16 KiB, 10 a second.
   public func send(_ message: [UInt8], to participants: [UInt32]? = nil) async throws(SignalingError) {
     try await client.send(message, to: participants, in: callID)

@@ -134,7 +134,7 @@ struct CallLog: Sendable {
     }
     if !stay.wasConnected, isLong || cause == .failed {
       fail(call, "media", "never-connected", more)
-    } else if cause != .left {
+    } else if cause != .left, cause != .removed {
       fail(call, "media", cause == .failed ? "failed" : "lost", more)
     }
     if let key = records[call]?.keyless.removeValue(forKey: stay.participant), isLong {

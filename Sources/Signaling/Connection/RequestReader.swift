@@ -74,7 +74,7 @@ extension MemberRequest {
     case .accept, .join, .rejoin, .transfer: 2
     case .invite(let body): 2 + body.callees.count / 2
     case .cancel(let body): 2 + (body.callees?.count ?? 0) / 4
-    case .decline, .leave, .end, .link, .hold, .state, .report: 0
+    case .decline, .leave, .end, .link, .removeGuest, .hold, .state, .report: 0
     }
   }
 }

@@ -255,7 +255,7 @@ for (const id of ['show-setup', 'more-setup', 'ring-setup']) {
 // The call
 
 const shown = new WeakSet();
-const STILL_ON = ['left', 'lost', 'removed']; // the call may go on for others
+const STILL_ON = ['left', 'lost']; // a guest may come back
 
 /** Shows the active call. */
 function showCurrent() {
@@ -274,7 +274,7 @@ function showCurrent() {
 function left(call, detail) {
   // A call that rang nobody: the result for each callee was already reported.
   const words = ringsNobody(call.results) ? undefined : wordsForEnd(detail, conclave.user, call.facts.others);
-  if (signIn.guest) return lobby.end({ words, mayReturn: STILL_ON.includes(detail.reason) });
+  if (signIn.guest) return lobby.end({ words: detail.reason === 'removed' ? t('farewell.removed') : words, mayReturn: STILL_ON.includes(detail.reason) });
   const isOther = conclave.current && conclave.current !== call; // one on hold ended
   if (!isOther) {
     session.forgetCall(conclave.identity.device);

@@ -6,11 +6,12 @@ import { Captions } from './captions-view.js';
 import { beginChat } from './chat-view.js';
 import { openCode, showCode } from './code-dialog.js';
 import { busy, byID, nameOf, rest, setIcon, setText } from './dom.js';
+import { Removals } from './guest-removal.js';
 import { Hands } from './hands.js';
 import { acceptName, isFirstContact, labelFor, learnNames, namesakeOf, newNameOf, rememberNames } from './names.js';
 import { clearNotices, clearWarnings, notice, warn, warnOfKey, wordsFor, wordsForError, wordsForStop } from './notices.js';
 import { OwnVoice } from './own-voice.js';
-import { openPeople, showPeople } from './people-dialog.js';
+import { forgetLink, openPeople, showPeople } from './people-dialog.js';
 import { isDenied, showSteps } from './permissions.js';
 import { beginReactions } from './reactions.js';
 import * as session from './session.js';
@@ -32,6 +33,7 @@ const tone = new Tone(outgoing);
 const known = new WeakSet();
 const met = new WeakMap(); // the people who were seen in a call, by call
 const alone = new WeakMap(); // by call
+const removals = new WeakMap(); // by call
 const told = new Set(); // people whose name equals another's, by call
 let conclave;
 let call;
@@ -99,6 +101,7 @@ function tellFailures() {
 function listen(entered) {
   known.add(entered);
   hands.set(entered, new Hands());
+  removals.set(entered, new Removals());
   met.set(entered, new Set());
   alone.set(entered, new Alone({ leave: () => leaveDeserted(entered) }));
   const on = (name, action) => entered.addEventListener(name, ({ detail }) => entered === call && action(detail));
@@ -120,11 +123,19 @@ function listen(entered) {
  * because the path is poor.
  */
 function noticed(detail) {
-  const words = wordsFor(detail);
+  const words = wordsFor({ ...detail, by: detail.cause === 'removed' ? removalOf(detail.member) : undefined });
   if (!words) return;
   if (detail.kind === 'no-device') warn(`no-device/${detail.source}`, words, { isOfCall: true, action: isDenied(detail.error) ? wayBack(detail.source) : undefined });
   else if (UPLINK.includes(detail.kind)) warn('uplink', words, { isOfCall: true, action: { label: t('call.camera-again'), run: () => setCamera(true).catch((error) => notice(wordsForError(error))) } });
   else notice(words);
+}
+
+/** The member who removed the guest. The links are void with it. */
+function removalOf({ user }) {
+  const by = removals.get(call).by(user);
+  removals.get(call).forget(user);
+  if (isGuest(user) && forgetLink(call)) notice(t('link.revoked'));
+  return by;
 }
 
 /** The browser's own steps, after which the source is opened again. */
@@ -135,6 +146,7 @@ function wayBack(source) {
 
 function messageCame(to, message) {
   const isHand = hands.get(to).take(message);
+  removals.get(to).take(to, message);
   if (to !== call) return;
   captions.take(to, message);
   const { participant, reaction, hand } = message;

@@ -23,7 +23,7 @@ export class CaptionLines {
   }
 }
 
-/** What a screen reader says: finished lines, together, so that one person's short lines do not interrupt another's. */
+/** The text that a screen reader says: finished lines, together, so that one person's short lines do not interrupt another's. */
 export class CaptionReading {
   #unread = [];
   #readAt = -Infinity;

@@ -30,7 +30,7 @@ export class CaptionSender {
     this.#send = send;
   }
 
-  /** What was recognised, in the language `lang`. An interim result says the whole line so far; it is sent at most every 0.7 s. */
+  /** Takes recognised words, in the language `lang`. An interim result says the whole line so far; it is sent at most every 0.7 s. */
   say(text, isFinal, lang) {
     if (!isFinal) {
       this.#interim = { text, lang };

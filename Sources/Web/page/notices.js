@@ -149,13 +149,14 @@ export function wordsForStop({ cause, devices }, who) {
 
 const EVENTS = ['joined', 'rejoined', 'declined', 'missed', 'left', 'disconnected', 'failed', 'transferred'];
 
-/** The words for a call's `notice`; undefined if nothing needs saying. */
-export function wordsFor({ kind, cause, member, source, error }) {
+/** The words for a call's `notice`; undefined if nothing needs saying. `by` is the member who removed a guest, as `Removals` knows it. */
+export function wordsFor({ kind, cause, member, source, error, by = undefined }) {
   if (member) learnNames([member]);
   const name = member && labelFor(member.user);
   // `disconnected` with another state: only the media is gone, possibly for a moment.
   if (cause === 'disconnected' && member.state !== 'disconnected') return undefined;
   if (cause === 'held') return t(member.participants.some(({ held }) => held) ? 'event.held' : 'event.resumed', { name });
+  if (cause === 'removed') return by ? t('event.removed', { name, by: labelFor(by) }) : wordsForCause('left', name);
   if (kind === 'member') return wordsForCause(cause, name);
   if (kind === 'lost-device') return t(`${source}.lost`);
   if (kind === 'no-device') return wordsForDevice(source, error);

@@ -4,6 +4,7 @@ import { isGuest } from '../conclave/index.js';
 import { wordsForAdmission } from './admission-words.js';
 import { busy, byID, setText } from './dom.js';
 import { replaceRows, row, rowButton } from './dialogs.js';
+import { askRemoval, mayRemove } from './guest-removal.js';
 import { addressOf } from './link.js';
 import { labelFor, nameFor } from './names.js';
 import { notice, tellResults, wordsForError } from './notices.js';
@@ -63,6 +64,7 @@ function memberRow(member) {
   const again = async () => tellResults(await call.invite([member.user]));
   if (canRing) made.append(rowButton(t('members.ring-again'), name, again));
   if (member.state === 'ringing' && call.isInitiator) made.append(rowButton(t('members.stop-ringing'), name, () => call.cancel(member.user)));
+  if (mayRemove(call, member)) made.append(rowButton(t('members.remove'), name, () => askRemoval(call, member.user)));
   if (!isOwn && !canRing && member.state !== 'ringing') made.append(rowButton(t('members.report'), name, async () => askReport(member), 'quiet'));
   return made;
 }
@@ -93,6 +95,13 @@ byID('add-form').addEventListener('submit', (event) => {
 
 /** Whether somebody may join `other` by a link that was made here. */
 export const hasLink = (other) => links.has(other);
+
+/** The links of `other` are void. Returns whether one was made here. */
+export function forgetLink(other) {
+  const hadLink = links.delete(other);
+  if (hadLink && other === call) showLink();
+  return hadLink;
+}
 
 function showLink() {
   const link = links.get(call);

@@ -21,7 +21,7 @@ const left = () => new RequestError({ code: 'call.ended', message: 'The call was
 /**
  * Events: `change`; those of `Facets`, each with a part of it; `speaking`; `failures` with `{count}`, frames of somebody did not open for some seconds;
  * `notice` with `{kind, …}` for people; `warning` with `{problem, user, device, fingerprint}` (see `KeyAgreement` and `CallWatch`; and `refused-track`,
- * `removed-from-list`); `message` with `{participant, isPrivate}` and `text`, `reaction` or `hand`; `ended` with `{reason, by}`: the call is over here, perhaps
+ * `removed-from-list`); `message` with `{participant, isPrivate}` and `text`, `reaction`, `hand`, `removed` or a caption; `ended` with `{reason, by}`: the call is over here, perhaps
  * not for others.
  */
 export class Call extends CallRequests {
@@ -435,6 +435,14 @@ export class Call extends CallRequests {
     await this.request('message', to ? { to, body } : { body });
     const detail = { participant: this.participant, isPrivate: Boolean(to), ...message };
     this.dispatchEvent(new CustomEvent('message', { detail }));
+  }
+
+  /**
+   * Removes a guest, for all; every link made so far is void then. The others are told first, in a message, whose act it is: the server could name anybody.
+   */
+  async removeGuest(user) {
+    await this.send({ removed: user }).catch(() => {}); // without a key nobody is named
+    await this.request('remove-guest', { guest: user });
   }
 
   async leave() {

@@ -2,6 +2,8 @@
 
 /** @typedef {import('./call-requests.js').CallConnection} CallConnection */
 
+import { isGuest } from '../guests.js';
+
 const RETRY_MS = 1_000;
 const REFUSALS = 5; // in a row, before the call is abandoned; a server that is down does not count
 
@@ -82,7 +84,8 @@ export class Recovery extends EventTarget {
   afterOwnChange({ cause }, participant, facts) {
     if (!participant || this.#joining) return undefined;
     if (facts.participant(participant)) return 'stay';
-    if (cause === 'disconnected' || cause === 'failed') return 'rejoin';
+    const isWrong = cause === 'removed' && !isGuest(this.#connection.user); // members are never removed, whatever a server says
+    if (cause === 'disconnected' || cause === 'failed' || isWrong) return 'rejoin';
     return facts.elsewhere ? 'elsewhere' : 'removed';
   }
 

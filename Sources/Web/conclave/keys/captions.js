@@ -29,8 +29,8 @@ export function captionIn({ caption, line, revision, final, lang }) {
 }
 
 /**
- * The captions of each speaker in order, and not too many of them. A line gets more revisions until one is final, and the next one has a higher number. What
- * came before something newer is dropped: the server can delay messages, and a member's client can send anything.
+ * The captions of each speaker in order, and not too many of them. A line gets more revisions until one is final, and the next one has a higher number. A caption
+ * that is older than its speaker's newest is dropped: the server can delay messages, and a member's client can send anything.
  */
 export class CaptionOrder {
   #speakers = new Map(); // participant -> {line, revision, final, room, at}

@@ -1,5 +1,6 @@
-// Messages to the others in a call: text, reactions, raised hands and captions, sealed in the worker with the keys that seal frames (protocol section 6).
+// Messages to the others in a call: text, reactions, raised hands, captions and removals of guests, sealed in the worker with the keys that seal frames (protocol section 6).
 
+import { isGuest } from '../guests.js';
 import { Refusal, bytesIn, concat, participantIn, toBase64, utf8 } from '../wire/index.js';
 import { CaptionOrder, captionIn } from './captions.js';
 import { openPrivate, sealPrivate } from './private-messages.js';
@@ -21,7 +22,7 @@ function unpad(bytes) {
   return bytes.subarray(0, end);
 }
 
-/** `{text}`, `{reaction}`, `{hand}` or a caption as padded bytes; undefined if it is too long. */
+/** `{text}`, `{reaction}`, `{hand}`, `{removed}` or a caption as padded bytes; undefined if it is too long. */
 export function encodeMessage(message, most = MAX_BYTES) {
   const bytes = utf8(JSON.stringify(message));
   return bytes.length <= most ? pad(bytes) : undefined;
@@ -35,6 +36,7 @@ export function decodeMessage(bytes) {
     if (typeof text === 'string') return { text };
     if (typeof reaction === 'string' && reaction.length <= 16) return { reaction };
     if (typeof hand === 'boolean') return { hand };
+    if (isGuest(message.removed)) return { removed: message.removed };
     return captionIn(message);
   } catch {
     // not JSON, or not padded
@@ -82,7 +84,7 @@ export class MessageSealer {
   }
 
   /**
-   * `{participant, isPrivate}` with `text`, `reaction`, `hand` or the members of a caption, from the event's body; undefined if it is not by `from`, not for
+   * `{participant, isPrivate}` with `text`, `reaction`, `hand`, `removed` or the members of a caption, from the event's body; undefined if it is not by `from`, not for
    * this device, or did not open, and for a caption that is late or one too many.
    */
   async open({ from, body }) {
