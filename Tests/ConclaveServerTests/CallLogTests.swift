@@ -96,6 +96,15 @@ struct CallLogTests {
     #expect(lines.all.last?["failures"] == "2")
   }
 
+  @Test func aRemovedGuestIsNoFailure() {
+    var log = log()
+    let guest = UserID("guest~ana")!
+    for event in [joins(guest, 2, at: 0, connected: true), goes(guest, .removed, at: 12), ends(at: 30)] {
+      log.take(event)
+    }
+    #expect(lines.all.map { $0["event"] } == ["ended"])
+  }
+
   @Test func changesThatWentOutTogetherCountEach() {
     var log = log()
     let events = [

@@ -151,3 +151,22 @@ def test_any_member_removes_a_guest_who_cannot_come_straight_back(person, phone,
     judy.press("Add people")
     judy.sees("#link-make")
     assert not judy.shown("#link-made"), "Judy's link is void, and she can make another"
+
+
+def test_a_link_with_a_name_says_what_it_opens(person, phone):
+    judy = person("Judy")
+    judy.press("New call with a link")
+    judy.sees("#link-made")
+    judy.fill("Name of the call (optional)", "Böll & friends")
+    link = judy.driver.execute_script("return document.getElementById('link-text').value")
+    judy.press("Close")
+    ana = phone("Ana", link)
+    assert "Böll & friends" in ana.text("#guest-title")
+    ana.fill("Your name", "Ana")
+    ana.press("Stop camera")
+    ana.press("Join")
+    ana.sees("#call")
+    bob = person("Bob")
+    bob.driver.execute_script("location.hash = new URL(arguments[0]).hash", link)
+    bob.sees("#invited")
+    assert "Böll & friends" in bob.text("#invited-title")

@@ -98,6 +98,8 @@ let knownElsewhere; // the sign-in of another tab
 function showGuest({ mayBeGuest = true, known = undefined, farewell = undefined } = {}) {
   knownElsewhere = known && Boolean(known.token) !== isDemo ? known : undefined;
   show('guest');
+  const { name: callName } = linkIn(location.hash) ?? {};
+  setText(byID('guest-title'), callName ? t('invited.named', { name: callName }) : t('invited.title'));
   byID('guest-known').hidden = !knownElsewhere;
   byID('guest-known').disabled = false;
   byID('guest-form').hidden = !mayBeGuest;

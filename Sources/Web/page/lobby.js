@@ -133,7 +133,9 @@ export class Lobby {
   }
 
   showLink() {
-    const isShown = Boolean(linkIn(location.hash)) && !this.usesLink && !this.#conclave.current && !byID('lobby').hidden;
+    const link = linkIn(location.hash);
+    if (link) setText(byID('invited-title'), link.name ? t('invited.named', { name: link.name }) : t('invited.title'));
+    const isShown = Boolean(link) && !this.usesLink && !this.#conclave.current && !byID('lobby').hidden;
     if (isShown === !byID('invited').hidden) return;
     byID('invited').hidden = !isShown;
     if (isShown) preview.show(byID('invited-preview'), { switches: ['microphone', 'camera'] });
@@ -144,11 +146,11 @@ export class Lobby {
   async joinByLink(wants) {
     const invitation = linkIn(location.hash);
     if (!invitation) return;
-    const { id, ...link } = invitation;
+    const { id, link, secret } = invitation;
     history.replaceState(null, '', location.pathname);
     this.usesLink = false;
     this.showLink();
-    await this.#enter(() => this.#conclave.joinByLink(id, link, wants));
+    await this.#enter(() => this.#conclave.joinByLink(id, { link, secret }, wants));
   }
 
   async #decline(ring) {

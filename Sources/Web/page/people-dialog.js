@@ -108,8 +108,22 @@ function showLink() {
   byID('link-make').hidden = Boolean(link);
   for (const part of ['made', 'copy', 'revoke']) byID(`link-${part}`).hidden = !link;
   byID('link-share').hidden = !link || !navigator.share;
+  byID('link-name-field').hidden = !link;
+  byID('link-name').value = link?.name ?? '';
+  showAddress();
+}
+
+function showAddress() {
+  const link = links.get(call);
   byID('link-text').value = link ? addressOf({ id: call.id, ...link }) : '';
 }
+
+/** The name is in the address only: the same link has another one as soon as it is typed. */
+byID('link-name').addEventListener('input', () => {
+  const link = links.get(call);
+  if (link) link.name = byID('link-name').value;
+  showAddress();
+});
 
 function onClick(id, action) {
   byID(id).addEventListener('click', busy(byID(id), () => action().catch((error) => notice(wordsForError(error)))));
@@ -128,7 +142,7 @@ onClick('link-copy', async () => {
 });
 onClick('link-share', async () => {
   try {
-    await navigator.share({ title: t('link.title'), url: byID('link-text').value });
+    await navigator.share({ title: links.get(call)?.name?.trim() || t('link.title'), url: byID('link-text').value });
   } catch (error) {
     if (error.name !== 'AbortError') throw error; // the person closed the system's sheet
   }

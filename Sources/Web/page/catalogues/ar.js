@@ -48,6 +48,7 @@ export default {
 
   // The lobby
   'invited.title': 'لديك رابط إلى مكالمة',
+  'invited.named': 'لديك رابط إلى المكالمة «{name}»',
   'invited.lead': 'يرى المشاركون فيها أنك جئت عبر رابط.',
   'guest.lead': 'لا تحتاج إلى حساب. يرى جميع من في المكالمة أنك ضيف.',
   'guest.sign-in': 'لدي حساب',
@@ -299,6 +300,8 @@ export default {
   'link.make': 'إنشاء رابط',
   'link.copy': 'نسخ الرابط',
   'link.share': 'مشاركة',
+  'link.name': 'اسم المكالمة (اختياري)',
+  'link.name-help': 'الاسم جزء من الرابط: يقرؤه كل من يفتحه ولا يقرؤه أي خادم.',
   'link.revoke': 'إبطال كل الروابط',
   'link.copied': 'نُسخ الرابط',
   'link.revoked': 'أُبطلت كل الروابط إلى هذه المكالمة',

@@ -48,6 +48,7 @@ export default {
 
   // The lobby
   'invited.title': 'Du hast einen Link zu einem Anruf',
+  'invited.named': 'Sie haben einen Link zum Anruf „{name}“',
   'invited.lead': 'Die Teilnehmenden sehen, dass du über einen Link gekommen bist.',
   'guest.lead': 'Du brauchst kein Konto. Alle im Anruf sehen, dass du Gast bist.',
   'guest.sign-in': 'Ich habe ein Konto',
@@ -299,6 +300,8 @@ export default {
   'link.make': 'Link erstellen',
   'link.copy': 'Link kopieren',
   'link.share': 'Teilen',
+  'link.name': 'Name des Anrufs (freiwillig)',
+  'link.name-help': 'Er ist Teil des Links: Alle, die ihn öffnen, lesen den Namen, aber kein Server.',
   'link.revoke': 'Alle Links widerrufen',
   'link.copied': 'Der Link ist kopiert',
   'link.revoked': 'Alle Links zu diesem Anruf sind ungültig',

@@ -48,6 +48,7 @@ export default {
 
   // The lobby
   'invited.title': 'You have a link to a call',
+  'invited.named': 'You have a link to the call “{name}”',
   'invited.lead': 'The people in it see that you came by a link.',
   'guest.lead': 'You need no account. Everybody in the call sees that you are a guest.',
   'guest.sign-in': 'I have an account',
@@ -299,6 +300,8 @@ export default {
   'link.make': 'Make a link',
   'link.copy': 'Copy the link',
   'link.share': 'Share',
+  'link.name': 'Name of the call (optional)',
+  'link.name-help': 'It is part of the link: everybody who opens it reads the name, and no server does.',
   'link.revoke': 'Revoke all links',
   'link.copied': 'The link is copied',
   'link.revoked': 'All links to this call are void',

@@ -48,6 +48,7 @@ export default {
 
   // The lobby
   'invited.title': 'Tienes un enlace a una llamada',
+  'invited.named': 'Tienes un enlace a la llamada «{name}»',
   'invited.lead': 'Quienes participan verán que has entrado con un enlace.',
   'guest.lead': 'No necesitas una cuenta. Todos en la llamada ven que participas por invitación.',
   'guest.sign-in': 'Tengo una cuenta',
@@ -299,6 +300,8 @@ export default {
   'link.make': 'Crear un enlace',
   'link.copy': 'Copiar el enlace',
   'link.share': 'Compartir',
+  'link.name': 'Nombre de la llamada (opcional)',
+  'link.name-help': 'Forma parte del enlace: lo lee quien lo abre, y ningún servidor.',
   'link.revoke': 'Revocar todos los enlaces',
   'link.copied': 'El enlace se ha copiado',
   'link.revoked': 'Ningún enlace a esta llamada es ya válido',

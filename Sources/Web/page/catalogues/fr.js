@@ -48,6 +48,7 @@ export default {
 
   // The lobby
   'invited.title': 'Vous avez un lien vers un appel',
+  'invited.named': 'Vous avez un lien vers l’appel « {name} »',
   'invited.lead': 'Les participants verront que vous êtes venu par un lien.',
   'guest.lead': 'Aucun compte n’est nécessaire. Tout le monde dans l’appel voit que vous êtes en visite.',
   'guest.sign-in': 'J’ai un compte',
@@ -299,6 +300,8 @@ export default {
   'link.make': 'Créer un lien',
   'link.copy': 'Copier le lien',
   'link.share': 'Partager',
+  'link.name': 'Nom de l’appel (facultatif)',
+  'link.name-help': 'Il fait partie du lien : tous ceux qui l’ouvrent le lisent, mais aucun serveur.',
   'link.revoke': 'Révoquer tous les liens',
   'link.copied': 'Le lien est copié',
   'link.revoked': 'Tous les liens vers cet appel sont révoqués',

@@ -48,6 +48,7 @@ export default {
 
   // The lobby
   'invited.title': 'Hai un link a una chiamata',
+  'invited.named': 'Hai un link alla chiamata «{name}»',
   'invited.lead': 'Chi vi partecipa vedrà che sei entrato con un link.',
   'guest.lead': 'Non serve un account. Tutti nella chiamata vedono che sei un ospite.',
   'guest.sign-in': 'Ho un account',
@@ -299,6 +300,8 @@ export default {
   'link.make': 'Crea un link',
   'link.copy': 'Copia il link',
   'link.share': 'Condividi',
+  'link.name': 'Nome della chiamata (facoltativo)',
+  'link.name-help': 'Fa parte del link: lo legge chi lo apre, ma nessun server.',
   'link.revoke': 'Revoca tutti i link',
   'link.copied': 'Il link è stato copiato',
   'link.revoked': 'Nessun link a questa chiamata è più valido',

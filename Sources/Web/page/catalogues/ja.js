@@ -48,6 +48,7 @@ export default {
 
   // The lobby
   'invited.title': '通話へのリンクがあります',
+  'invited.named': '通話「{name}」へのリンクがあります',
   'invited.lead': 'リンクから参加したことが、通話中の人に表示されます。',
   'guest.lead': 'アカウントは不要です。通話中の全員に、あなたがゲストであることが表示されます。',
   'guest.sign-in': 'アカウントを持っています',
@@ -299,6 +300,8 @@ export default {
   'link.make': 'リンクを作成',
   'link.copy': 'リンクをコピー',
   'link.share': '共有',
+  'link.name': '通話の名前（任意）',
+  'link.name-help': '名前はリンクの一部です。リンクを開いた人は読めますが、サーバーは読めません。',
   'link.revoke': 'すべてのリンクを無効にする',
   'link.copied': 'リンクをコピーしました',
   'link.revoked': 'この通話へのリンクはすべて無効です',

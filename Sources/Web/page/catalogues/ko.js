@@ -48,6 +48,7 @@ export default {
 
   // The lobby
   'invited.title': '통화 링크가 있습니다',
+  'invited.named': '‘{name}’ 통화 링크가 있습니다',
   'invited.lead': '링크로 들어왔다는 것이 통화 중인 사람들에게 표시됩니다.',
   'guest.lead': '계정이 필요 없습니다. 통화 중인 모든 사람에게 게스트로 표시됩니다.',
   'guest.sign-in': '계정이 있습니다',
@@ -299,6 +300,8 @@ export default {
   'link.make': '링크 만들기',
   'link.copy': '링크 복사',
   'link.share': '공유',
+  'link.name': '통화 이름(선택 사항)',
+  'link.name-help': '이름은 링크에 포함됩니다. 링크를 여는 사람은 모두 읽을 수 있지만 서버는 읽을 수 없습니다.',
   'link.revoke': '모든 링크 취소',
   'link.copied': '링크를 복사했습니다',
   'link.revoked': '이 통화의 모든 링크가 무효입니다',

@@ -48,6 +48,7 @@ export default {
 
   // The lobby
   'invited.title': 'Je hebt een link naar een gesprek',
+  'invited.named': 'Je hebt een link naar het gesprek ‘{name}’',
   'invited.lead': 'De deelnemers zien dat je via een link bent gekomen.',
   'guest.lead': 'Je hebt geen account nodig. Iedereen in het gesprek ziet dat je gast bent.',
   'guest.sign-in': 'Ik heb een account',
@@ -299,6 +300,8 @@ export default {
   'link.make': 'Link maken',
   'link.copy': 'Link kopiëren',
   'link.share': 'Delen',
+  'link.name': 'Naam van het gesprek (optioneel)',
+  'link.name-help': 'De naam hoort bij de link: iedereen die de link opent leest hem, maar geen server.',
   'link.revoke': 'Alle links intrekken',
   'link.copied': 'De link is gekopieerd',
   'link.revoked': 'Geen enkele link naar dit gesprek is nog geldig',

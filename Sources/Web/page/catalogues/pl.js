@@ -48,6 +48,7 @@ export default {
 
   // The lobby
   'invited.title': 'Masz link do rozmowy',
+  'invited.named': 'Masz link do rozmowy „{name}”',
   'invited.lead': 'Uczestnicy widzą, że przychodzisz z linku.',
   'guest.lead': 'Konto nie jest potrzebne. Wszyscy w rozmowie widzą, że jesteś gościem.',
   'guest.sign-in': 'Mam konto',
@@ -299,6 +300,8 @@ export default {
   'link.make': 'Utwórz link',
   'link.copy': 'Kopiuj link',
   'link.share': 'Udostępnij',
+  'link.name': 'Nazwa rozmowy (opcjonalnie)',
+  'link.name-help': 'Jest częścią linku: przeczyta ją każdy, kto go otworzy, ale żaden serwer.',
   'link.revoke': 'Unieważnij wszystkie linki',
   'link.copied': 'Link został skopiowany',
   'link.revoked': 'Wszystkie linki do tej rozmowy są nieważne',

@@ -48,6 +48,7 @@ export default {
 
   // The lobby
   'invited.title': 'Você tem um link para uma chamada',
+  'invited.named': 'Você tem um link para a chamada “{name}”',
   'invited.lead': 'Quem participa verá que você entrou por um link.',
   'guest.lead': 'Não precisa de conta. Todos na chamada veem que está como convidado.',
   'guest.sign-in': 'Tenho uma conta',
@@ -299,6 +300,8 @@ export default {
   'link.make': 'Criar um link',
   'link.copy': 'Copiar o link',
   'link.share': 'Compartilhar',
+  'link.name': 'Nome da chamada (opcional)',
+  'link.name-help': 'Faz parte do link: quem o abre lê o nome, e nenhum servidor.',
   'link.revoke': 'Revogar todos os links',
   'link.copied': 'O link foi copiado',
   'link.revoked': 'Nenhum link para esta chamada é mais válido',

@@ -48,6 +48,7 @@ export default {
 
   // The lobby
   'invited.title': 'Bir görüşme bağlantınız var',
+  'invited.named': '“{name}” aramasının bağlantısı sizde',
   'invited.lead': 'Görüşmedekiler bağlantıyla geldiğinizi görür.',
   'guest.lead': 'Hesap gerekmez. Görüşmedeki herkes konuk olduğunuzu görür.',
   'guest.sign-in': 'Hesabım var',
@@ -299,6 +300,8 @@ export default {
   'link.make': 'Bağlantı oluştur',
   'link.copy': 'Bağlantıyı kopyala',
   'link.share': 'Paylaş',
+  'link.name': 'Aramanın adı (isteğe bağlı)',
+  'link.name-help': 'Bağlantının parçasıdır: açan herkes adı okur, hiçbir sunucu okumaz.',
   'link.revoke': 'Tüm bağlantıları iptal et',
   'link.copied': 'Bağlantı kopyalandı',
   'link.revoked': 'Bu görüşmenin tüm bağlantıları geçersiz',

@@ -48,6 +48,7 @@ export default {
 
   // The lobby
   'invited.title': 'Bạn có đường liên kết đến một cuộc gọi',
+  'invited.named': 'Bạn có liên kết tới cuộc gọi “{name}”',
   'invited.lead': 'Những người trong cuộc gọi sẽ thấy bạn vào bằng đường liên kết.',
   'guest.lead': 'Bạn không cần tài khoản. Mọi người trong cuộc gọi đều thấy bạn là khách.',
   'guest.sign-in': 'Tôi có tài khoản',
@@ -299,6 +300,8 @@ export default {
   'link.make': 'Tạo đường liên kết',
   'link.copy': 'Sao chép đường liên kết',
   'link.share': 'Chia sẻ',
+  'link.name': 'Tên cuộc gọi (không bắt buộc)',
+  'link.name-help': 'Tên nằm trong liên kết: ai mở liên kết cũng đọc được, còn máy chủ thì không.',
   'link.revoke': 'Thu hồi mọi đường liên kết',
   'link.copied': 'Đã sao chép đường liên kết',
   'link.revoked': 'Mọi đường liên kết đến cuộc gọi này đều đã mất hiệu lực',

@@ -48,6 +48,7 @@ export default {
 
   // The lobby
   'invited.title': '你收到了一个通话链接',
+  'invited.named': '你有通话“{name}”的链接',
   'invited.lead': '通话中的人会看到你是通过链接加入的。',
   'guest.lead': '无需账号。通话中的每个人都会看到您是访客。',
   'guest.sign-in': '我有账号',
@@ -299,6 +300,8 @@ export default {
   'link.make': '创建链接',
   'link.copy': '复制链接',
   'link.share': '分享',
+  'link.name': '通话名称（可选）',
+  'link.name-help': '名称是链接的一部分：打开链接的人都能看到，服务器看不到。',
   'link.revoke': '撤销所有链接',
   'link.copied': '链接已复制',
   'link.revoked': '此通话的所有链接均已失效',
