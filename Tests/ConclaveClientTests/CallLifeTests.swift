@@ -93,6 +93,8 @@ struct CallLifeTests {
     let carols = try await carol.client.join(call.id, link: link.link, secret: link.secret)
     try await expectAgreement([call, bobs, carols])
     #expect(await call.snapshot?.members.filter(\.isByLink).map(\.user) == ["carol"])
+    await #expect(throws: SignalingError.self, "guests alone can be removed") { try await call.removeGuest("carol") }
+    await #expect(throws: SignalingError.self) { try await call.removeGuest("two words") }
     try await call.revokeLinks()
     let dave = try await house.client("dave")
     await #expect(throws: SignalingError.self) {
