@@ -72,6 +72,7 @@ const REPLIES = new Map(Object.entries({
   'calls/end': nothing,
   'calls/link': shape('a reply', {}, { link: wordsIn(TOKEN), expiresAt: time }),
   'calls/hold': nothing,
+  'calls/remove-guest': nothing,
   'calls/state': callIn,
   'calls/media': shape('a reply', { sdp: wordsIn(SDP), tracks: list(shape('a track', { mid: wordsIn(16) }, part('track')), 256) }, slots), // `ServerPath` reports which of its own tracks it refused
   'calls/tracks': nothing,
