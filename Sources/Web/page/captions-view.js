@@ -26,6 +26,7 @@ export class Captions {
   #isShown = savedSetting('captions') ?? false;
   #lines = new CaptionLines();
   #reading = new CaptionReading();
+  #look = ''; // of the lines on the page, which are drawn again only if they differ
   #timer;
   #offered = new WeakSet(); // calls in which the person was told that there are captions
   #tag; // of the language that is recognised; undefined while this person's speech is not
@@ -109,8 +110,12 @@ export class Captions {
   #draw() {
     const now = performance.now();
     const lines = this.#isShown && this.#call ? this.#lines.at(now) : [];
-    byID('captions').hidden = lines.length === 0;
-    byID('captions').replaceChildren(...lines.map(rowOf));
+    const look = JSON.stringify(lines);
+    if (look !== this.#look) {
+      this.#look = look;
+      byID('captions').hidden = lines.length === 0;
+      byID('captions').replaceChildren(...lines.map(rowOf));
+    }
     const text = this.#isShown && this.#call ? this.#reading.take(now) : undefined;
     if (text !== undefined) byID('captions-read').textContent = text;
   }
