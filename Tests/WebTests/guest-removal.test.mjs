@@ -95,7 +95,7 @@ async function joined(t_, user) {
   const calls = new Calls(await server.connection());
   t_.after(() => calls.current?.giveUp());
   server.running(callID('c'), { state: 'ringing' });
-  const entered = await calls.join('accept', { id: callID('c'), camera: false });
+  const entered = await calls.add('accept', { id: callID('c'), camera: false });
   let reason;
   entered.addEventListener('ended', ({ detail }) => (reason = detail.reason));
   const told = () => calls.handle('call.member', { call: callID('c'), at: 0, cause: 'removed', user, state: 'left', participants: [] });

@@ -158,7 +158,7 @@ test('in a call the connection is tried again every 2 s at most, else with growi
 });
 
 test('a call that lost its connection stays, rejoins or is over, by what the server says of it, once for each connection', () => {
-  const connection = { connectionNumber: 1, status: 'ready', user: 'alice' };
+  const connection = { connectionNumber: 1, status: 'ready', identity: { user: 'alice' } };
   const recovery = new Recovery(connection);
   const factsWith = (found, elsewhere = undefined) => ({ elsewhere, participant: () => found });
   const afterConnect = (...state) => {
@@ -175,7 +175,7 @@ test('a call that lost its connection stays, rejoins or is over, by what the ser
   const after = (cause, ...facts) => recovery.afterOwnChange({ cause }, 7, factsWith(...facts));
   assert.deepEqual(['left', 'disconnected', 'failed'].map((cause) => after(cause, undefined)), ['removed', 'rejoin', 'rejoin']);
   assert.equal(after('removed', undefined), 'rejoin', 'no server may say that a member was removed');
-  connection.user = 'guest~1';
+  connection.identity.user = 'guest~1';
   assert.equal(after('removed', undefined), 'removed');
   assert.deepEqual([after('transferred', undefined, 'phone'), after('held', {})], ['elsewhere', 'stay']);
   assert.deepEqual([recovery.takeTurnForKeys(), recovery.takeTurnForKeys()], [true, false]);

@@ -84,7 +84,7 @@ export class Recovery extends EventTarget {
   afterOwnChange({ cause }, participant, facts) {
     if (!participant || this.#joining) return undefined;
     if (facts.participant(participant)) return 'stay';
-    const isWrong = cause === 'removed' && !isGuest(this.#connection.user); // members are never removed, whatever a server says
+    const isWrong = cause === 'removed' && !isGuest(this.#connection.identity.user); // members are never removed, whatever a server says
     if (cause === 'disconnected' || cause === 'failed' || isWrong) return 'rejoin';
     return facts.elsewhere ? 'elsewhere' : 'removed';
   }
