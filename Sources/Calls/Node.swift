@@ -18,10 +18,12 @@ package struct Node {
     var effects: [Effect] = []
   }
 
+  /// The first run, with nothing stored.
   /// - Parameter random: returns 64 unpredictable bits per call.
   package init(configuration: CallConfiguration, hashing: Hashing, random: @escaping () -> UInt64) {
-    people = People(configuration: configuration, digest: hashing.digest)
-    control = CallControl(configuration: configuration, hashing: hashing, random: random)
+    let incarnation = Stored().incarnation
+    people = People(configuration: configuration, incarnation: incarnation, digest: hashing.digest)
+    control = CallControl(configuration: configuration, incarnation: incarnation, hashing: hashing, random: random)
   }
 
   /// After a restart: everybody is away, and the time of the outage counts (rule 11).

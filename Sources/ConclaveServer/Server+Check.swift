@@ -162,8 +162,8 @@ extension Server {
     do {
       let pages = try Pages(demo: nil, guests: nil, clock: WallClock(), status: nil)
       let signaling = try await signaling(
-        tried.signaling(OpenFiles.raised(), mediaWorkers: 1, quiet), group, NoClients(), WallClock(), NoClients(),
-        pages, quiet)
+        tried.signaling(OpenFiles.raised(), mediaWorkers: 1, quiet), Incarnation(0), group, NoClients(), WallClock(),
+        NoClients(), pages, quiet)
       await signaling.stop()
       return nil
     } catch {

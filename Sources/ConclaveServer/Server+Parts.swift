@@ -20,14 +20,14 @@ extension Server {
   }
 
   static func signaling(
-    _ configuration: SignalingServer.Configuration, _ group: MultiThreadedEventLoopGroup,
-    _ authenticator: any Authenticator,
-    _ clock: WallClock, _ control: any SignalingSink, _ pages: Pages, _ logger: Logger
+    _ configuration: SignalingServer.Configuration, _ incarnation: Incarnation, _ group: MultiThreadedEventLoopGroup,
+    _ authenticator: any Authenticator, _ clock: WallClock, _ control: any SignalingSink, _ pages: Pages,
+    _ logger: Logger
   ) async throws -> SignalingServer {
     do {
       return try await SignalingServer.start(
-        configuration, group: group, authenticator: authenticator, sink: control, logger: logger,
-        clock: { clock.machineTime() }, pages: { await pages.respond(to: $0) })
+        configuration, incarnation: incarnation, group: group, authenticator: authenticator, sink: control,
+        logger: logger, clock: { clock.machineTime() }, pages: { await pages.respond(to: $0) })
     } catch {
       throw ConfigurationError("\(error)")
     }

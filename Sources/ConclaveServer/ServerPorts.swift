@@ -28,6 +28,7 @@ struct ServerPorts: Sendable {
       await commands.answer($0, from: $1)
     }
     signaling = try await Server.signaling(
-      parts.signaling(configuration), group, parts.state.authenticator, parts.state.clock, control, pages, parts.logger)
+      parts.signaling(configuration), parts.state.incarnation, group, parts.state.authenticator, parts.state.clock,
+      control, pages, parts.logger)
   }
 }

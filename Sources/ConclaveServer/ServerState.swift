@@ -8,6 +8,7 @@ import Transport
 /// The parts of a server that need no thread and no port: its state folder and database, its secrets, and its limits.
 struct ServerState: Sendable {
   let files: OpenFiles
+  let incarnation: Incarnation
   let clock: WallClock
   let folder: StateFolder
   /// Keeps other servers out of the state folder as long as it lives. Nothing that outlives the server may hold it.
@@ -31,7 +32,7 @@ struct ServerState: Sendable {
     let (store, stored) = try load(folder, clock: clock)
     let log = LimitedLog(logger)
     let state = ServerState(
-      files: files, clock: clock, folder: folder, lock: lock, store: store,
+      files: files, incarnation: stored.incarnation, clock: clock, folder: folder, lock: lock, store: store,
       archive: Archive(store: store, clock: clock, log: log), log: log,
       authenticator: try await BearerAuthenticator(configuration, folder, clock: clock, log: log),
       turn: LiveValue(try configuration.turn.map(TURNCredentials.init)),

@@ -143,7 +143,7 @@ package struct TrackID: Hashable, Comparable, Sendable, BitwiseCopyable, Codable
 }
 
 /// One participant's transport on the media plane; created by the control plane, never reused.
-package struct PeerID: Hashable, Sendable, BitwiseCopyable {
+package struct PeerID: CountedID {
   package var rawValue: UInt64
   package init(rawValue: UInt64) { self.rawValue = rawValue }
 }

@@ -20,18 +20,20 @@ struct SharedServices: Sendable {
   let pageRates: PageRates
   let shares: UserShares
   let slowReaders: SlowReaders
-  let sessionIDs = SessionNumbers()
+  let sessionIDs: SessionNumbers
   let stateTexts = StateTexts()
 
   /// The current configuration.
   var configuration: FixedConfiguration { current.value }
 
   init(
-    configuration: SignalingServer.Configuration, group: any EventLoopGroup, authenticator: any Authenticator,
+    configuration: SignalingServer.Configuration, incarnation: Incarnation, group: any EventLoopGroup,
+    authenticator: any Authenticator,
     sink: any SignalingSink, pages: @escaping @Sendable (HTTPRequest) async -> HTTPResponse,
     clock: @escaping @Sendable () -> Timestamp, logger: Logger
   ) {
     current = CurrentConfiguration(configuration)
+    sessionIDs = SessionNumbers(of: incarnation)
     self.authenticator = authenticator
     self.sink = sink
     self.pages = pages

@@ -27,19 +27,21 @@ package final class SignalingServer: Sendable {
 
   /// Opens all ports.
   /// - Parameters:
+  ///   - incarnation: this run of the server, for the ids of sessions.
   ///   - authenticator: verifies tokens.
   ///   - sink: gets the commands of all sessions.
   ///   - clock: the wall clock.
   ///   - pages: answers HTTP requests to any path but the WebSocket's, 404 and 405 included.
   /// - Throws: `ListenError`. Nothing is left open then.
   package static func start(
-    _ configuration: Configuration, group: any EventLoopGroup, authenticator: any Authenticator,
-    sink: any SignalingSink, logger: Logger, clock: @escaping @Sendable () -> Timestamp,
+    _ configuration: Configuration, incarnation: Incarnation, group: any EventLoopGroup,
+    authenticator: any Authenticator, sink: any SignalingSink, logger: Logger,
+    clock: @escaping @Sendable () -> Timestamp,
     pages: @escaping @Sendable (HTTPRequest) async -> HTTPResponse
   ) async throws -> SignalingServer {
     let services = SharedServices(
-      configuration: configuration, group: group, authenticator: authenticator, sink: sink, pages: pages,
-      clock: clock, logger: logger)
+      configuration: configuration, incarnation: incarnation, group: group, authenticator: authenticator, sink: sink,
+      pages: pages, clock: clock, logger: logger)
     let listening = Listening(services: services, group: group)
     var listeners: [any Channel] = []
     do {

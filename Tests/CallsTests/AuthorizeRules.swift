@@ -43,6 +43,22 @@ struct AuthorizeRules {
     #expect(carol.events().isEmpty, "an answer counts once")
   }
 
+  /// The back end may answer after a restart: that is no answer to a question of the new run.
+  @Test func noQuestionHasTheIdOfOneOfAnEarlierRun() throws {
+    start(stage.connect("alice"), ["bob"])
+    let earlier = try question()
+    stage.restart()
+    let alice = stage.connect("alice")
+    let bob = stage.connect("bob")
+    start(alice, ["bob"], id: "t", join: 2)
+    let asked = try question()
+    #expect(asked.id != earlier.id)
+    stage.handle(.answer(earlier.id, allowed: [bob.user]))
+    #expect(stage.reply("t") == nil && bob.events().rings.isEmpty)
+    stage.handle(.answer(asked.id, allowed: [bob.user]))
+    #expect(bob.events().rings.count == 1)
+  }
+
   /// The rings follow from the back end's answer, but they are the caller's.
   @Test func theCallerPaysForRingsThatFollowFromTheAnswer() throws {
     let alice = stage.connect("alice")

@@ -49,6 +49,15 @@ struct RestartRules {
     #expect(before.epoch == 2 && before.members.map(\.state) == [.joined, .joined])
   }
 
+  @Test func noPeerHasTheIdOfOneOfAnEarlierRun() throws {
+    let (call, _, _) = try callOfTwo()
+    let earlier = Set(stage.node.control.peers.keys)
+    stage.restart()
+    try stage.connect("alice").rejoin(call)
+    let peers = Set(stage.node.control.peers.keys)
+    #expect(earlier.count == 2 && !peers.isEmpty && peers.isDisjoint(with: earlier))
+  }
+
   @Test func everybodyComesBackByRejoin() throws {
     let (call, _, _) = try callOfTwo()
     stage.restart()

@@ -120,7 +120,7 @@ func serveHTTP(_ input: UnsafeMutableRawBufferPointer) {
     let loop = NIOAsyncTestingEventLoop()
     let pending = Pending()
     let services = SharedServices(
-      configuration: port, group: loop, authenticator: KnownUser(pending), sink: NoSink(),
+      configuration: port, incarnation: Incarnation(0), group: loop, authenticator: KnownUser(pending), sink: NoSink(),
       pages: { request in
         pending.begin()
         defer { pending.end() }

@@ -16,6 +16,29 @@ func onlyCanonicalTextsAreTrackIds(text: String) {
   #expect(ids.sorted().map(\.text) == ["B", "a", "a.b", "b", "~"])
 }
 
+@Test func idsOfTwoIncarnationsAreNeverTheSame() {
+  let numbers: [UInt64] = [0, 1, 1 << 36 - 1, 1 << 36, 1 << 36 + 1, 1 << 63, .max]
+  let incarnations: [UInt32] = [0, 1, 2, 1 << 27, 1 << 28 - 1]
+  let ids = incarnations.map { incarnation in Set(numbers.map { PeerID($0, of: Incarnation(incarnation)) }) }
+  for (place, some) in ids.enumerated() {
+    for others in ids[(place + 1)...] { #expect(some.isDisjoint(with: others)) }
+  }
+  #expect(PeerID(5, of: Incarnation(2)).rawValue == 2 << 36 + 5)
+}
+
+@Test func theCounterOfAnIncarnationBeginsAgainAtItsEnd() {
+  let incarnation = Incarnation(7)
+  let last = PeerID(1 << 36 - 1, of: incarnation)
+  #expect(last.number == 1 << 36 - 1 && last.rawValue >> 36 == 7)
+  #expect(PeerID(1 << 36, of: incarnation) == PeerID(0, of: incarnation), "not the next incarnation's")
+  #expect(PeerID(.max, of: incarnation) == last)
+}
+
+@Test func anIncarnationHas28Bits() {
+  #expect(Incarnation(1 << 28 - 1).rawValue == 1 << 28 - 1 && Incarnation(1 << 28) == Incarnation(0))
+  #expect(Incarnation(.max).rawValue == 1 << 28 - 1)
+}
+
 @Test(arguments: [
   (SocketAddress(ipv4: 0xc000_0202, port: 5), "192.0.2.2", false, false),
   (SocketAddress(ipv4: 0x7f00_0001, port: 5), "127.0.0.1", true, false),

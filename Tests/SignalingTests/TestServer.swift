@@ -76,7 +76,8 @@ func withServer(
   configure(&configuration)
   let sink = StubSink()
   let server = try await SignalingServer.start(
-    configuration, group: MultiThreadedEventLoopGroup.singleton, authenticator: authenticator, sink: sink,
+    configuration, incarnation: Incarnation(3), group: MultiThreadedEventLoopGroup.singleton,
+    authenticator: authenticator, sink: sink,
     logger: Logger(label: "test", factory: { _ in log }),
     clock: { Timestamp(milliseconds: 1_000_000) }, pages: pages)
   do {

@@ -7,7 +7,8 @@ extension CallControl {
     configuration: CallConfiguration, hashing: Hashing, random: @escaping () -> UInt64,
     restoring stored: Stored, now: Timestamp
   ) {
-    self.init(configuration: configuration, hashing: hashing, random: random)
+    self.init(
+      configuration: configuration, incarnation: stored.incarnation, hashing: hashing, random: random)
     self.now = now
     let ends = stored.endedIDs.sorted { ($0.value, $0.key) < ($1.value, $1.key) }
     for (call, at) in ends { ended.know(call, at: min(at, now), now: now) }

@@ -20,6 +20,7 @@ struct CallControl {
   var journal = Journal()
   var now = Timestamp(milliseconds: 0)
   var out = MachineOutput<ToPeople>()
+  private let incarnation: Incarnation
   private var lastPeer: UInt64 = 0
 
   /// The stored state that may have changed since changes were last taken.
@@ -29,8 +30,11 @@ struct CallControl {
     var changes: [StoreChange] = []
   }
 
-  init(configuration: CallConfiguration, hashing: Hashing, random: @escaping () -> UInt64) {
+  init(
+    configuration: CallConfiguration, incarnation: Incarnation, hashing: Hashing, random: @escaping () -> UInt64
+  ) {
     self.configuration = configuration
+    self.incarnation = incarnation
     self.hashing = hashing
     self.random = random
     ended = EndedCalls(capacity: configuration.maximumEndedCalls)
@@ -102,8 +106,8 @@ struct CallControl {
   }
 
   mutating func makePeer() -> PeerID {
-    lastPeer += 1
-    return PeerID(rawValue: lastPeer)
+    lastPeer &+= 1
+    return PeerID(lastPeer, of: incarnation)
   }
 
   // MARK: what the people's side asks

@@ -28,7 +28,7 @@ package struct Identity: Hashable, Sendable {
 }
 
 /// One STOMP connection, for as long as it lasts. The signaling server never reuses a number.
-package struct SessionID: Hashable, Sendable {
+package struct SessionID: CountedID {
   package var rawValue: UInt64
   package init(rawValue: UInt64) { self.rawValue = rawValue }
 }

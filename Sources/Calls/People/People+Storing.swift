@@ -22,10 +22,10 @@ extension People {
   init(
     configuration: CallConfiguration, digest: @escaping ([UInt8]) -> [UInt8], restoring stored: Stored, now: Timestamp
   ) {
-    self.init(configuration: configuration, digest: digest)
+    self.init(configuration: configuration, incarnation: stored.incarnation, digest: digest)
     self.now = now
     // Far above all numbers of earlier runs, so that each device sees the gap.
-    directory = Directory(lastSeq: UInt64(stored.boots) << 32)
+    directory = Directory(lastSeq: stored.incarnation.rawValue << 32)
     for device in stored.devices {
       directory.restore(device.device, userName: device.userName, entry: device.entry, push: device.push, nil, now: now)
       directory[device.device]?.seenDay = device.seenDay

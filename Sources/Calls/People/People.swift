@@ -12,7 +12,7 @@ struct People {
   var services = Services()
   var presence = PresenceTable()
   var topics = Topics()
-  var questions = Questions()
+  var questions: Questions
   /// A user's calls, in the order in which they began, as reported by the calls.
   var memberships: [UserID: [Membership]] = [:]
   /// Devices and users that lose their places, with the calls that have not confirmed it yet.
@@ -27,9 +27,10 @@ struct People {
   var out = MachineOutput<ToCalls>()
   private var lastMessage = Message.unshared
 
-  init(configuration: CallConfiguration, digest: @escaping ([UInt8]) -> [UInt8]) {
+  init(configuration: CallConfiguration, incarnation: Incarnation, digest: @escaping ([UInt8]) -> [UInt8]) {
     self.configuration = configuration
     self.digest = digest
+    questions = Questions(of: incarnation)
     directory = Directory()
   }
 

@@ -25,7 +25,10 @@ struct Questions {
   /// In the order of their times: all wait equally long.
   private var order: [QuestionID] = []
   private var first = 0
+  private let incarnation: Incarnation
   private var last: UInt64 = 0
+
+  init(of incarnation: Incarnation) { self.incarnation = incarnation }
 
   /// When the first one is abandoned.
   var next: Timestamp? { first < order.count ? waiting[order[first]]?.due : nil }
@@ -36,8 +39,8 @@ struct Questions {
   func hasRoom(for session: SessionID) -> Bool { (ofSession[session]?.count ?? 0) < Self.maximumOfDevice }
 
   mutating func add(_ request: Waiting) -> QuestionID {
-    last += 1
-    let id = QuestionID(rawValue: last)
+    last &+= 1
+    let id = QuestionID(last, of: incarnation)
     waiting[id] = request
     ofSession[request.session, default: []].insert(id)
     order.append(id)
@@ -88,7 +91,7 @@ enum Reach {
 }
 
 /// A pending question; numbers are never reused.
-package struct QuestionID: Hashable, Sendable {
+package struct QuestionID: CountedID {
   package var rawValue: UInt64
   package init(rawValue: UInt64) { self.rawValue = rawValue }
 }

@@ -50,6 +50,9 @@ package struct Stored: Hashable, Sendable {
   package var endedIDs: [CallID: Timestamp] = [:]
 
   package init(boots: UInt32 = 0) { self.boots = boots }
+
+  /// The run that begins with this state. A server without others counts its starts.
+  package var incarnation: Incarnation { Incarnation(boots) }
 }
 
 /// A device's public keys.

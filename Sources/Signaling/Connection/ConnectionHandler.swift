@@ -240,11 +240,11 @@ final class ConnectionHandler: ChannelInboundHandler {
     gate?.open()
     decoder.limits = configuration.limits.frame
     services.counters.update { $0.sessions += 1 }
-    services.logger.debug("logged in", metadata: ["session": "\(id.rawValue)"])
+    services.logger.debug("logged in", metadata: ["session": "\(id.number)"])
     services.connections.logIn(id, share)
     submit(.connect(id, identity))
     let welcome = Welcome(
-      session: String(id.rawValue), server: configuration.serverName, user: identity.device.user.text,
+      session: String(id.number), server: configuration.serverName, user: identity.device.user.text,
       device: identity.device.device.text, expiresAt: expiresAt)
     perform(session.accept(welcome, now: now))
     decoder.version = session.version
@@ -310,7 +310,7 @@ final class ConnectionHandler: ChannelInboundHandler {
       statistics.endings[ending, default: 0] += 1
       if wasLoggedIn { statistics.sessions -= 1 }
     }
-    let metadata: Logger.Metadata = ["session": "\(id.rawValue)", "ending": "\(ending.rawValue)"]
+    let metadata: Logger.Metadata = ["session": "\(id.number)", "ending": "\(ending.rawValue)"]
     if wasLoggedIn {
       services.logger.debug("ended", metadata: metadata)
     } else {

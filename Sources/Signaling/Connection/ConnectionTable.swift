@@ -1,4 +1,5 @@
 import Calls
+import MediaModel
 import NIOCore
 import Synchronization
 
@@ -24,9 +25,12 @@ final class ConnectionTable: Sendable {
   var all: [Entry] { entries.withLock { Array($0.values) } }
 }
 
-/// Numbers for sessions, never reused.
+/// Ids for sessions, never reused.
 final class SessionNumbers: Sendable {
+  private let incarnation: Incarnation
   private let last = Atomic<UInt64>(0)
 
-  func next() -> SessionID { SessionID(rawValue: last.wrappingAdd(1, ordering: .relaxed).newValue) }
+  init(of incarnation: Incarnation) { self.incarnation = incarnation }
+
+  func next() -> SessionID { SessionID(last.wrappingAdd(1, ordering: .relaxed).newValue, of: incarnation) }
 }
