@@ -141,7 +141,7 @@ extension Server {
     for worker in 0..<(configuration.media.port == 0 ? 1 : count) {
       one.media.port = configuration.media.port + (configuration.media.port == 0 ? 0 : worker)
       do {
-        try mediaPlane(one, certificate: certificate) { _ in }.stop()
+        try mediaPlane(one, node: Incarnation(0), certificate: certificate) { _ in }.stop()
       } catch {
         faults.add("\(error)")
       }

@@ -34,7 +34,7 @@ extension Server {
   }
 
   static func mediaPlane(
-    _ configuration: Configuration, certificate: DTLSCertificate,
+    _ configuration: Configuration, node: Incarnation, certificate: DTLSCertificate,
     onEvent: @escaping @Sendable (MediaEvent) -> Void
   ) throws -> MediaWorkers {
     var layout = MediaPlaneConfiguration()
@@ -46,7 +46,7 @@ extension Server {
     layout.firstPort = UInt16(configuration.media.port)
     do {
       return try MediaWorkers(
-        layout, certificate: certificate, seed: UInt64.random(in: .min ... .max), onEvent: onEvent)
+        layout, node: node, certificate: certificate, seed: UInt64.random(in: .min ... .max), onEvent: onEvent)
     } catch {
       throw ConfigurationError("media.port: \(error)")
     }

@@ -20,7 +20,7 @@ struct ServerServices: Sendable {
   /// - Throws: `ConfigurationError`. Nothing runs then.
   init(_ configuration: Configuration, _ state: ServerState, _ links: ServerLinks) async throws {
     let log = state.log
-    media = try Server.mediaPlane(configuration, certificate: state.certificate) { event in
+    media = try Server.mediaPlane(configuration, node: state.incarnation, certificate: state.certificate) { event in
       if case .tooMuch = event {
         return log.log(
           .mediaFlood, .warning, "participants send more media than media.publishing lets them; the rest is dropped")

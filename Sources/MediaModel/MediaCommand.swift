@@ -112,10 +112,10 @@ package enum MediaCommand: Sendable {
   /// The peer's wishes, which replace its earlier ones. Ignored or kept like `hold`.
   case receive(PeerID, Wishes)
   /// Add or change a peer that is on another worker, which relays its tracks to this one. Its tracks and extensions count, its slots and credentials do not.
-  case mirror(PeerConfiguration, worker: Int)
+  case mirror(PeerConfiguration, worker: WorkerAddress)
   /// The workers that have peers of the call, in the order in which they came. The first of them reports who speaks. Ignored by a worker without a peer of the
   /// call.
-  case share(CallID, workers: [Int])
+  case share(CallID, workers: [WorkerAddress])
 
   /// The peer that the event is about; nil if it is about a call.
   package var peer: PeerID? {

@@ -9,40 +9,46 @@ package import Transport
 /// call (`MediaCommand.mirror`). Commands go in through `submit`, events come out through the closure given at the start.
 package final class MediaWorkers: Sendable {
   private let handles: [WorkerHandle]
+  /// The workers in the order of their numbers.
+  package let addresses: [WorkerAddress]
   /// Whether the workers take TCP connections too.
   package let hasTCP: Bool
 
   /// Opens the ports and starts the workers.
   /// - Parameters:
+  ///   - node: this run of the server, for the workers' addresses.
   ///   - seed: for the SFUs' random choices; from the system's generator in a server.
   ///   - onEvent: called on the workers' threads, in order for each worker. It must not block, because packets wait
   ///     behind it.
   package init(
-    _ configuration: MediaPlaneConfiguration, certificate: DTLSCertificate, seed: UInt64,
+    _ configuration: MediaPlaneConfiguration, node: Incarnation, certificate: DTLSCertificate, seed: UInt64,
     onEvent: @escaping @Sendable (MediaEvent) -> Void
   ) throws(MediaPlaneError) {
     let layout = configuration
     guard layout.workers > 0, layout.firstPort == 0 || Int(layout.firstPort) + layout.workers <= 65_536 else {
       throw .badLayout(workers: layout.workers, firstPort: layout.firstPort)
     }
+    let addresses = (0..<layout.workers).map { WorkerAddress(node: node, worker: $0) }
     var handles: [WorkerHandle] = []
     do throws(MediaPlaneError) {
-      let exchange = try Self.exchange(workers: layout.workers)
-      for index in 0..<layout.workers {
+      let exchange = try Self.exchange(workers: layout.workers, of: node)
+      for address in addresses {
         handles.append(
           try WorkerHandle(
-            index, layout, certificate: certificate, seed: seed &+ UInt64(index), exchange: exchange, onEvent: onEvent))
+            address, layout, certificate: certificate, seed: seed &+ UInt64(address.worker), exchange: exchange,
+            onEvent: onEvent))
       }
     } catch {
       for handle in handles { handle.stop() }
       throw error
     }
     self.handles = handles
+    self.addresses = addresses
     hasTCP = layout.tcp
   }
 
-  private static func exchange(workers: Int) throws(MediaPlaneError) -> RelayExchange? {
-    do throws(SystemError) { return workers > 1 ? try RelayExchange(workers: workers) : nil } catch {
+  private static func exchange(workers: Int, of node: Incarnation) throws(MediaPlaneError) -> RelayExchange? {
+    do throws(SystemError) { return workers > 1 ? try RelayExchange(workers: workers, of: node) : nil } catch {
       throw .system(error)
     }
   }

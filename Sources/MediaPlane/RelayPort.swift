@@ -1,8 +1,9 @@
 import Forwarding
 import LinuxIO
+import MediaModel
 import Synchronization
 
-/// The rings between all workers, and the means to wake each of them.
+/// The rings between the workers of one server, and the means to wake each of them.
 final class RelayExchange: Sendable {
   /// Tells a worker that other workers have published something.
   final class Bell: Sendable {
@@ -22,11 +23,14 @@ final class RelayExchange: Sendable {
     }
   }
 
+  /// The workers' server.
+  let node: Incarnation
   let bells: [Bell]
-  /// The first index is the writing worker, the second the reading one.
+  /// The first index is the writing worker, the second the reading one. A ring's memory comes with its first message.
   let rings: [[RelayRing]]
 
-  init(workers: Int) throws(SystemError) {
+  init(workers: Int, of node: Incarnation) throws(SystemError) {
+    self.node = node
     var bells: [Bell] = []
     for _ in 0..<workers { bells.append(try Bell()) }
     self.bells = bells
@@ -34,37 +38,55 @@ final class RelayExchange: Sendable {
   }
 }
 
-/// One worker's end of the rings. Used only on its thread.
+/// One worker's links to the other ends. Used only on its thread.
 final class RelayPort: Relay {
-  private let bells: [RelayExchange.Bell]
+  /// The way to one end and back.
+  private struct Link {
+    let end: RelayEnd
+    let outgoing: RelayRing
+    /// Wakes the end.
+    let wake: RelayExchange.Bell
+    let incoming: RelayRing
+  }
+
+  private let node: Incarnation
   private let bell: RelayExchange.Bell
-  /// Indexed by the other worker's number; the one with this worker's own number stays empty.
-  private let outgoing: [RelayRing]
-  private let incoming: [RelayRing]
+  /// Those to the workers of this server, by number; the one to this worker itself stays empty.
+  private let links: [Link]
   /// Something was written since `publish`.
   private var hasWritten = false
 
   init(_ worker: Int, of exchange: RelayExchange) {
-    bells = exchange.bells
+    node = exchange.node
     bell = exchange.bells[worker]
-    outgoing = exchange.rings[worker]
-    incoming = exchange.rings.map { $0[worker] }
+    links = exchange.bells.indices.map { other in
+      Link(
+        end: .worker(WorkerAddress(node: exchange.node, worker: other)), outgoing: exchange.rings[worker][other],
+        wake: exchange.bells[other], incoming: exchange.rings[other][worker])
+    }
+  }
+
+  /// The index of the link to the end, in constant time; nil if there is none.
+  private func link(to end: RelayEnd) -> Int? {
+    switch end {
+    case .worker(let address): address.node == node && links.indices ~= address.worker ? address.worker : nil
+    }
   }
 
   /// Readable when others have published something.
   var descriptor: Int32 { bell.event.descriptor }
 
-  func send(_ message: RelayMessage, _ packet: UnsafeRawBufferPointer, to other: Int) -> Bool {
-    guard outgoing.indices.contains(other), outgoing[other].write(message, packet) else { return false }
+  func send(_ message: RelayMessage, _ packet: UnsafeRawBufferPointer, to end: RelayEnd) -> Bool {
+    guard let link = link(to: end), links[link].outgoing.write(message, packet) else { return false }
     hasWritten = true
     return true
   }
 
-  /// Lets the other workers see what was sent.
+  /// Lets the other ends see what was sent.
   func publish() {
     guard hasWritten else { return }
     hasWritten = false
-    for (other, ring) in outgoing.enumerated() where ring.publish() { bells[other].ring() }
+    for link in links.indices where links[link].outgoing.publish() { links[link].wake.ring() }
   }
 
   /// Resets the readiness of `descriptor`; call `receive` next until it returns 0.
@@ -73,12 +95,11 @@ final class RelayPort: Relay {
   /// Makes `descriptor` readable again, for messages that were not received yet.
   func remind() { bell.ring() }
 
-  /// Passes what has arrived to `each`, with the number of the worker that sent it, at most `limit` messages of each
-  /// worker.
+  /// Passes what has arrived to `each`, with the end that sent it, at most `limit` messages of each end.
   /// - Returns: the number of messages.
-  func receive(_ limit: Int, each: (RelayMessage, UnsafeMutableRawBufferPointer, Int) -> Void) -> Int {
+  func receive(_ limit: Int, each: (RelayMessage, UnsafeMutableRawBufferPointer, RelayEnd) -> Void) -> Int {
     var count = 0
-    for (other, ring) in incoming.enumerated() { count += ring.read(limit) { each($0, $1, other) } }
+    for link in links.indices { count += links[link].incoming.read(limit) { each($0, $1, links[link].end) } }
     return count
   }
 }

@@ -14,9 +14,10 @@ struct WorkerHandle: Sendable {
 
   /// Opens the port and starts the thread.
   init(
-    _ index: Int, _ configuration: MediaPlaneConfiguration, certificate: DTLSCertificate, seed: UInt64,
+    _ address: WorkerAddress, _ configuration: MediaPlaneConfiguration, certificate: DTLSCertificate, seed: UInt64,
     exchange: RelayExchange?, onEvent: @escaping @Sendable (MediaEvent) -> Void
   ) throws(MediaPlaneError) {
+    let index = address.worker
     let (socket, listener) = try Self.open(index, configuration)
     port = socket.port
     hasIPv6 = socket.hasIPv6
@@ -27,7 +28,7 @@ struct WorkerHandle: Sendable {
       let handshakes = try HandshakeThread(index)
       self.handshakes = handshakes
       let sfu = SFU(
-        configuration: configuration.forwarding, certificate: certificate, seed: seed, worker: index, relay: relay,
+        configuration: configuration.forwarding, certificate: certificate, seed: seed, address: address, relay: relay,
         handshakes: handshakes)
       let worker = try Worker(
         socket: socket, listener: listener, sfu: sfu, relay: relay, handshakes: handshakes.results, queue: queue,

@@ -59,7 +59,7 @@ private final class Plane: Sendable {
     var layout = MediaPlaneConfiguration()
     layout.workers = 1
     let certificate = DTLSCertificate()
-    media = try MediaWorkers(layout, certificate: certificate, seed: 1) { _ in }
+    media = try MediaWorkers(layout, node: Incarnation(6), certificate: certificate, seed: 1) { _ in }
     let (told, continuation) = AsyncStream.makeStream(of: (String, stored: [String]).self)
     self.told = told
     let count = count

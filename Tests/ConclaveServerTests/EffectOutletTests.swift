@@ -40,7 +40,7 @@ struct EffectOutletTests {
           deliver: { deliveries in record.add(deliveries.map(Self.word).joined(separator: ",")) },
           charge: { _, _ in }, refusal: { _ in nil }),
         media: EffectOutlet.MediaOutlet(
-          submit: { command, worker in record.add("\(Self.word(command)) \(worker)") }, candidates: { _ in [] }),
+          submit: { command, worker in record.add("\(Self.word(command)) \(worker.worker)") }, candidates: { _ in [] }),
         archive: Archive(
           store: try Store(path: folder + "/conclave.sqlite"), clock: clock, log: LimitedLog(Logger(label: "test"))),
         backEnd: nil, webPush: nil, measurements: measurements,
@@ -48,7 +48,7 @@ struct EffectOutletTests {
           if case .answer(let id, let allowed) = command { record.add("\(id.rawValue) \(allowed.count)") }
         }),
       peers: MediaPeers(
-        workers: 2, callShare: 40,
+        workers: addresses(2), callShare: 40,
         fingerprint: CertificateFingerprint(hash: "sha-256", digest: Array(repeating: 7, count: 32)),
         hasTCP: false),
       reader: OfferReader(threads: threads, inbox: inbox), log: CallLog(Logger(label: "test")), telemetry: nil,

@@ -11,7 +11,7 @@ private let call = CallID(unchecked: "c1")
 /// Offers in, configurations and replies out, without a worker.
 struct MediaPeersTests {
   private var peers = MediaPeers(
-    workers: 2, callShare: 2,
+    workers: addresses(2), callShare: 2,
     fingerprint: CertificateFingerprint(hash: "sha-256", digest: Array(repeating: 7, count: 32)),
     hasTCP: true)
   private var generator = SystemRandomNumberGenerator()
@@ -39,7 +39,7 @@ struct MediaPeersTests {
         isGuest: peer % 2 == 0, member: Int(peer) / 2, offer: offer,
         tracks: [NamedTrack(mid: "0", track: track, source: .microphone, muted: false)], codecs: ["VP8"]),
       for: SessionID(rawValue: 10 + peer), id: id,
-      candidates: { [SocketAddress(ipv4: 0xC000_0201, port: 5_000 + UInt16($0))] }, using: &generator)
+      candidates: { [SocketAddress(ipv4: 0xC000_0201, port: 5_000 + UInt16($0.worker))] }, using: &generator)
     let configures = commands.compactMap { command, worker in
       if case .configure(let configuration, let request) = command { (configuration, request, worker) } else { nil }
     }
@@ -48,7 +48,7 @@ struct MediaPeersTests {
     toOthers = commands.map(text).filter { !$0.contains("configure") }
     #expect(configuration.peer == PeerID(rawValue: peer) && configuration.tracks.map(\.track) == [track])
     #expect(configuration.isGuest == (peer % 2 == 0))
-    return (request, worker)
+    return (request, worker.worker)
   }
 
   private struct Unexpected: Error {}
@@ -59,16 +59,16 @@ struct MediaPeersTests {
       switch routed.command {
       case .configure(let configuration, _): "configure \(configuration.peer.rawValue)"
       case .mirror(let configuration, let home):
-        "mirror \(configuration.peer.rawValue) of \(home)"
+        "mirror \(configuration.peer.rawValue) of \(home.worker)"
           + (configuration.tracks.contains(where: \.muted) ? " muted" : "")
-      case .share(_, let workers): "share \(workers)"
+      case .share(_, let workers): "share \(workers.map(\.worker))"
       case .remove(let peer): "remove \(peer.rawValue)"
       case .hold(let peer, let isHeld): "hold \(peer.rawValue) \(isHeld)"
       case .mute(let peer, _, let isMuted): "mute \(peer.rawValue) \(isMuted)"
       case .removeTrack(let peer, _): "end a track of \(peer.rawValue)"
       case .receive(let peer, _): "receive \(peer.rawValue)"
       }
-    return "\(routed.worker): \(what)"
+    return "\(routed.worker.worker): \(what)"
   }
 
   /// A reply as `session id status`.
@@ -83,7 +83,7 @@ struct MediaPeersTests {
 
   @Test mutating func anOfferIsAnsweredWhenTheWorkerHasConfirmed() throws {
     let (request, worker) = try offer(1, id: "a")
-    #expect(peers.worker(of: PeerID(rawValue: 1)) == worker && peers.waiting == 1)
+    #expect(peers.worker(of: PeerID(rawValue: 1))?.worker == worker && peers.waiting == 1)
     let slot = SlotAssignment(mid: "9", track: TrackID(participant: 2, index: 0), source: .camera)
     let slots = SlotMap(revision: 3, slots: [slot], unsupported: [])
     #expect(

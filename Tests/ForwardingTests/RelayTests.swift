@@ -121,11 +121,15 @@ struct RelayTests {
     call.run(milliseconds: 500)
     let (peer, track) = (b.configuration.peer, b.configuration.tracks[0].track)
     let before = call.counters(\.forwarded)
-    func give(_ body: RelayMessage.Body, of peer: PeerID, _ track: TrackID, rank: UInt8 = 0, from: Int) {
+    func give(
+      _ body: RelayMessage.Body, of peer: PeerID, _ track: TrackID, rank: UInt8 = 0, from worker: Int, node: UInt32 = 4
+    ) {
       var packet: [UInt8] = [0x80, 96, 0, 1, 0, 0, 0, 1, 0, 0, 0, 2, 0x10, 0]
       let message = RelayMessage(peer: peer, track: track, rank: rank, body: body)
       packet.withUnsafeMutableBytes {
-        call.sfus[0].handle(message, $0, from: from, now: call.now, into: call.outbox)
+        call.sfus[0].handle(
+          message, $0, from: .worker(WorkerAddress(node: Incarnation(node), worker: worker)), now: call.now,
+          into: call.outbox)
       }
     }
     let packet = RelayMessage.Body.packet(index: 70_000, isRetransmission: false, restarts: 0)
@@ -135,6 +139,8 @@ struct RelayTests {
     give(.wish(.wanted), of: peer, track, from: 1)
     give(.keyFrame, of: peer, track, from: 1)
     #expect(call.sfus[0].counters.drops(.unexpected) == 5)
+    give(packet, of: peer, track, from: 1, node: 5)
+    #expect(call.sfus[0].counters.drops(.unexpected) == 6, "a worker of the same number, of another server")
     give(packet, of: peer, track, rank: 1, from: 1)
     give(packet, of: peer, TrackID(participant: 9, index: 1), from: 1)
     give(.keyFrame, of: PeerID(rawValue: 77), track, from: 1)
@@ -152,8 +158,10 @@ struct RelayTests {
     call.peers[1].tracks[0].level = 20
     call.run(milliseconds: 1000)
     #expect(call.speakers == [[2]])
-    call.sfus[1].handle(.share(SimulatedCall.name, workers: [1]), now: call.now, into: call.outbox)
-    call.sfus[0].handle(.share(SimulatedCall.name, workers: [1]), now: call.now, into: call.outbox)
+    call.sfus[1].handle(
+      .share(SimulatedCall.name, workers: [SimulatedCall.address(1)]), now: call.now, into: call.outbox)
+    call.sfus[0].handle(
+      .share(SimulatedCall.name, workers: [SimulatedCall.address(1)]), now: call.now, into: call.outbox)
     call.mute(call.peers[1], 0, true)
     call.run(milliseconds: 4000)
     #expect(call.speakers == [[2], []])

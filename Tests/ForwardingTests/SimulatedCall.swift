@@ -36,8 +36,9 @@ final class SimulatedCall {
     self.handshakes = handshakes
     sfus = (0..<workers).map { worker in
       SFU(
-        configuration: configuration, certificate: Self.certificate, seed: seed, worker: worker,
-        relay: workers > 1 ? SimulatedRelays.Way(from: worker, relays) : nil,
+        configuration: configuration, certificate: Self.certificate, seed: seed,
+        address: Self.address(worker),
+        relay: workers > 1 ? SimulatedRelays.Way(from: .worker(Self.address(worker)), relays) : nil,
         handshakes: handshakes.isEmpty ? nil : handshakes[worker])
     }
     network = SimulatedNetwork(seed: seed)
@@ -46,6 +47,8 @@ final class SimulatedCall {
 
   /// The one of the first peer.
   var sfu: SFU { sfus[0] }
+
+  static func address(_ worker: Int) -> WorkerAddress { WorkerAddress(node: Incarnation(4), worker: worker) }
 
   func worker(of peer: PeerID) -> Int { Int(peer.rawValue - 1) % sfus.count }
 
@@ -111,7 +114,7 @@ final class SimulatedCall {
     command(.configure(peer.configuration, request: requests))
     let hosts = Set(peers.map { worker(of: $0.configuration.peer) }).sorted()
     guard hosts.count > 1 else { return }
-    for host in hosts { sfus[host].handle(.share(Self.name, workers: hosts), now: now, into: outbox) }
+    for host in hosts { sfus[host].handle(.share(Self.name, workers: hosts.map(Self.address)), now: now, into: outbox) }
   }
 
   /// Gives a command to the peer's worker, and to the others what they need of it.
@@ -122,7 +125,8 @@ final class SimulatedCall {
     for (other, sfu) in sfus.enumerated() where other != home {
       switch command {
       case .receive: break
-      case .configure(let configuration, _): sfu.handle(.mirror(configuration, worker: home), now: now, into: outbox)
+      case .configure(let configuration, _):
+        sfu.handle(.mirror(configuration, worker: Self.address(home)), now: now, into: outbox)
       default: sfu.handle(command, now: now, into: outbox)
       }
     }
@@ -196,8 +200,12 @@ final class SimulatedCall {
   private func flush() {
     while let relayed = relays.next() {
       var packet = relayed.packet
+      let to: Int
+      switch relayed.to {
+      case .worker(let address): to = address.worker
+      }
       packet.withUnsafeMutableBytes {
-        sfus[relayed.to].handle(relayed.message, $0, from: relayed.from, now: now, into: outbox)
+        sfus[to].handle(relayed.message, $0, from: relayed.from, now: now, into: outbox)
       }
     }
     for run in outbox.runs {

@@ -3,25 +3,25 @@
 /// The ways between the SFUs of a simulated call: messages come at once and in order, unless they are lost.
 final class SimulatedRelays {
   struct Relayed {
-    var from: Int
-    var to: Int
+    var from: RelayEnd
+    var to: RelayEnd
     var message: RelayMessage
     var packet: [UInt8]
   }
 
   /// One SFU's way to the others.
   final class Way: Relay {
-    private let from: Int
+    private let from: RelayEnd
     private let relays: SimulatedRelays
 
-    init(from: Int, _ relays: SimulatedRelays) {
+    init(from: RelayEnd, _ relays: SimulatedRelays) {
       self.from = from
       self.relays = relays
     }
 
-    func send(_ message: RelayMessage, _ packet: UnsafeRawBufferPointer, to worker: Int) -> Bool {
+    func send(_ message: RelayMessage, _ packet: UnsafeRawBufferPointer, to end: RelayEnd) -> Bool {
       guard !relays.isFull(message) else { return false }
-      relays.waiting.append(Relayed(from: from, to: worker, message: message, packet: Array(packet)))
+      relays.waiting.append(Relayed(from: from, to: end, message: message, packet: Array(packet)))
       return true
     }
   }

@@ -16,7 +16,9 @@ struct MediaPlaneTests {
     configuration.firstPort = firstPort
     // A port chosen here is free of UDP; of TCP it may be that of another test's connection.
     configuration.tcp = firstPort == 0
-    return try MediaWorkers(configuration, certificate: certificate, seed: 1) { [log] in log.append($0) }
+    return try MediaWorkers(configuration, node: Incarnation(1), certificate: certificate, seed: 1) { [log] in
+      log.append($0)
+    }
   }
 
   private func join(_ plane: MediaWorkers, clients count: Int, overTCP: Int = 0) throws -> [TestClient] {
@@ -97,7 +99,7 @@ struct MediaPlaneTests {
     var configuration = MediaPlaneConfiguration()
     configuration.workers = 1
     configuration.tcp = false
-    let plane = try MediaWorkers(configuration, certificate: certificate, seed: 1) { _ in }
+    let plane = try MediaWorkers(configuration, node: Incarnation(1), certificate: certificate, seed: 1) { _ in }
     #expect(throws: TestConnection.Refused.self) { try TestConnection(port: plane.port(of: 0)) }
     #expect(!plane.hasTCP)
   }

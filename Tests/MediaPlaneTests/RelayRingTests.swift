@@ -8,6 +8,12 @@ import Testing
 @testable import MediaPlane
 
 struct RelayRingTests {
+  private static let node = Incarnation(3)
+
+  private static func end(_ worker: Int, of node: Incarnation = node) -> RelayEnd {
+    .worker(WorkerAddress(node: node, worker: worker))
+  }
+
   private func message(_ number: UInt64) -> RelayMessage {
     RelayMessage(
       peer: PeerID(rawValue: number), track: TrackID(participant: 3, index: 2), rank: 1,
@@ -66,7 +72,7 @@ struct RelayRingTests {
 
   /// The reader sleeps whenever it has read everything; the bell wakes it.
   @Test func noMessageOfAnotherThreadIsLostOrLeftUnannounced() throws {
-    let exchange = try RelayExchange(workers: 2)
+    let exchange = try RelayExchange(workers: 2, of: Self.node)
     let total: UInt64 = 200_000
     let writer = try OSThread(name: "writer", processor: nil) {
       let port = RelayPort(0, of: exchange)
@@ -75,7 +81,7 @@ struct RelayRingTests {
         let bytes = [UInt8](repeating: UInt8(truncatingIfNeeded: number), count: 100)
         let message = RelayMessage(
           peer: PeerID(rawValue: number), track: TrackID(participant: 1, index: 1), rank: 0, body: .keyFrame)
-        if bytes.withUnsafeBytes({ port.send(message, $0, to: 1) }) { number += 1 }
+        if bytes.withUnsafeBytes({ port.send(message, $0, to: Self.end(1)) }) { number += 1 }
         if number % 13 == 0 { port.publish() }
       }
       port.publish()
@@ -92,7 +98,7 @@ struct RelayRingTests {
       repeat {
         count = port.receive(50) { message, bytes, sender in
           let byte = UInt8(truncatingIfNeeded: expected)
-          isInOrder = isInOrder && message.peer.rawValue == expected && sender == 0
+          isInOrder = isInOrder && message.peer.rawValue == expected && sender == Self.end(0)
           isInOrder = isInOrder && bytes.allSatisfy { $0 == byte }
           expected += 1
         }
@@ -102,14 +108,31 @@ struct RelayRingTests {
     writer.join()
   }
 
+  @Test func nothingIsSentToAnEndWithoutALink() throws {
+    let exchange = try RelayExchange(workers: 2, of: Self.node)
+    let (from, to) = (RelayPort(0, of: exchange), RelayPort(1, of: exchange))
+    func send(to end: RelayEnd) -> Bool {
+      from.send(message(1), UnsafeRawBufferPointer(start: nil, count: 0), to: end)
+    }
+    for worker in [-1, 2, Int.max] { #expect(!send(to: Self.end(worker))) }
+    #expect(!send(to: Self.end(1, of: Incarnation(2))), "a worker of the same number, of another server")
+    from.publish()
+    #expect(to.receive(10) { _, _, _ in } == 0)
+    #expect(send(to: Self.end(1)))
+    from.publish()
+    var senders: [RelayEnd] = []
+    _ = to.receive(10) { _, _, sender in senders.append(sender) }
+    #expect(senders == [Self.end(0)])
+  }
+
   @Test(.enabled(if: allocations_are_counted())) func aRingThatIsInUseAllocatesNothing() throws {
-    let exchange = try RelayExchange(workers: 2)
+    let exchange = try RelayExchange(workers: 2, of: Self.node)
     let (from, to) = (RelayPort(0, of: exchange), RelayPort(1, of: exchange))
     let bytes = [UInt8](repeating: 1, count: 1200)
     func exchangeSome() -> Int {
       var count = 0
       for number in 0..<4_992 as Range<UInt64> {
-        _ = bytes.withUnsafeBytes { from.send(message(number), $0, to: 1) }
+        _ = bytes.withUnsafeBytes { from.send(message(number), $0, to: Self.end(1)) }
         guard number % 32 == 31 else { continue }
         from.publish()
         to.hear()

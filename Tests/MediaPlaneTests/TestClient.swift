@@ -229,7 +229,7 @@ extension MediaWorkers {
     for client in clients {
       let others = Set(clients.filter { $0.configuration.call == client.configuration.call }.map(home))
       for other in others where other != home(client) {
-        submit(.mirror(client.configuration, worker: home(client)), worker: other)
+        submit(.mirror(client.configuration, worker: addresses[home(client)]), worker: other)
       }
     }
     for client in clients { client.start(loopback(home(client))) }

@@ -35,7 +35,9 @@ import Transport
     configuration.setPublishing(audio: all, video: all, participant: all)
     let certificate = DTLSCertificate()
     let log = EventLog()
-    let plane = try MediaWorkers(configuration, certificate: certificate, seed: 1) { log.append($0) }
+    let plane = try MediaWorkers(configuration, node: Incarnation(1), certificate: certificate, seed: 1) {
+      log.append($0)
+    }
     let clients = try (0..<senders + Self.listeners).map { index in
       let isSender = index < senders
       return try TestClient(

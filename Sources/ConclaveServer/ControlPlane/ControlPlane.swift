@@ -113,11 +113,13 @@ actor ControlPlane: SignalingSink {
       parts: EffectOutlet.Parts(
         clients: parts.clients,
         media: EffectOutlet.MediaOutlet(
-          submit: { workers.submit($0, worker: $1) }, candidates: { announced.addresses(of: $0, in: workers) }),
+          // All of them are this server's.
+          submit: { workers.submit($0, worker: $1.worker) },
+          candidates: { announced.addresses(of: $0.worker, in: workers) }),
         archive: parts.disk.archive, backEnd: parts.backEnd, webPush: parts.webPush, measurements: parts.measurements,
         answer: { _ = inbox.append($0) }),
       peers: MediaPeers(
-        workers: workers.workers, callShare: parts.media.callShare, fingerprint: parts.media.fingerprint,
+        workers: workers.addresses, callShare: parts.media.callShare, fingerprint: parts.media.fingerprint,
         hasTCP: workers.hasTCP),
       reader: OfferReader(threads: parts.media.reading, inbox: inbox), log: log, telemetry: parts.telemetry,
       clock: parts.clock, loop: parts.loop)

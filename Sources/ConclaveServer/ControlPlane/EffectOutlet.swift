@@ -19,8 +19,8 @@ final class EffectOutlet {
 
   /// The interface to the workers.
   struct MediaOutlet: Sendable {
-    var submit: @Sendable (MediaCommand, _ worker: Int) -> Void
-    var candidates: @Sendable (_ worker: Int) -> [MediaModel.SocketAddress]
+    var submit: @Sendable (MediaCommand, WorkerAddress) -> Void
+    var candidates: @Sendable (WorkerAddress) -> [MediaModel.SocketAddress]
   }
 
   private let parts: Parts

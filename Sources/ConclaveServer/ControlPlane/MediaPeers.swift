@@ -13,8 +13,8 @@ import SDP
 /// - Each waiting answer is returned once, from `configured` or as an error from `remove`.
 /// - No step visits other peers, except when a worker joins a call or no longer has peers of it: then it is told about the others, or forgets them.
 struct MediaPeers {
-  /// A command with the number of the worker that gets it.
-  typealias Routed = (command: MediaCommand, worker: Int)
+  /// A command with the worker that gets it.
+  typealias Routed = (command: MediaCommand, worker: WorkerAddress)
 
   private struct NegotiatedPeer {
     var negotiation: Negotiation
@@ -42,11 +42,11 @@ struct MediaPeers {
   private var lastRequest: UInt64 = 0
 
   /// - Parameters:
-  ///   - workers: how many there are, at least 1.
+  ///   - workers: at least one.
   ///   - callShare: how many peers of one call a worker takes before another worker joins in.
   ///   - fingerprint: of the server's certificate, for the answers.
   ///   - hasTCP: whether the workers also accept TCP connections.
-  init(workers: Int, callShare: Int, fingerprint: CertificateFingerprint, hasTCP: Bool) {
+  init(workers: [WorkerAddress], callShare: Int, fingerprint: CertificateFingerprint, hasTCP: Bool) {
     placement = Placement(workers: workers, callShare: callShare)
     self.fingerprint = fingerprint
     self.hasTCP = hasTCP
@@ -55,8 +55,8 @@ struct MediaPeers {
   /// Answers that wait for a worker.
   var waiting: Int { peers.values.reduce(0) { $0 + $1.answers.count } }
 
-  /// The number of the worker that has the peer; nil for a peer that never made an offer, or is gone.
-  func worker(of peer: PeerID) -> Int? { placement.worker(of: peer) }
+  /// The worker that has the peer; nil for a peer that never made an offer, or is gone.
+  func worker(of peer: PeerID) -> WorkerAddress? { placement.worker(of: peer) }
 
   /// Takes an offer, and keeps its answer until `configured`.
   /// - Parameters:
@@ -65,7 +65,7 @@ struct MediaPeers {
   ///   - generator: must be cryptographic, because ICE passwords come from it.
   /// - Returns: the configuration for the peer's worker, and what the call's workers need when this one has just joined it.
   mutating func negotiate(
-    _ negotiate: Negotiate, for session: SessionID, id: String, candidates: (_ worker: Int) -> [SocketAddress],
+    _ negotiate: Negotiate, for session: SessionID, id: String, candidates: (WorkerAddress) -> [SocketAddress],
     using generator: inout some RandomNumberGenerator
   ) -> [Routed] {
     var peer = peers.removeValue(forKey: negotiate.peer) ?? NegotiatedPeer(negotiation: Negotiation(using: &generator))
@@ -93,7 +93,7 @@ struct MediaPeers {
 
   /// The state of a peer for a worker that does not have it. That worker ignores a peer without tracks, unless it knew some
   /// of its tracks.
-  private func mirror(_ id: PeerID, on worker: Int) -> [Routed] {
+  private func mirror(_ id: PeerID, on worker: WorkerAddress) -> [Routed] {
     guard let home = placement.worker(of: id), home != worker, let peer = peers[id], peer.isConfigured,
       let configuration = peer.configuration
     else { return [] }

@@ -9,7 +9,7 @@ final class ForwardedCall: Scheduled {
   /// Its place in the order in which the calls of a worker began, so that what is done for all of them has one order.
   let number: UInt64
   /// The workers that have peers of the call; empty while all are on this one.
-  var workers: [Int] = []
+  var workers: [WorkerAddress] = []
   var peers: ContiguousArray<Peer> = []
   let speakers = CallSpeakers()
   /// The number of voice slots of the peer that has most; nil until they are counted again.

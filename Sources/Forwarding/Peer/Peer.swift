@@ -23,7 +23,7 @@ final class Peer: Scheduled {
 
   let id: PeerID
   /// The worker that has the peer and relays its tracks; nil for a peer of this worker.
-  let home: Int?
+  let home: RelayEnd?
   unowned let call: ForwardedCall
   var configuration: PeerConfiguration
   let transport = SendTransport()
@@ -100,7 +100,9 @@ final class Peer: Scheduled {
   private(set) var deadline: Instant?
   var place = -1
 
-  init(_ configuration: PeerConfiguration, home: Int? = nil, call: ForwardedCall, limits: SFUConfiguration = .init()) {
+  init(
+    _ configuration: PeerConfiguration, home: RelayEnd? = nil, call: ForwardedCall, limits: SFUConfiguration = .init()
+  ) {
     id = configuration.peer
     publishedBox = Box(PublishingBudget(limits.publisher))
     controlled = PublishingBudget(limits.control)

@@ -1,13 +1,12 @@
 package import MediaModel
 
-/// The way from one worker's SFU to those of the others, for calls with peers on several workers.
+/// The way from one worker's SFU to the other ends of its calls' tracks.
 package protocol Relay: AnyObject {
-  /// Sends a message to another worker, in order.
+  /// Sends a message, in order.
   /// - Parameters:
   ///   - packet: header and payload of `.packet`, else empty. Its bytes are copied.
-  ///   - worker: the other worker's number.
-  /// - Returns: false when there is no room.
-  func send(_ message: RelayMessage, _ packet: UnsafeRawBufferPointer, to worker: Int) -> Bool
+  /// - Returns: false when there is no room, or no way to that end.
+  func send(_ message: RelayMessage, _ packet: UnsafeRawBufferPointer, to end: RelayEnd) -> Bool
 }
 
 /// A message about one encoding of a peer: from the worker that has the peer, or to it.

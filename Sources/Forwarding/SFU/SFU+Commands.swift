@@ -95,7 +95,7 @@ extension SFU {
   }
 
   /// Adds the peer of another worker, or changes it. Nothing is sent to it from here.
-  func mirror(_ new: PeerConfiguration, worker home: Int, now: Instant) {
+  func mirror(_ new: PeerConfiguration, home: RelayEnd, now: Instant) {
     var configuration = new
     configuration.slots = []
     // Its own worker compares the key IDs.
@@ -118,7 +118,7 @@ extension SFU {
     return call
   }
 
-  private func addPeer(_ configuration: PeerConfiguration, home: Int? = nil) -> Peer {
+  private func addPeer(_ configuration: PeerConfiguration, home: RelayEnd? = nil) -> Peer {
     let call = calls[configuration.call] ?? beginCall(configuration.call)
     let peer = Peer(configuration, home: home, call: call, limits: self.configuration)
     call.peers.append(peer)

@@ -55,7 +55,7 @@ extension SFU {
     // The peer set its clock: 2 s is more than any delay that matters here.
     let isClockKnown = peer.clockOffset.map { Int64(bitPattern: offset &- $0).magnitude < 2_000_000_000 } ?? false
     if !isClockKnown { peer.clockOffset = offset }
-    for target in stream.encoding.relays { relayReport(of: stream.encoding, to: target.worker) }
+    for target in stream.encoding.relays { relayReport(of: stream.encoding, to: target.end) }
   }
 
   private func handle(_ block: ReportBlock, of peer: Peer, now: Instant) {

@@ -2,22 +2,20 @@ package import MediaModel
 import Octets
 import RTP
 
-/// Calls with peers on several workers. The worker that has a peer decrypts its packets and passes them to each worker that wants them. There they are
+/// Calls with peers on several workers. The worker that has a peer decrypts its packets and passes them to each end that wants them. On another worker they are
 /// handled like packets of a local peer.
 extension SFU {
-  /// A message from another worker.
-  /// - Parameters:
-  ///   - packet: its bytes are changed in place.
-  ///   - sender: the number of that worker.
+  /// A message from another end.
+  /// - Parameter packet: its bytes are changed in place.
   package func handle(
-    _ message: RelayMessage, _ packet: UnsafeMutableRawBufferPointer, from sender: Int, now: Instant,
+    _ message: RelayMessage, _ packet: UnsafeMutableRawBufferPointer, from sender: RelayEnd, now: Instant,
     into outbox: Outbox
   ) {
     let before = outbox.state.pointee
     defer { count(outbox, since: before) }
     guard let encoding = peersByID[message.peer]?.encoding(of: message.track, rank: Int(message.rank)) else {
       drop(.unknownPeer)
-      // The peer has been removed here, or was never announced: the other worker stops.
+      // The peer has been removed here, or was never announced: the sender stops.
       if case .packet = message.body { answer(message, to: sender) }
       return
     }
@@ -54,7 +52,7 @@ extension SFU {
       isRetransmission: isRetransmission, after: nil, now: now, into: outbox)
   }
 
-  /// Passes a packet to the workers that get this encoding.
+  /// Passes a packet to the ends that get this encoding.
   func relayPacket(_ packet: borrowing Packet, of encoding: Encoding, isRetransmission: Bool, now: Instant) {
     // The padding is already cut off.
     if packet.header.paddingLength > 0 {
@@ -63,7 +61,7 @@ extension SFU {
     let body = RelayMessage.Body.packet(
       index: packet.index, isRetransmission: isRetransmission, restarts: encoding.restarts)
     for target in encoding.relays {
-      if send(body, about: encoding, packet.bytes, to: target.worker) {
+      if send(body, about: encoding, packet.bytes, to: target.end) {
         counts.pointee.relayed &+= 1
       } else {
         // The receivers there can continue from the next key frame.
@@ -72,25 +70,25 @@ extension SFU {
     }
   }
 
-  func relayReport(of encoding: Encoding, to worker: Int) {
+  func relayReport(of encoding: Encoding, to end: RelayEnd) {
     guard let report = encoding.reception.pointee.statistics.lastReport,
       let clockOffset = encoding.track.peer.clockOffset
     else { return }
     _ = send(
       .report(
         ntp: report.ntp.rawValue, rtp: report.rtp, at: report.at.nanoseconds, clockOffset: clockOffset),
-      about: encoding, to: worker)
+      about: encoding, to: end)
   }
 
-  private func take(_ wish: RelayWish, for encoding: Encoding, from worker: Int, now: Instant) {
-    let isNew = !encoding.relays.contains { $0.worker == worker }
-    encoding.relay(to: worker, wish)
-    if isNew, wish != .nothing { relayReport(of: encoding, to: worker) }
+  private func take(_ wish: RelayWish, for encoding: Encoding, from end: RelayEnd, now: Instant) {
+    let isNew = !encoding.relays.contains { $0.end == end }
+    encoding.relay(to: end, wish)
+    if isNew, wish != .nothing { relayReport(of: encoding, to: end) }
     updateDemands(of: encoding.track.peer.call, now: now)
   }
 
   /// Key-frame requests for a remote peer's tracks, and the wishes for them.
-  func handleTimeout(of peer: Peer, on home: Int, now: Instant) {
+  func handleTimeout(of peer: Peer, on home: RelayEnd, now: Instant) {
     for encoding in peer.encodings {
       let isAwaited = encoding.isAwaited && !encoding.track.isSilent
       if encoding.reception.pointee.keyFrames.takeDue(now, isAwaited: isAwaited, roundTrip: peer.roundTrip) {
@@ -106,7 +104,7 @@ extension SFU {
 
   /// Tells the worker that has the track's peer what is wanted of it here: all microphones, because their levels say who speaks, and videos that a slot
   /// shows.
-  func tellWishes(for track: UpTrack, to home: Int, again: Bool = false) {
+  func tellWishes(for track: UpTrack, to home: RelayEnd, again: Bool = false) {
     let isShown = track.kind == .audio || track.encodings.contains(where: \.isWanted)
     for encoding in track.encodings {
       let wish: RelayWish = !isShown ? .nothing : track.kind == .audio || encoding.isWanted ? .wanted : .packets
@@ -116,24 +114,24 @@ extension SFU {
     }
   }
 
-  func endWishes(for track: UpTrack, to home: Int) {
+  func endWishes(for track: UpTrack, to home: RelayEnd) {
     for encoding in track.encodings { _ = send(.wish(.nothing), about: encoding, to: home) }
   }
 
-  private func answer(_ message: RelayMessage, to worker: Int) {
+  private func answer(_ message: RelayMessage, to end: RelayEnd) {
     var answer = message
     answer.body = .wish(.nothing)
-    if let relay, !relay.send(answer, UnsafeRawBufferPointer(start: nil, count: 0), to: worker) { drop(.relayFull) }
+    if let relay, !relay.send(answer, UnsafeRawBufferPointer(start: nil, count: 0), to: end) { drop(.relayFull) }
   }
 
   /// Returns whether there was room.
   private func send(
     _ body: RelayMessage.Body, about encoding: Encoding,
-    _ packet: UnsafeRawBufferPointer = UnsafeRawBufferPointer(start: nil, count: 0), to worker: Int
+    _ packet: UnsafeRawBufferPointer = UnsafeRawBufferPointer(start: nil, count: 0), to end: RelayEnd
   ) -> Bool {
     let message = RelayMessage(
       peer: encoding.track.peer.id, track: encoding.track.track, rank: UInt8(encoding.rank), body: body)
-    guard let relay, relay.send(message, packet, to: worker) else {
+    guard let relay, relay.send(message, packet, to: end) else {
       drop(.relayFull)
       return false
     }

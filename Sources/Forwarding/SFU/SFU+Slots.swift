@@ -74,7 +74,7 @@ extension SFU {
       now: now)
     counts.pointee.visits &+= call.speakers.takeVisits()
     if isChanged {
-      if call.workers.first ?? worker == worker { events.append(.speakers(call.id, call.speakers.current)) }
+      if call.workers.first ?? address == address { events.append(.speakers(call.id, call.speakers.current)) }
       call.isRankingStale = true
       call.allocationDue = now
     }

@@ -22,8 +22,8 @@ package final class SFU {
     return next
   }
 
-  /// This worker's number.
-  let worker: Int
+  /// This worker's.
+  let address: WorkerAddress
   /// The way to the other workers; nil when there are none.
   let relay: (any Relay)?
   /// Runs the arithmetic of handshakes; nil if this SFU does so itself.
@@ -62,14 +62,15 @@ package final class SFU {
 
   /// - Parameters:
   ///   - seed: determines the random choices that need not be secret: all except the transactions of checks.
-  ///   - worker: the number by which other workers know this one.
+  ///   - address: the one by which other workers know this one.
   ///   - relay: the way to them, for calls with peers on several workers.
   ///   - handshakes: runs the arithmetic of handshakes elsewhere; nil: it runs immediately.
   package init(
-    configuration: SFUConfiguration, certificate: DTLSCertificate, seed: UInt64, worker: Int = 0,
-    relay: (any Relay)? = nil, handshakes: (any HandshakeRunner)? = nil
+    configuration: SFUConfiguration, certificate: DTLSCertificate, seed: UInt64,
+    address: WorkerAddress = WorkerAddress(node: Incarnation(0), worker: 0), relay: (any Relay)? = nil,
+    handshakes: (any HandshakeRunner)? = nil
   ) {
-    self.worker = worker
+    self.address = address
     self.relay = relay
     self.handshakes = handshakes
     self.configuration = configuration
@@ -148,7 +149,7 @@ package final class SFU {
       case .removeTrack(let id, let track): removeTrack(id, track, now: now)
       case .hold(let id, let isHeld): hold(id, isHeld, now: now)
       case .receive(let id, let wishes): receive(id, wishes, now: now)
-      case .mirror(let configuration, let worker): mirror(configuration, worker: worker, now: now)
+      case .mirror(let configuration, let worker): mirror(configuration, home: .worker(worker), now: now)
       case .share(let id, let workers): calls[id]?.workers = workers
       }
       handled += 1

@@ -63,19 +63,19 @@ final class Encoding {
   /// At least one slot gets it, waits for it, or should get it, here or on another worker.
   var isWanted: Bool { claims > 0 || !downTracks.isEmpty || !waiting.isEmpty || relays.contains(where: \.isWanted) }
 
-  /// The other workers that get its packets, and whether they want it encoded.
-  private(set) var relays: [(worker: Int, isWanted: Bool)] = []
+  /// The ends that get its packets, and whether they want it encoded.
+  private(set) var relays: [(end: RelayEnd, isWanted: Bool)] = []
   /// The last wish that was sent to the worker of its peer.
   var toldWish: RelayWish?
   /// How many streams preceded this one: how often `restart` was called.
   private(set) var restarts: UInt32 = 0
 
-  /// Another worker wishes for it.
-  func relay(to worker: Int, _ wish: RelayWish) {
+  /// An end wishes for it.
+  func relay(to end: RelayEnd, _ wish: RelayWish) {
     // Wishes are repeated.
-    if relays.contains(where: { $0.worker == worker && $0.isWanted == (wish == .wanted) }), wish != .nothing { return }
-    relays.removeAll { $0.worker == worker }
-    if wish != .nothing { relays.append((worker, wish == .wanted)) }
+    if relays.contains(where: { $0.end == end && $0.isWanted == (wish == .wanted) }), wish != .nothing { return }
+    relays.removeAll { $0.end == end }
+    if wish != .nothing { relays.append((end, wish == .wanted)) }
     track.noteDemandChange()
   }
 
