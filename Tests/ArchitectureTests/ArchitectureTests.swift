@@ -216,16 +216,49 @@ private let cModules = ["CCommit", "CLinux", "COpenSSL", "CSTUN", "CJansson", "C
 @Test func noPartOfTheKeyAgreementHasManyStoredProperties() throws {
   let parts = try sources(of: "ConclaveClient").filter { $0.file.contains("/Keys/Agreement/") }
   for (file, text) in parts {
-    let lines = withoutComments(text).split(separator: "\n")
-    let stored = lines.filter { line in
-      guard line.hasPrefix("  "), !line.hasPrefix("   ") else { return false }
-      let words = line.split(separator: " ").filter { $0 != "package" && $0 != "public" && !$0.hasPrefix("private") }
-      return ["let", "var"].contains(words.first ?? "") && !line.hasSuffix("{") && !line.hasSuffix("}")
-    }
-    #expect(stored.count <= 25, "\(file) has \(stored.count) stored properties")
-    if file.hasSuffix("/RosterWatch.swift") { #expect(stored.count > 10) }
+    let stored = storedProperties(in: text)
+    #expect(stored <= 25, "\(file) has \(stored) stored properties")
+    if file.hasSuffix("/RosterWatch.swift") { #expect(stored > 10) }
   }
   #expect(parts.count > 10)
+}
+
+/// Rows: a part of the SFU, the most properties that it stores, and the most functions that it has, in all of its files. A part that grows beyond that is two.
+@Test(arguments: [
+  ("SFU", 18, 60), ("PeerPaths", 8, 23), ("SlotFiller", 5, 18), ("Feedback", 3, 13), ("RelaySender", 2, 8),
+  ("SFUOutput", 5, 12),
+])
+func noPartOfTheSFUGrows(part: String, properties: Int, functions: Int) throws {
+  let files = try sources(of: "Forwarding").filter { source in
+    let name = source.file.split(separator: "/").last ?? ""
+    return name == "\(part).swift" || name.hasPrefix("\(part)+")
+  }
+  let texts = files.map { withoutComments($0.text) }
+  let found = texts.reduce(0) { $0 + members($1) { $0.contains("func ") }.count }
+  let stored = files.reduce(0) { $0 + storedProperties(in: $1.text) }
+  #expect(stored <= properties, "\(part) stores \(stored) properties: give one of its subjects a type")
+  #expect(found <= functions, "\(part) has \(found) functions: give one of its subjects a type")
+  #expect(stored > properties / 2 && found > functions / 2, "the limit is far from \(part): lower it")
+}
+
+/// The parts of an SFU do not reach it: it hands them what they need.
+@Test func noPartOfTheSFUNamesTheSFU() throws {
+  let parts = ["/PeerPaths", "/SlotFiller", "/Feedback", "/RelaySender", "/SFUOutput"]
+  let files = try sources(of: "Forwarding").filter { source in parts.contains { source.file.contains($0) } }
+  #expect(files.count >= parts.count)
+  for (file, text) in files { #expect(!words(withoutComments(text)).contains("SFU"), "\(file) names SFU") }
+}
+
+/// The lines of members of types at the top level, without their comments.
+private func members(_ text: String, where isOne: (Substring) -> Bool) -> [Substring] {
+  text.split(separator: "\n").filter { $0.hasPrefix("  ") && !$0.hasPrefix("   ") && isOne($0) }
+}
+
+private func storedProperties(in text: String) -> Int {
+  members(withoutComments(text)) { line in
+    let words = line.split(separator: " ").filter { $0 != "package" && $0 != "public" && !$0.hasPrefix("private") }
+    return ["let", "var"].contains(words.first ?? "") && !line.hasSuffix("{") && !line.hasSuffix("}")
+  }.count
 }
 
 private func withoutComments(_ text: String) -> String {

@@ -28,9 +28,9 @@ final class Crowd {
       master: SRTPMasterKey(key: [UInt8](repeating: 1, count: 16), salt: [UInt8](repeating: 2, count: 12)))
     peer.connectionState = .silent
     let pair = CandidatePair(peer, SocketAddress(ipv4: 0x0a00_0000 | number, port: 4000), now: now)
-    sfu.addresses.insert(pair)
+    sfu.paths.addresses.insert(pair)
     peer.pairs.append(pair)
-    sfu.prove(pair, now: now)
+    sfu.paths.prove(pair, now: now)
   }
 
   func peer(_ number: UInt32) -> Peer { sfu.peersByID[PeerID(rawValue: UInt64(number))]! }
@@ -64,7 +64,7 @@ final class Crowd {
   func hear(level: UInt8, of peer: Peer, now: Instant? = nil) {
     let now = now ?? self.now
     let change = peer.call.speakers.hear(level: level, of: peer, most: sfu.configuration.voices, now: now)
-    sfu.note(change, in: peer.call, now: now)
+    sfu.slots.note(change, in: peer.call, now: now)
   }
 
   /// The peer's microphone is so loud for a while.
@@ -72,7 +72,7 @@ final class Crowd {
     let peer = peer(number)
     for i in 0..<10 { hear(level: level, of: peer, now: now.advanced(by: .milliseconds(20 * i - 180))) }
     peer.call.speakers.isDue = true
-    sfu.schedule(peer.call)
+    sfu.output.schedule(peer.call)
   }
 
   func run(milliseconds: Int) {

@@ -55,7 +55,7 @@ struct LargeCallTests {
     while left > 0 {
       crowd.sfu.fillSlots(in: call, now: crowd.now, into: crowd.outbox)
       let now = peers.count { $0.value != nil }
-      #expect((0...SFU.peersPerPass).contains(left - now) && now < left)
+      #expect((0...SlotFiller.peersPerPass).contains(left - now) && now < left)
       guard now < left else { break }
       left = now
     }
@@ -125,7 +125,7 @@ struct LargeCallTests {
     crowd.run(milliseconds: 400)
     #expect(crowd.call.speakers.current.sorted() == [1, 2, 3])
     for number in 1...3 as ClosedRange<UInt32> { crowd.speak(number, level: 20) }
-    let visits = crowd.visits { $0.sfu.updateSpeakers(of: $0.call, now: $0.now) }
+    let visits = crowd.visits { $0.sfu.slots.updateSpeakers(of: $0.call, now: $0.now) }
     #expect((1...40).contains(visits))
     crowd.handle(.remove(PeerID(rawValue: 1)))
     #expect(crowd.call.speakers.loud.map(\.configuration.participant).sorted() == [2, 3])

@@ -110,7 +110,7 @@ struct PathTests {
     b.address = own
     call.run(milliseconds: 500)
     #expect(call.sfu.counters.drops(.addressTaken) > 0)
-    #expect(call.sfu.addresses[a.address]?.peer.id == a.configuration.peer)
+    #expect(call.sfu.paths.addresses[a.address]?.peer.id == a.configuration.peer)
   }
 
   @Test func addressesOfOnePeerAreBounded() throws {
@@ -122,8 +122,8 @@ struct PathTests {
       a.check()
       call.run(milliseconds: 15)
     }
-    #expect(call.sfu.addresses.count == Peer.maximumPairs)
-    #expect(call.sfu.addresses[a.address] != nil)
+    #expect(call.sfu.paths.addresses.count == Peer.maximumPairs)
+    #expect(call.sfu.paths.addresses[a.address] != nil)
   }
 
   @Test func removingFreesEverything() throws {
@@ -136,7 +136,7 @@ struct PathTests {
     for peer in call.peers { call.command(.remove(peer.configuration.peer)) }
     #expect(peer == nil && track == nil)
     #expect(call.sfu.counters.peers == 0 && call.sfu.counters.connected == 0)
-    #expect(call.sfu.addresses.count == 0 && call.sfu.calls.isEmpty && call.sfu.peersByFragment.isEmpty)
+    #expect(call.sfu.paths.addresses.count == 0 && call.sfu.calls.isEmpty && call.sfu.paths.peersByFragment.isEmpty)
     call.run(milliseconds: 2000)
     #expect(call.peers.allSatisfy { $0.isClosed })
     #expect(call.sfu.nextTimeout == nil)

@@ -82,9 +82,9 @@ struct ProofTests {
     let drops = call.sfu.counters.drops(.unexpected)
     call.receive(reply, from: victim)
     #expect(call.sfu.counters.drops(.unexpected) == drops + 1)
-    #expect(call.sfu.addresses[victim]?.isProven == false)
+    #expect(call.sfu.paths.addresses[victim]?.isProven == false)
     call.receive(reply, from: other)
-    #expect(call.sfu.addresses[other]?.isProven == true)
+    #expect(call.sfu.paths.addresses[other]?.isProven == true)
   }
 
   @Test func forgedAnswersProveNothing() throws {
@@ -100,9 +100,9 @@ struct ProofTests {
     }
     let guess = try #require(answer(of: member, toCheckOf: (1, 2)))
     call.receive(guess, from: victim)
-    #expect(call.sfu.addresses[victim]?.isProven == false)
+    #expect(call.sfu.paths.addresses[victim]?.isProven == false)
     call.receive(reply, from: victim)
-    #expect(call.sfu.addresses[victim]?.isProven == true, "the forgeries did not use up the check")
+    #expect(call.sfu.paths.addresses[victim]?.isProven == true, "the forgeries did not use up the check")
   }
 
   /// An answer with the right password to a check that the server has not sent.
@@ -202,11 +202,11 @@ struct ProofTests {
     speaker.isPresent = false
     call.run(milliseconds: 8_000)
     spoof(call, member, from: speaker.address) { member.check() }
-    #expect(call.sfu.addresses[speaker.address]?.peer.id == speaker.configuration.peer)
+    #expect(call.sfu.paths.addresses[speaker.address]?.peer.id == speaker.configuration.peer)
     #expect(call.sfu.counters.drops(.addressTaken) == 1)
     call.run(milliseconds: 3_000)
     spoof(call, member, from: speaker.address) { member.check() }
-    #expect(call.sfu.addresses[speaker.address]?.peer.id == member.configuration.peer)
+    #expect(call.sfu.paths.addresses[speaker.address]?.peer.id == member.configuration.peer)
   }
 
   @Test func checksThatAreLostAreSentAgain() throws {

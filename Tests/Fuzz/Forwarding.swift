@@ -86,12 +86,12 @@ private final class SFUWorld {
     let address = SocketAddress(ipv4: 0xc000_0200 | configuration.participant, port: 4_000)
     guard let peer = sfu.peersByID[configuration.peer] else { fatalError("a configured peer is unknown") }
     let pair = CandidatePair(peer, address, now: now)
-    sfu.addresses.insert(pair)
+    sfu.paths.addresses.insert(pair)
     peer.pairs.append(pair)
     peer.transport.sender = SRTPSender(profile: .aeadAES128GCM, master: key)
     peer.inbound = SRTPReceiver(profile: .aeadAES128GCM, master: key)
     peer.connectionState = .silent
-    sfu.prove(pair, now: now)
+    sfu.paths.prove(pair, now: now)
     guard peer.connectionState == .connected else { fatalError("a proven path connects") }
     senders.append(
       Sender(

@@ -7,7 +7,7 @@ extension SFU {
   func configure(_ new: PeerConfiguration, request: UInt64, now: Instant, into outbox: Outbox) {
     let peer: Peer
     if let known = peersByID[new.peer] {
-      peersByFragment[known.configuration.local.fragment] = nil
+      paths.refuse(known)
       if known.configuration.remote != new.remote { known.checker = nil }
       known.configuration = new
       peer = known
@@ -15,31 +15,26 @@ extension SFU {
       peer = addPeer(new)
       peers.append(peer)
     }
-    peersByFragment[new.local.fragment] = peer
+    paths.admit(peer)
     describeTracks(of: peer, now: now)
     describeSlots(of: peer, now: now)
     peer.describeArrivals()
     if let feedback = new.feedback {
       peer.transport.estimate(by: feedback, firstNumber: UInt16(truncatingIfNeeded: random.next()), now: now)
     }
-    allocateSlots(of: peer, now: now, into: outbox)
-    noteChange(of: peer.call)
-    events.append(.configured(peer.id, request: request, peer.slotMap))
+    slots.fill(peer, now: now, into: outbox)
+    updateDemands(of: peer.call, now: now)
+    slots.noteChange(of: peer.call)
+    output.events.append(.configured(peer.id, request: request, peer.slotMap))
   }
 
   /// Frees everything that belongs to the peer. The others no longer receive its streams.
   func remove(_ id: PeerID, now: Instant, into outbox: Outbox) {
     guard let peer = peersByID.removeValue(forKey: id) else { return }
     peer.isGone = true
-    peerDeadlines.set(peer, to: nil)
+    output.unschedule(peer)
     if let pair = peer.pair { peer.association?.close { peer.transport.send($0, to: pair.address, in: outbox) } }
-    close(peer)
-    for pair in peer.pairs where !pair.isGone { addresses.remove(pair.address) }
-    peer.pairs = []
-    peer.pair = nil
-    if peersByFragment[peer.configuration.local.fragment] === peer {
-      peersByFragment[peer.configuration.local.fragment] = nil
-    }
+    paths.removeAll(of: peer)
     if peer.home == nil { peers.removeAll { $0 === peer } }
     let call = peer.call
     call.speakers.depart(peer, now: now)
@@ -50,16 +45,16 @@ extension SFU {
     call.isRankingStale = true
     if call.peers.isEmpty {
       calls[call.id] = nil
-      callDeadlines.set(call, to: nil)
+      output.unschedule(call)
     } else {
-      noteChange(of: call)
+      slots.noteChange(of: call)
     }
   }
 
   func mute(_ id: PeerID, _ name: TrackID, _ isMuted: Bool, now: Instant) {
     guard let peer = peersByID[id], let track = peer.upTracks.first(where: { $0.track == name }) else { return }
     silence(track, isMuted: isMuted, now: now)
-    allocateSlotsSoon(in: peer.call, now: now)
+    slots.fillSoon(peer.call, now: now)
   }
 
   /// The tracks of a held peer lose their slots to others and return with a key frame, like any track that takes a
@@ -70,7 +65,7 @@ extension SFU {
     peer.needsSlots = true
     peer.call.isRankingStale = true
     for track in peer.upTracks { silence(track, isMuted: track.isMuted, now: now) }
-    noteChange(of: peer.call)
+    slots.noteChange(of: peer.call)
   }
 
   /// Delayed like a mute, so that a peer that changes its wishes all the time costs no more than one that does so once.
@@ -80,18 +75,14 @@ extension SFU {
     peer.needsSlots = true
     // The number of wishes of a peer decides how far down the ranking matters.
     peer.call.isRankingStale = true
-    allocateSlotsSoon(in: peer.call, now: now)
+    slots.fillSoon(peer.call, now: now)
   }
 
   func removeTrack(_ id: PeerID, _ name: TrackID, now: Instant) {
     guard let peer = peersByID[id] else { return }
     peer.configuration.tracks.removeAll { $0.track == name }
     describeTracks(of: peer, now: now)
-    noteChange(of: peer.call)
-  }
-
-  private func noteChange(of call: ForwardedCall) {
-    if !changedCalls.contains(where: { $0 === call }) { changedCalls.append(call) }
+    slots.noteChange(of: peer.call)
   }
 
   /// Adds the peer of another worker, or changes it. Nothing is sent to it from here.
@@ -107,8 +98,8 @@ extension SFU {
     peer.isEncryptedElsewhere = new.isOnKeyList
     describeTracks(of: peer, now: now)
     peer.wishReminder = WishReminder(from: now)
-    schedule(peer, peer.wishReminder.deadline)
-    noteChange(of: peer.call)
+    output.schedule(peer, peer.wishReminder.deadline)
+    slots.noteChange(of: peer.call)
   }
 
   private func beginCall(_ id: CallID) -> ForwardedCall {
@@ -145,7 +136,7 @@ extension SFU {
       track.formatKey = key
       if let encoding = track.restartedEncoding {
         encoding.restart(ssrc: description.ssrcs[0])
-        requestKeyFrame(of: encoding, now: now)
+        output.requestKeyFrame(of: encoding, now: now)
       }
       for down in track.encodings.lazy.flatMap(\.downTracks) {
         down.mapSource()
@@ -186,14 +177,14 @@ extension SFU {
         down.peer.needsSlots = true
       }
     } else {
-      for encoding in track.encodings { requestKeyFrame(of: encoding, now: now) }
+      for encoding in track.encodings { output.requestKeyFrame(of: encoding, now: now) }
     }
   }
 
   private func detach(_ track: UpTrack, now: Instant) {
     track.isDetached = true
     if track.isMicrophone { track.peer.call.speakers.forget(track.peer, now: now) }
-    if let home = track.peer.home { endWishes(for: track, to: home) }
+    if let home = track.peer.home { relays.endWishes(for: track, to: home) }
     for encoding in track.encodings {
       while let down = encoding.downTracks.last {
         down.setSource(nil, now: now)

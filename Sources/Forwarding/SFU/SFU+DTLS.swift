@@ -36,29 +36,24 @@ extension SFU {
   private func finish(_ step: HandshakeStep, now: Instant, into outbox: Outbox) {
     // The peer may have been removed, or have another association.
     guard let peer = peersByID[step.peer], peer.association?.finish(step) == true else { return }
-    let pair = pair(of: peer, at: step.address)
+    let pair = paths.pair(of: peer, at: step.address)
     if let pair {
       for answer in step.answers {
         answer.withUnsafeBytes { send($0, over: pair, now: now, into: outbox) }
       }
     }
     apply(step.progress, to: peer, over: pair, now: now, into: outbox)
-    schedule(peer, peer.association?.timeout)
+    output.schedule(peer, peer.association?.timeout)
     startStep(of: peer, now: now, into: outbox)
   }
 
   func handleSessionTimeout(of peer: Peer, now: Instant, into outbox: Outbox) {
     guard let address = peer.association?.address else { return }
-    let pair = pair(of: peer, at: address)
+    let pair = paths.pair(of: peer, at: address)
     let progress = peer.association?.handleTimeout(now: now) {
       if let pair { send($0, over: pair, now: now, into: outbox) }
     }
     if let progress { apply(progress, to: peer, over: pair, now: now, into: outbox) }
-  }
-
-  /// The peer's pair with this address, which may belong to another peer by now.
-  private func pair(of peer: Peer, at address: SocketAddress) -> CandidatePair? {
-    addresses[address].flatMap { $0.peer === peer ? $0 : nil }
   }
 
   /// Flights are larger than what requests them, so an unproven address gets few.
@@ -83,10 +78,10 @@ extension SFU {
       pair.lastHeard = now
       if pair.isProven || peer.association?.isOnOneAddress == true {
         // The client's Finished covers our random bytes, and they went only to this address.
-        prove(pair, now: now)
+        paths.prove(pair, now: now)
       } else {
-        startChecks(of: pair, now: now, into: outbox)
-        route(peer, now: now)
+        paths.startChecks(of: pair, now: now, into: outbox)
+        paths.route(peer, now: now)
       }
     case .failed where peer.connectionState == .waiting:
       // A forged datagram may have broken it: the peer may begin again.
@@ -94,8 +89,8 @@ extension SFU {
       for _ in 0..<(peer.association?.waiting ?? 0) { drop(.notConnected) }
       peer.association = nil
     case .failed, .closed:
-      close(peer)
-      if peer.connectionState != .waiting { events.append(.disconnected(peer.id, silence: .zero)) }
+      paths.close(peer)
+      if peer.connectionState != .waiting { output.events.append(.disconnected(peer.id, silence: .zero)) }
       peer.connectionState = .closed
       peer.inbound = nil
       peer.transport.sender = nil

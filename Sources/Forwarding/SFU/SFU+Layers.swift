@@ -29,8 +29,20 @@ extension SFU {
   /// Chooses the layer for each slot that shows the track.
   private func chooseLayers(of track: UpTrack, now: Instant) {
     for down in track.encodings.flatMap(\.downTracks) {
-      if let needed = down.chooseLayer() { requestKeyFrame(of: needed, now: now) }
+      if let needed = down.chooseLayer() { output.requestKeyFrame(of: needed, now: now) }
     }
+  }
+
+  /// Finds the peers of a call whose slots may change, and fills the slots of the first of them.
+  func allocateSlots(in call: ForwardedCall, now: Instant, into outbox: Outbox) {
+    slots.enqueueAffected(in: call, now: now)
+    fillSlots(in: call, now: now, into: outbox)
+  }
+
+  /// Fills the slots of the call's next waiting peers. Their senders learn what is shown now.
+  func fillSlots(in call: ForwardedCall, now: Instant, into outbox: Outbox) {
+    slots.fillNext(of: call, now: now, into: outbox)
+    updateDemands(of: call, now: now)
   }
 
   /// Informs the senders of the call's layered tracks whose receivers changed, and the workers of the other tracks.
@@ -39,8 +51,8 @@ extension SFU {
   }
 
   func updateDemand(of track: UpTrack, now: Instant) {
-    if let home = track.peer.home { return tellWishes(for: track, to: home) }
-    if let layers = track.updateDemand(now: now) { events.append(.wanted(track.peer.id, track.track, layers)) }
-    schedule(track.peer, track.demand.deadline)
+    if let home = track.peer.home { return relays.tellWishes(for: track, to: home) }
+    if let layers = track.updateDemand(now: now) { output.events.append(.wanted(track.peer.id, track.track, layers)) }
+    output.schedule(track.peer, track.demand.deadline)
   }
 }

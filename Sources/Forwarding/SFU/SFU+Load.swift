@@ -28,7 +28,7 @@ extension SFU {
     call.videoShare = share
     for peer in call.peers where !peer.videoSlots.isEmpty {
       peer.load?.nextPass = now
-      schedule(peer, now)
+      output.schedule(peer, now)
     }
   }
 
@@ -43,7 +43,7 @@ extension SFU {
       let allotments = division.divide(wishes, of: peer.videoSlots.map { $0.source?.track }, share: share)
       for (down, allotment) in zip(peer.videoSlots, allotments) {
         if allotment == .nothing, down.loadAllotment != .nothing { counts.pointee.shed &+= 1 }
-        if let needed = down.setAllotment(load: allotment) { requestKeyFrame(of: needed, now: now) }
+        if let needed = down.setAllotment(load: allotment) { output.requestKeyFrame(of: needed, now: now) }
       }
       division.nextPass = now.advanced(by: LoadDivision.interval)
     }

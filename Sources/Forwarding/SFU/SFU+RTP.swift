@@ -18,7 +18,7 @@ extension SFU {
     case .packet(let plain): length = plain
     case .dropped(let reason): return drop(reason)
     }
-    heard(pair, now: now, into: outbox)
+    paths.heard(pair, now: now, into: outbox)
     guard age <= longestAge else { return drop(.stale) }
     // A variable from which a span borrows would be a box on the heap.
     let bytes = datagram.part(0..<length)
@@ -29,7 +29,7 @@ extension SFU {
     // down.
     guard found?.track.budget.pointee.takes(length, now: now) ?? true, peer.published.pointee.takes(length, now: now)
     else {
-      return dropFlood(now: now)
+      return output.dropFlood(now: now)
     }
     noteArrival(of: header, in: bytes.bytes, of: peer, now: now)
     guard let stream = found else { return drop(.unknownStream) }
@@ -63,7 +63,7 @@ extension SFU {
     after highest: UInt64?, now: Instant, into outbox: Outbox
   ) {
     let reception = encoding.reception
-    if reception.pointee.lastPacket == nil, encoding.isAwaited { requestKeyFrame(of: encoding, now: now) }
+    if reception.pointee.lastPacket == nil, encoding.isAwaited { output.requestKeyFrame(of: encoding, now: now) }
     reception.pointee.lastPacket = now
     if !isRetransmission {
       reception.pointee.statistics.received(
@@ -84,7 +84,7 @@ extension SFU {
     let (track, reception) = (encoding.track, encoding.reception)
     let peer = track.peer
     guard packet.length > packet.header.headerLength else {
-      return leaveOut(packet, of: encoding, isRetransmission: isRetransmission, now: now)
+      return leaveOut(&packet, of: encoding, isRetransmission: isRetransmission, now: now)
     }
     if codec == .vp8 { packet.readVP8() }
     if codec == .vp8 || track.hasVisibleKeyFrames {
@@ -95,7 +95,7 @@ extension SFU {
     }
     if let frames = encoding.frames {
       packet.readFrame(peer.configuration.extensions.dependencyDescriptor, by: frames)
-      if frames.pointee.lacksStructure { requestKeyFrame(of: encoding, now: now) }
+      if frames.pointee.lacksStructure { output.requestKeyFrame(of: encoding, now: now) }
     }
     reception.pointee.rates.add(
       packet.length, present: packet.frame?.dependencies.present ?? 1, timestamp: packet.header.timestamp, now: now)
@@ -107,27 +107,28 @@ extension SFU {
       reception.pointee.lastKeyFrame = max(reception.pointee.lastKeyFrame, packet.index)
     }
     if track.isMicrophone {
-      note(peer.call.speakers.hear(packet, of: peer, most: configuration.voices, now: now), in: peer.call, now: now)
+      slots.note(
+        peer.call.speakers.hear(packet, of: peer, most: configuration.voices, now: now), in: peer.call, now: now)
     }
     encoding.preRoll?.insert(packet, now: now)
     // A packet that was sent to no receiver is never requested, except the rest of a key frame whose first packet arrives
     // last.
     if !encoding.slots.isEmpty || !encoding.waiting.isEmpty { encoding.history?.insert(packet, now: now) }
     if !encoding.relays.isEmpty {
-      relayPacket(packet, of: encoding, isRetransmission: isRetransmission, now: now)
+      relays.send(&packet, of: encoding, isRetransmission: isRetransmission, now: now)
     }
-    forward(packet, of: encoding, now: now, into: outbox)
+    forward(&packet, of: encoding, now: now, into: outbox)
   }
 
   /// A packet without media: a receiver would take it for an empty frame.
   @inline(never)
   private func leaveOut(
-    _ packet: borrowing Packet, of encoding: Encoding, isRetransmission: Bool, now: Instant
+    _ packet: inout Packet, of encoding: Encoding, isRetransmission: Bool, now: Instant
   ) {
     drop(.padding)
     for slot in encoding.slots { slot.pointee.leaveOut(packet) }
     // Its number must not be a gap there either.
-    if !encoding.relays.isEmpty { relayPacket(packet, of: encoding, isRetransmission: isRetransmission, now: now) }
+    if !encoding.relays.isEmpty { relays.send(&packet, of: encoding, isRetransmission: isRetransmission, now: now) }
   }
 
   /// Notes when a packet arrived, whichever stream it belongs to, for the transport-wide feedback.
@@ -140,17 +141,17 @@ extension SFU {
     if !arrivals.pointee.received(number, of: header.ssrc, length: packet.byteCount, now: now) {
       counts.pointee.arrivalsUnreported &+= 1
     }
-    if !wasWaiting { schedule(peer, arrivals.pointee.deadline) }
+    if !wasWaiting { output.schedule(peer, arrivals.pointee.deadline) }
   }
 
-  private func forward(_ packet: borrowing Packet, of encoding: Encoding, now: Instant, into outbox: Outbox) {
+  private func forward(_ packet: inout Packet, of encoding: Encoding, now: Instant, into outbox: Outbox) {
     var sent: UInt64 = 0
     for (place, slot) in encoding.slots.enumerated() {
-      switch slot.pointee.forward(packet, now: now, into: outbox) {
+      switch slot.pointee.forward(&packet, now: now, into: outbox) {
       case .sent: sent &+= 1
       case .waits:
         counts.pointee.paced &+= 1
-        scheduleRelease(to: encoding.downTracks[place].peer)
+        output.scheduleRelease(to: encoding.downTracks[place].peer)
       case .notOpen: break
       case .dropped(let reason):
         drop(reason)
@@ -158,7 +159,7 @@ extension SFU {
         // The pacer dropped a frame that others refer to, or the source's numbers jumped.
         let isCutOff = (reason == .paced || reason == .jumped) && !slot.pointee.state.isRunning
         if isCutOff { encoding.awaitKeyFrame() }
-        if isBroken || isCutOff { requestKeyFrame(of: encoding, now: now) }
+        if isBroken || isCutOff { output.requestKeyFrame(of: encoding, now: now) }
       }
     }
     counts.pointee.forwarded &+= sent
@@ -177,14 +178,9 @@ extension SFU {
       return reception.pointee.nacks.arrived(index, isRetransmission: isRetransmission, now: now)
     }
     if !reception.pointee.nacks.jumped(from: highest, to: index, now: now) {
-      requestKeyFrame(of: encoding, now: now)
+      output.requestKeyFrame(of: encoding, now: now)
     }
-    schedule(encoding.track.peer, reception.pointee.nacks.deadline)
-  }
-
-  func requestKeyFrame(of encoding: Encoding, now: Instant) {
-    encoding.requestKeyFrame(now)
-    schedule(encoding.track.peer, encoding.reception.pointee.keyFrames.deadline)
+    output.schedule(encoding.track.peer, reception.pointee.nacks.deadline)
   }
 }
 

@@ -44,7 +44,7 @@ extension SFU {
     for (down, allotment) in zip(peer.videoSlots, allotments) {
       guard let source = down.source, !source.isSilent else { continue }
       if allotment == .nothing, down.rateAllotment != .nothing { counts.pointee.withheld &+= 1 }
-      if let needed = down.setAllotment(rate: allotment) { requestKeyFrame(of: needed, now: now) }
+      if let needed = down.setAllotment(rate: allotment) { output.requestKeyFrame(of: needed, now: now) }
     }
   }
 
@@ -62,19 +62,12 @@ extension SFU {
           drop(reason)
           guard reason == .jumped, let encoding = down.encoding else { continue }
           down.noteAwaiting()
-          requestKeyFrame(of: encoding, now: now)
+          output.requestKeyFrame(of: encoding, now: now)
         case .waits, .notOpen: break
         }
       }
     }
     peer.schedule(downlink.pointee.nextRelease)
-  }
-
-  /// Makes sure that `release` is called if packets wait.
-  func scheduleRelease(to peer: Peer) {
-    guard let due = peer.transport.downlink?.pointee.nextRelease else { return }
-    // Usually others wait already.
-    if peer.deadline.map({ due < $0 }) ?? true { schedule(peer, due) }
   }
 
   /// Sends the packets of the probe that are due.

@@ -12,53 +12,43 @@ package final class SFU {
   package static let maximumDatagram = 1500
 
   /// Events in the order in which they happened, for the worker to take after each call.
-  package var events: [MediaEvent] = []
+  package var events: [MediaEvent] {
+    get { output.events }
+    _modify { yield &output.events }
+  }
 
   /// When `handleTimeout` must be called; nil if nothing waits. Read it again after each call.
   package var nextTimeout: Instant? {
-    var next = histories.deadline
-    if let due = peerDeadlines.first { next = min(next ?? due, due) }
-    if let due = callDeadlines.first { next = min(next ?? due, due) }
-    return next
+    guard let history = histories.deadline, let other = output.nextTimeout else {
+      return histories.deadline ?? output.nextTimeout
+    }
+    return min(history, other)
   }
 
-  /// This worker's.
-  let address: WorkerAddress
-  /// The way to the other workers; nil when there are none.
-  let relay: (any Relay)?
+  let output = SFUOutput()
+  /// That of `output`.
+  let counts: UnsafeMutablePointer<SFUCounters>
+  let paths: PeerPaths
+  let slots: SlotFiller
+  let feedback: Feedback
+  let relays: RelaySender
   /// Runs the arithmetic of handshakes; nil if this SFU does so itself.
   let handshakes: (any HandshakeRunner)?
   let configuration: SFUConfiguration
   let certificate: DTLSCertificate
   /// That of `configuration`, in nanoseconds.
   let longestAge: UInt64
-  let responder = STUNResponder(role: .controlled)
   var random: SplitMix64
-  var counts: UnsafeMutablePointer<SFUCounters> { countsBox.pointer }
-  private let countsBox = Box(SFUCounters())
-  let addresses: AddressTable
   let histories: HistoryBudget
   var peersByID: [PeerID: Peer] = [:]
-  var peersByFragment: [String: Peer] = [:]
   var peers: ContiguousArray<Peer> = []
   var calls: [CallID: ForwardedCall] = [:]
   /// Calls that have begun here, to number them.
   var callsBegun: UInt64 = 0
-  var peerDeadlines = DeadlineQueue<Peer>()
-  var callDeadlines = DeadlineQueue<ForwardedCall>()
   /// The share of the video of all calls for which there is time; below 1 while the worker cannot keep up.
   var videoShare = 1.0
   /// When it is divided among the calls again.
   var nextShares = Instant(nanoseconds: 0)
-  /// When the next flood is reported.
-  private var nextFloodNotice = Instant(nanoseconds: 0)
-  /// Calls whose peers or tracks were changed by the current commands.
-  var changedCalls: [ForwardedCall] = []
-  /// Our checks and the answers to those of others: to addresses that may belong to nobody.
-  var answers: UnsafeMutablePointer<Outbox.Cursor> { answersBox.pointer }
-  private let answersBox = Box(Outbox.Cursor())
-  /// Buffer in which RTCP is assembled.
-  let scratch: UnsafeMutableRawBufferPointer
 
   /// - Parameters:
   ///   - seed: determines the random choices that need not be secret: all except the transactions of checks.
@@ -70,22 +60,22 @@ package final class SFU {
     address: WorkerAddress = WorkerAddress(node: Incarnation(0), worker: 0), relay: (any Relay)? = nil,
     handshakes: (any HandshakeRunner)? = nil
   ) {
-    self.address = address
-    self.relay = relay
     self.handshakes = handshakes
     self.configuration = configuration
     self.certificate = certificate
     longestAge = UInt64(max(0, configuration.longestAge.nanoseconds))
     random = SplitMix64(seed: seed)
-    addresses = AddressTable(seed: random.next())
     histories = HistoryBudget(limit: configuration.historyBudget)
-    scratch = .allocate(byteCount: 1200, alignment: 8)
+    counts = output.counts
+    paths = PeerPaths(configuration, seed: random.next(), output: output)
+    slots = SlotFiller(configuration, of: address, histories: histories, output: output)
+    relays = RelaySender(relay, output: output)
+    feedback = Feedback(relays: relays, output: output)
   }
 
   deinit {
     // Slots and their sources retain each other.
     for down in peers.flatMap(\.downTracks) { down.setSource(nil, now: Instant(nanoseconds: 0)) }
-    scratch.deallocate()
   }
 
   /// A snapshot of the counters.
@@ -94,7 +84,7 @@ package final class SFU {
     counters.peers = peers.count
     counters.historyBytes = histories.used
     counters.historiesHalved = histories.taken
-    counters.visits &+= peerDeadlines.visits &+ callDeadlines.visits
+    counters.visits &+= output.visits
     return counters
   }
 
@@ -113,15 +103,15 @@ package final class SFU {
     // RTP first, because it's by far the most common.
     switch DatagramKind.classify(datagram.bytes) {
     case .rtp:
-      guard let pair = addresses[source] else { return drop(.unknownPeer) }
+      guard let pair = paths.addresses[source] else { return drop(.unknownPeer) }
       handleRTP(datagram, age: age, on: pair, now: now, into: outbox)
     case .rtcp:
-      guard let pair = addresses[source] else { return drop(.unknownPeer) }
+      guard let pair = paths.addresses[source] else { return drop(.unknownPeer) }
       handleRTCP(datagram, age: age, on: pair, now: now, into: outbox)
     case .stun:
-      handleSTUN(UnsafeRawBufferPointer(datagram), from: source, now: now, into: outbox)
+      paths.handleSTUN(UnsafeRawBufferPointer(datagram), from: source, now: now, into: outbox)
     case .dtls:
-      guard let pair = addresses[source] else { return drop(.unknownPeer) }
+      guard let pair = paths.addresses[source] else { return drop(.unknownPeer) }
       handleDTLS(UnsafeRawBufferPointer(datagram), on: pair, now: now, into: outbox)
     case .unknown:
       drop(.unknownKind)
@@ -156,15 +146,14 @@ package final class SFU {
       isOver = isSpent()
       if isOver { break }
     }
-    for call in changedCalls where !call.peers.isEmpty {
+    for call in slots.takeChanged() where !call.peers.isEmpty {
       if isOver {
-        allocateSlots(in: call, after: configuration.burstDelay, now: now)
+        slots.fillAfterBurst(call, now: now)
       } else {
         allocateSlots(in: call, now: now, into: outbox)
         isOver = isSpent()
       }
     }
-    changedCalls.removeAll(keepingCapacity: true)
     return handled
   }
 
@@ -177,24 +166,11 @@ package final class SFU {
   /// Datagrams that were dropped because their senders exceeded their limits.
   package var flooded: UInt64 { counts.pointee.drops(.tooMuch) }
 
-  /// A peer exceeds its limit. The event is sent once in a while, however many peers do so.
-  func dropFlood(now: Instant) {
-    drop(.tooMuch)
-    guard nextFloodNotice <= now else { return }
-    nextFloodNotice = now.advanced(by: .seconds(10))
-    events.append(.tooMuch)
-  }
+  /// Whether an authentic check of a participant came from the address.
+  package func isPath(_ address: SocketAddress) -> Bool { paths.addresses[address] != nil }
 
-  /// Makes sure that `handleTimeout` is called for `peer` at `instant`.
-  func schedule(_ peer: Peer, _ instant: Instant?) {
-    guard let instant else { return }
-    peer.schedule(instant)
-    // Tracks and slots of a removed peer may live a little longer.
-    if !peer.isGone { peerDeadlines.set(peer, to: peer.deadline) }
-  }
-
-  /// Makes sure that `handleTimeout` is called when the call needs it.
-  func schedule(_ call: ForwardedCall) { callDeadlines.set(call, to: call.deadline) }
+  /// Nothing can arrive from the address or reach it any longer, because its connection has ended.
+  package func forget(_ address: SocketAddress, now: Instant) { paths.forget(address, now: now) }
 
   func count(_ outbox: Outbox, since before: Outbox.State) {
     counts.pointee.datagramsOut &+= outbox.state.pointee.datagrams &- before.datagrams

@@ -1,22 +1,40 @@
 import MediaModel
 
-extension SFU {
+/// Finds the peers whose slots may change, and fills their slots by the ranking of their call's tracks.
+final class SlotFiller {
   /// Peers whose slots are filled in one pass. The rest follows in the next passes, so that packets do not wait for a large
   /// call.
   static let peersPerPass = 32
 
-  /// Finds the peers of a call whose slots may change, and fills the slots of the first of them.
-  func allocateSlots(in call: ForwardedCall, now: Instant, into outbox: Outbox) {
-    enqueueAffected(in: call, now: now)
-    fillSlots(in: call, now: now, into: outbox)
+  /// This worker's: the first of a call's workers tells who speaks.
+  private let address: WorkerAddress
+  private let configuration: SFUConfiguration
+  private let histories: HistoryBudget
+  private let output: SFUOutput
+  /// Calls whose peers or tracks were changed by the current commands.
+  private var changed: [ForwardedCall] = []
+
+  init(_ configuration: SFUConfiguration, of address: WorkerAddress, histories: HistoryBudget, output: SFUOutput) {
+    self.configuration = configuration
+    self.address = address
+    self.histories = histories
+    self.output = output
   }
+
+  /// The slots of the call's peers are filled once all current commands have been carried out.
+  func noteChange(of call: ForwardedCall) {
+    if !changed.contains(where: { $0 === call }) { changed.append(call) }
+  }
+
+  /// The calls noted since the last time.
+  func takeChanged() -> [ForwardedCall] { exchange(&changed, with: []) }
 
   /// Finds the peers of a call whose slots may change. The next passes fill them: examining a thousand peers takes a whole pass.
   func enqueueAffected(in call: ForwardedCall, now: Instant) {
     updateRanking(of: call)
     call.allocationDue = nil
     for peer in call.peers where peer.home == nil {
-      counts.pointee.visits &+= 1
+      output.counts.pointee.visits &+= 1
       if isAffected(peer, by: call.rankingChange, now: now) {
         call.enqueue(peer)
       } else if let until = peer.heldUntil {
@@ -24,36 +42,35 @@ extension SFU {
       }
     }
     call.rankingChange = .none
-    schedule(call)
+    output.schedule(call)
   }
 
   /// Fills the slots of the next waiting peers and tells those whose map changed.
-  func fillSlots(in call: ForwardedCall, now: Instant, into outbox: Outbox) {
+  func fillNext(of call: ForwardedCall, now: Instant, into outbox: Outbox) {
     updateRanking(of: call)
     for peer in call.takeUnfilled(Self.peersPerPass) where fillSlots(of: peer, now: now, into: outbox) {
-      events.append(.slots(peer.id, peer.slotMap))
+      output.events.append(.slots(peer.id, peer.slotMap))
     }
-    updateDemands(of: call, now: now)
-    schedule(call)
+    output.schedule(call)
   }
 
   /// Fills the slots of one peer again. Sends no `.slots` event: the caller reports the new map.
-  func allocateSlots(of peer: Peer, now: Instant, into outbox: Outbox) {
+  func fill(_ peer: Peer, now: Instant, into outbox: Outbox) {
     updateRanking(of: peer.call)
     _ = fillSlots(of: peer, now: now, into: outbox)
-    updateDemands(of: peer.call, now: now)
-    schedule(peer.call)
+    output.schedule(peer.call)
   }
 
-  /// Schedules `allocateSlots` for the whole call, so that a peer that toggles something all the time costs no more than one that does so once.
-  func allocateSlotsSoon(in call: ForwardedCall, now: Instant) {
-    allocateSlots(in: call, after: configuration.allocationDelay, now: now)
-  }
+  /// The timers find the affected peers of the call after a while, so a peer that toggles something all the time costs no more than one that does so once.
+  func fillSoon(_ call: ForwardedCall, now: Instant) { fill(call, after: configuration.allocationDelay, now: now) }
 
-  func allocateSlots(in call: ForwardedCall, after delay: Duration, now: Instant) {
+  /// The timers find the affected peers of the call: other commands wait.
+  func fillAfterBurst(_ call: ForwardedCall, now: Instant) { fill(call, after: configuration.burstDelay, now: now) }
+
+  private func fill(_ call: ForwardedCall, after delay: Duration, now: Instant) {
     let due = now.advanced(by: delay)
     call.allocationDue = min(call.allocationDue ?? due, due)
-    schedule(call)
+    output.schedule(call)
   }
 
   /// A microphone's packet may have changed who is heard. The next timer passes give a new voice slots: at most as many times in 2 s as there are
@@ -64,7 +81,7 @@ extension SFU {
       call.isRankingStale = true
       call.allocationDue = now
     }
-    schedule(call)
+    output.schedule(call)
   }
 
   /// Determines who speaks. A call has at most as many speakers as any of its peers has voice slots.
@@ -72,19 +89,19 @@ extension SFU {
     let isChanged = call.speakers.update(
       call.peers, most: call.countVoices(), places: configuration.voices, interval: configuration.speakersInterval,
       now: now)
-    counts.pointee.visits &+= call.speakers.takeVisits()
+    output.counts.pointee.visits &+= call.speakers.takeVisits()
     if isChanged {
-      if call.workers.first ?? address == address { events.append(.speakers(call.id, call.speakers.current)) }
+      if call.workers.first ?? address == address { output.events.append(.speakers(call.id, call.speakers.current)) }
       call.isRankingStale = true
       call.allocationDue = now
     }
-    schedule(call)
+    output.schedule(call)
   }
 
   private func updateRanking(of call: ForwardedCall) {
     guard call.isRankingStale else { return }
     var new = Ranking(of: call.peers)
-    counts.pointee.visits &+= new.takeVisits()
+    output.counts.pointee.visits &+= new.takeVisits()
     call.rankingChange = max(call.rankingChange, call.ranking.change(to: new, need: configuration))
     if call.ranking.audio.isShort || new.audio.isShort { keepPreRolls(in: call, isShort: new.audio.isShort) }
     call.ranking = new
@@ -94,7 +111,7 @@ extension SFU {
   /// Only a microphone that somebody may not hear can have a first syllable that was not sent.
   private func keepPreRolls(in call: ForwardedCall, isShort: Bool) {
     for peer in call.peers {
-      counts.pointee.visits &+= 1
+      output.counts.pointee.visits &+= 1
       for track in peer.upTracks where track.isMicrophone {
         track.encodings[0].keepPreRoll(isShort && !track.isSilent, histories)
       }
@@ -117,7 +134,7 @@ extension SFU {
       + allocate(&call.ranking.video, .video, to: peer, now: now, into: outbox)
     if let until = peer.heldUntil { call.allocationDue = min(call.allocationDue ?? until, until) }
     if !peer.isHeld { updateNeed(of: peer, now: now) }
-    counts.pointee.visits &+= call.ranking.takeVisits()
+    output.counts.pointee.visits &+= call.ranking.takeVisits()
     let slots = peer.assignments
     guard slots != peer.slotMap.slots || unsupported != peer.slotMap.unsupported || peer.slotMap.revision == 0 else {
       return false
@@ -134,7 +151,7 @@ extension SFU {
     guard hasChanged else { return }
     peer.slotMap.revision += 1
     peer.slotMap.slots = peer.assignments
-    events.append(.slots(peer.id, peer.slotMap))
+    output.events.append(.slots(peer.id, peer.slotMap))
   }
 
   /// Returns the tracks that no slot carries.
@@ -149,15 +166,15 @@ extension SFU {
     let candidates =
       peer.isHeld ? [] : ranked.first(limit + 1, for: peer, carried: carried, wishes)
     let choice = SlotAllocator.choose(candidates, for: slots, of: peer, wishes, limit: limit, now: now)
-    counts.pointee.visits &+= UInt64(slots.count)
+    output.counts.pointee.visits &+= UInt64(slots.count)
     if let until = choice.heldUntil { peer.heldUntil = min(peer.heldUntil ?? until, until) }
     // First the slots of all tracks that leave, so that a track is never in two slots of one peer.
     for (slot, track) in zip(slots, choice.tracks) where slot.source !== track { slot.setSource(nil, now: now) }
     for (slot, track) in zip(slots, choice.tracks) where slot.source !== track {
       slot.setSource(track, now: now)
-      if kind == .audio { counts.pointee.forwarded &+= slot.sendPreRoll(now: now, into: outbox) }
+      if kind == .audio { output.counts.pointee.forwarded &+= slot.sendPreRoll(now: now, into: outbox) }
       if let encoding = slot.encoding, peer.transport.isOpen {
-        requestKeyFrame(of: encoding, now: now)
+        output.requestKeyFrame(of: encoding, now: now)
       }
     }
     if kind == .video { setHeights(of: slots, wishes, isOpen: peer.transport.isOpen, now: now) }
@@ -170,7 +187,7 @@ extension SFU {
     for slot in slots {
       guard let track = slot.source else { continue }
       let height = wishes.videos.isEmpty ? nil : wishes.videos[track.track]?.maxHeight
-      if let needed = slot.setMaxHeight(height), isOpen { requestKeyFrame(of: needed, now: now) }
+      if let needed = slot.setMaxHeight(height), isOpen { output.requestKeyFrame(of: needed, now: now) }
     }
   }
 
@@ -184,7 +201,7 @@ extension SFU {
       video: min(videos, call.ranking.video.count - (peer.upTracks.count - own) - paused))
     let existing = SlotNeed.Slots(audio: peer.audioSlots.count, video: peer.videoSlots.count)
     peer.need.update(wanted: wanted, existing: existing, now: now)
-    schedule(peer, peer.need.deadline)
+    output.schedule(peer, peer.need.deadline)
   }
 }
 

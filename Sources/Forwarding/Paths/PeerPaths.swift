@@ -1,10 +1,52 @@
-package import MediaModel
+import MediaModel
+import Octets
 import Transport
 
-/// Which of its addresses a peer's media goes to, and whether it is sent at all.
-extension SFU {
-  /// Whether an authentic check of a participant came from the address.
-  package func isPath(_ address: SocketAddress) -> Bool { addresses[address] != nil }
+/// The peers' addresses: which peer an address belongs to, which of its addresses a peer's media goes to, and whether it is sent at all.
+final class PeerPaths {
+  let addresses: AddressTable
+  let output: SFUOutput
+  /// The peers that checks can name, by the fragments of their credentials.
+  private(set) var peersByFragment: [String: Peer] = [:]
+  let consentTimeout: Duration
+  private let reportInterval: Duration
+  let responder = STUNResponder(role: .controlled)
+  /// For our checks (RFC 8445 section 7.3.1.1); need not be secret.
+  var tieBreakers: SplitMix64
+  /// Our checks and the answers to those of others: to addresses that may belong to nobody.
+  var answers: UnsafeMutablePointer<Outbox.Cursor> { answersBox.pointer }
+  private let answersBox = Box(Outbox.Cursor())
+
+  init(_ configuration: SFUConfiguration, seed: UInt64, output: SFUOutput) {
+    addresses = AddressTable(seed: seed)
+    tieBreakers = SplitMix64(seed: ~seed)
+    consentTimeout = configuration.consentTimeout
+    reportInterval = configuration.reportInterval
+    self.output = output
+  }
+
+  /// The peer's pair with this address, which may belong to another peer by now.
+  func pair(of peer: Peer, at address: SocketAddress) -> CandidatePair? {
+    addresses[address].flatMap { $0.peer === peer ? $0 : nil }
+  }
+
+  /// Checks with the peer's credentials are answered from now on.
+  func admit(_ peer: Peer) { peersByFragment[peer.configuration.local.fragment] = peer }
+
+  /// Checks with the peer's credentials are refused: it gets others, or is removed.
+  func refuse(_ peer: Peer) {
+    let fragment = peer.configuration.local.fragment
+    if peersByFragment[fragment] === peer { peersByFragment[fragment] = nil }
+  }
+
+  /// Stops media to the peer and frees its addresses.
+  func removeAll(of peer: Peer) {
+    close(peer)
+    for pair in peer.pairs where !pair.isGone { addresses.remove(pair.address) }
+    peer.pairs = []
+    peer.pair = nil
+    refuse(peer)
+  }
 
   /// Something authentic arrived over the pair.
   func heard(_ pair: CandidatePair, now: Instant, into outbox: Outbox) {
@@ -45,7 +87,7 @@ extension SFU {
   }
 
   private func hasConsent(_ pair: CandidatePair, now: Instant) -> Bool {
-    pair.lastHeard.advanced(by: configuration.consentTimeout) > now
+    pair.lastHeard.advanced(by: consentTimeout) > now
   }
 
   /// After consent has expired somebody else may have the address; a peer that answers checks is checked again.
@@ -60,7 +102,7 @@ extension SFU {
   func checkConsent(of peer: Peer, now: Instant) {
     for pair in peer.pairs where pair.isProven {
       if hasConsent(pair, now: now) {
-        peer.schedule(pair.lastHeard.advanced(by: configuration.consentTimeout))
+        peer.schedule(pair.lastHeard.advanced(by: consentTimeout))
       } else {
         lapse(pair, now: now)
         if pair === peer.pair { route(peer, now: now) }
@@ -70,7 +112,7 @@ extension SFU {
   }
 
   /// Nothing can arrive from the address or reach it any longer, because its connection has ended.
-  package func forget(_ address: SocketAddress, now: Instant) {
+  func forget(_ address: SocketAddress, now: Instant) {
     guard let pair = addresses[address] else { return }
     addresses.remove(address)
     pair.isGone = true
@@ -96,14 +138,14 @@ extension SFU {
   private func open(_ peer: Peer, now: Instant) {
     peer.connectionState = .connected
     peer.transport.path.pointee.isOpen = true
-    counts.pointee.connected += 1
-    events.append(.connected(peer.id))
-    schedule(peer, peer.pair?.lastHeard.advanced(by: configuration.consentTimeout))
-    peer.nextReport = now.advanced(by: configuration.reportInterval)
-    schedule(peer, peer.nextReport)
+    output.counts.pointee.connected += 1
+    output.events.append(.connected(peer.id))
+    output.schedule(peer, peer.pair?.lastHeard.advanced(by: consentTimeout))
+    peer.nextReport = now.advanced(by: reportInterval)
+    output.schedule(peer, peer.nextReport)
     for down in peer.downTracks {
       down.noteAwaiting()
-      if let encoding = down.encoding { requestKeyFrame(of: encoding, now: now) }
+      if let encoding = down.encoding { output.requestKeyFrame(of: encoding, now: now) }
     }
   }
 
@@ -113,15 +155,15 @@ extension SFU {
     guard peer.connectionState == .connected else { return }
     close(peer)
     peer.connectionState = .silent
-    events.append(.disconnected(peer.id, silence: lastHeard.duration(to: now)))
-    tell(peer.quality.gone(now: now), of: peer)
+    output.events.append(.disconnected(peer.id, silence: lastHeard.duration(to: now)))
+    output.report(peer.quality.gone(now: now), of: peer)
   }
 
   /// Stops media to the peer until it is opened again.
   func close(_ peer: Peer) {
     guard peer.transport.isOpen else { return }
     peer.transport.path.pointee.isOpen = false
-    counts.pointee.connected -= 1
+    output.counts.pointee.connected -= 1
     for down in peer.downTracks { down.pause() }
   }
 }

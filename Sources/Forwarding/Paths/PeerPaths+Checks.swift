@@ -3,7 +3,7 @@ import Transport
 import Octets
 
 /// Connectivity checks, the peers' and ours.
-extension SFU {
+extension PeerPaths {
   /// An unproven address that was heard within this time is not taken by another peer; a proven one keeps its owner until its consent
   /// is over.
   private static let addressHold = Duration.seconds(5)
@@ -20,7 +20,9 @@ extension SFU {
   ) {
     // The class bits of a response (RFC 8489 section 5).
     if datagram.bytes[0] == 1 { return handleAnswer(datagram, from: source, now: now) }
-    guard let reply = outbox.reserve(STUNResponder.replyCapacity, &answers.pointee) else { return drop(.outboxFull) }
+    guard let reply = outbox.reserve(STUNResponder.replyCapacity, &answers.pointee) else {
+      return output.drop(.outboxFull)
+    }
     var asked: Peer?
     let response = responder.respond(to: datagram, from: source, into: reply) { fragment in
       asked = peersByFragment[fragment]
@@ -28,14 +30,14 @@ extension SFU {
     }
     switch response {
     case .accepted(_, let length, let nominated):
-      guard let peer = asked, peer.connectionState != .closed else { return drop(.unknownPeer) }
-      guard let pair = pair(of: peer, with: source, now: now) else { return drop(.addressTaken) }
+      guard let peer = asked, peer.connectionState != .closed else { return output.drop(.unknownPeer) }
+      guard let pair = pair(of: peer, with: source, now: now) else { return output.drop(.addressTaken) }
       outbox.commit(length, &answers.pointee, to: source, isUrgent: true)
       accept(pair, isNominated: nominated, now: now, into: outbox)
     case .refused(let length):
-      drop(.refused)
+      output.drop(.refused)
       outbox.commit(length, &answers.pointee, to: source, isUrgent: true)
-    case .dropped(let reason): drop(reason)
+    case .dropped(let reason): output.drop(reason)
     }
   }
 
@@ -83,33 +85,33 @@ extension SFU {
     if peer.checker == nil {
       peer.checker = ConnectivityChecker(
         role: .controlled, local: peer.configuration.local, remote: peer.configuration.remote,
-        tieBreaker: random.next())
+        tieBreaker: tieBreakers.next())
     }
     guard let checker = peer.checker else { return }
     let interval = Self.checkInterval * (1 << pair.checks)
     pair.checks += 1
     pair.lastCheck = now
     pair.nextCheck = now.advanced(by: interval)
-    schedule(peer, pair.nextCheck)
-    guard peer.checks.take(now: now.nanoseconds) == nil else { return drop(.unproven) }
+    output.schedule(peer, pair.nextCheck)
+    guard peer.checks.take(now: now.nanoseconds) == nil else { return output.drop(.unproven) }
     guard let room = outbox.reserve(ConnectivityChecker.checkCapacity, &answers.pointee) else {
-      return drop(.outboxFull)
+      return output.drop(.outboxFull)
     }
     let length = checker.makeCheck(
       of: pair.address, transaction: ConnectivityChecker.randomTransaction(), priority: Self.checkPriority, into: room)
     outbox.commit(length, &answers.pointee, to: pair.address, isUrgent: true)
-    counts.pointee.checksSent &+= 1
+    output.counts.pointee.checksSent &+= 1
   }
 
   private func handleAnswer(_ datagram: UnsafeRawBufferPointer, from source: SocketAddress, now: Instant) {
-    guard let pair = addresses[source], let checker = pair.peer.checker else { return drop(.unexpected) }
+    guard let pair = addresses[source], let checker = pair.peer.checker else { return output.drop(.unexpected) }
     switch checker.handle(datagram, from: source) {
     case .succeeded:
       pair.peer.answersChecks = true
       pair.lastHeard = now
       prove(pair, now: now)
-    case .refused: drop(.refused)
-    case .dropped(let reason): drop(reason)
+    case .refused: output.drop(.refused)
+    case .dropped(let reason): output.drop(reason)
     }
   }
 
@@ -130,7 +132,7 @@ extension SFU {
   private func pair(of peer: Peer, with address: SocketAddress, now: Instant) -> CandidatePair? {
     if let known = addresses[address] {
       if known.peer === peer { return known }
-      let hold = known.isProven ? configuration.consentTimeout : Self.addressHold
+      let hold = known.isProven ? consentTimeout : Self.addressHold
       guard known.lastHeard.duration(to: now) >= hold || known.peer.connectionState == .closed else { return nil }
       remove(known, now: now)
     }
