@@ -119,7 +119,7 @@ struct DownStream {
   /// descriptor is overwritten with this receiver's.
   @inline(__always)
   mutating func write(
-    _ packet: inout Packet, _ new: Rewriting, now: Instant, into outbox: Outbox
+    _ packet: borrowing Packet, _ new: Rewriting, now: Instant, into outbox: Outbox
   ) -> SendResult {
     guard path.pointee.isOpen, let sender = path.pointee.sender else { return .notOpen }
     let overhead = path.pointee.overhead

@@ -233,10 +233,10 @@ final class DownTrack {
     else { return 0 }
     var sent: UInt64 = 0
     for index in newest &- min(newest, Self.preRollPackets - 1)...newest {
-      guard var packet = history.packet(index),
+      guard let packet = history.packet(index),
         last.header.timestamp &- packet.header.timestamp < source.clockRate / 5
       else { continue }
-      if case .sent = slot.pointee.forward(&packet, now: now, into: outbox) { sent += 1 }
+      if case .sent = slot.pointee.forward(packet, now: now, into: outbox) { sent += 1 }
     }
     return sent
   }

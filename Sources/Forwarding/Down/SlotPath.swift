@@ -51,7 +51,7 @@ struct SlotPath {
   }
 
   /// Sends a packet of the source to the receiver. Its VP8 descriptor is overwritten with this receiver's.
-  mutating func forward(_ packet: inout Packet, now: Instant, into outbox: Outbox) -> SendResult {
+  mutating func forward(_ packet: borrowing Packet, now: Instant, into outbox: Outbox) -> SendResult {
     guard stream.isOpen else { return .notOpen }
     let payloadType = stream.payloadType(of: packet)
     guard payloadType != 255 else { return .dropped(.payloadType) }
@@ -63,7 +63,7 @@ struct SlotPath {
     {
       return result
     }
-    return write(&packet, payloadType, isFirst: isFirst, now: now, into: outbox)
+    return write(packet, payloadType, isFirst: isFirst, now: now, into: outbox)
   }
 
   /// A packet while nothing is sent: the first one begins the source here.
@@ -127,7 +127,7 @@ struct SlotPath {
 
   @inline(__always)
   private mutating func write(
-    _ packet: inout Packet, _ payloadType: UInt8, isFirst: Bool, now: Instant, into outbox: Outbox
+    _ packet: borrowing Packet, _ payloadType: UInt8, isFirst: Bool, now: Instant, into outbox: Outbox
   ) -> SendResult {
     var mapped = sourceSwitch.map(packet)
     if mapped == nil { mapped = beginAfterJump(packet, now: now) }
@@ -137,7 +137,7 @@ struct SlotPath {
     if !packet.header.marker, layers.endsPicture(packet) { setsMarker = true }
     let new = DownStream.Rewriting(
       payloadType: payloadType, numbers: numbers, setsMarker: setsMarker, shift: layers.shift)
-    let result = stream.write(&packet, new, now: now, into: outbox)
+    let result = stream.write(packet, new, now: now, into: outbox)
     guard case .sent = result else { return result }
     sourceSwitch.sent(numbers, now: now)
     noteTaken(packet)

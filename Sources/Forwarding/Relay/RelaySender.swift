@@ -13,7 +13,7 @@ final class RelaySender {
   }
 
   /// Passes a packet to the ends that get this encoding.
-  func send(_ packet: inout Packet, of encoding: Encoding, isRetransmission: Bool, now: Instant) {
+  func send(_ packet: borrowing Packet, of encoding: Encoding, isRetransmission: Bool, now: Instant) {
     // The padding is already cut off.
     if packet.header.paddingLength > 0 {
       RTPHeader.setPadding(false, in: packet.overwritten)

@@ -84,7 +84,7 @@ extension SFU {
     let (track, reception) = (encoding.track, encoding.reception)
     let peer = track.peer
     guard packet.length > packet.header.headerLength else {
-      return leaveOut(&packet, of: encoding, isRetransmission: isRetransmission, now: now)
+      return leaveOut(packet, of: encoding, isRetransmission: isRetransmission, now: now)
     }
     if codec == .vp8 { packet.readVP8() }
     if codec == .vp8 || track.hasVisibleKeyFrames {
@@ -115,20 +115,20 @@ extension SFU {
     // last.
     if !encoding.slots.isEmpty || !encoding.waiting.isEmpty { encoding.history?.insert(packet, now: now) }
     if !encoding.relays.isEmpty {
-      relays.send(&packet, of: encoding, isRetransmission: isRetransmission, now: now)
+      relays.send(packet, of: encoding, isRetransmission: isRetransmission, now: now)
     }
-    forward(&packet, of: encoding, now: now, into: outbox)
+    forward(packet, of: encoding, now: now, into: outbox)
   }
 
   /// A packet without media: a receiver would take it for an empty frame.
   @inline(never)
   private func leaveOut(
-    _ packet: inout Packet, of encoding: Encoding, isRetransmission: Bool, now: Instant
+    _ packet: borrowing Packet, of encoding: Encoding, isRetransmission: Bool, now: Instant
   ) {
     drop(.padding)
     for slot in encoding.slots { slot.pointee.leaveOut(packet) }
     // Its number must not be a gap there either.
-    if !encoding.relays.isEmpty { relays.send(&packet, of: encoding, isRetransmission: isRetransmission, now: now) }
+    if !encoding.relays.isEmpty { relays.send(packet, of: encoding, isRetransmission: isRetransmission, now: now) }
   }
 
   /// Notes when a packet arrived, whichever stream it belongs to, for the transport-wide feedback.
@@ -144,10 +144,10 @@ extension SFU {
     if !wasWaiting { output.schedule(peer, arrivals.pointee.deadline) }
   }
 
-  private func forward(_ packet: inout Packet, of encoding: Encoding, now: Instant, into outbox: Outbox) {
+  private func forward(_ packet: borrowing Packet, of encoding: Encoding, now: Instant, into outbox: Outbox) {
     var sent: UInt64 = 0
     for (place, slot) in encoding.slots.enumerated() {
-      switch slot.pointee.forward(&packet, now: now, into: outbox) {
+      switch slot.pointee.forward(packet, now: now, into: outbox) {
       case .sent: sent &+= 1
       case .waits:
         counts.pointee.paced &+= 1

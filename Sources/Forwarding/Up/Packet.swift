@@ -2,7 +2,8 @@ import RTP
 
 /// One received RTP packet on its way to the receivers: its memory, and the fields that are read once for all of them.
 ///
-/// A borrower changes neither its fields nor its memory.
+/// It is a view: a borrower cannot change its fields, and writes to its memory through `overwritten`. As an `inout` argument it is copied on its
+/// way to each receiver, which takes 37 instructions more.
 struct Packet {
   var base: UnsafeMutableRawPointer
   /// Header and payload; the sender's padding is cut off.
@@ -34,10 +35,8 @@ struct Packet {
     UnsafeRawBufferPointer(start: base + header.headerLength, count: length - header.headerLength)
   }
 
-  /// The bytes of header and payload, to write those that differ for each receiver and those that are no longer needed.
-  var overwritten: UnsafeMutableRawBufferPointer {
-    mutating get { UnsafeMutableRawBufferPointer(start: base, count: length) }
-  }
+  /// The bytes of header and payload. Each receiver writes some of them, and some are no longer needed.
+  var overwritten: UnsafeMutableRawBufferPointer { UnsafeMutableRawBufferPointer(start: base, count: length) }
 
   /// Reads the dependency descriptor, whose extension has this id, if there is one.
   mutating func readFrame(_ id: UInt8, by reader: UnsafeMutablePointer<FrameReader>) {
