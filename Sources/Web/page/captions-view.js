@@ -120,7 +120,6 @@ export class Captions {
     if (text !== undefined) byID('captions-read').textContent = text;
   }
 
-
   // This person's own speech
 
   async #turnOn() {

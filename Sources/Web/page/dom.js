@@ -53,10 +53,10 @@ export function avatar(name, user = name) {
   return made;
 }
 
-/** Without the characters that change the direction of text: a name must not rewrite the sentence that contains it. */
-const plain = (name) => name.replace(/[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g, '');
+/** Another person's text on one line, without the characters that change the direction of text: it must not rewrite the sentence that contains it. */
+export const plainLine = (text) => text.replace(/[\p{Cc}\u2028\u2029]+/gu, ' ').replace(/[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g, '').trim();
 
-export const nameOf = (member) => (typeof member?.name === 'string' && plain(member.name)) || member?.user || '';
+export const nameOf = (member) => (typeof member?.name === 'string' && plainLine(member.name)) || member?.user || '';
 
 /** The dialog in front: the page behind it can be neither seen well nor pressed. */
 export const openDialog = () => [...document.querySelectorAll('dialog[open]')].at(-1);

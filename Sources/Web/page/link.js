@@ -1,9 +1,10 @@
 // The address of a call's link.
 
+import { plainLine } from './dom.js';
+
 const LONGEST_NAME = 60; // characters
 
-/** A name on one line, without characters that turn the direction of the text around it. */
-const plain = (name) => [...name.replace(/[\p{Cc}\u2028\u2029]+/gu, ' ').replace(/[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g, '').trim()].slice(0, LONGEST_NAME).join('');
+const plain = (name) => [...plainLine(name)].slice(0, LONGEST_NAME).join('');
 
 function decoded(text) {
   try {
