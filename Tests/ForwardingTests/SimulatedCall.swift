@@ -172,12 +172,13 @@ final class SimulatedCall {
   }
 
   /// Runs until all peers are connected.
-  func connect() throws {
-    for _ in 0..<300 {
+  /// - Parameter seconds: of virtual time, at most.
+  func connect(seconds: Int = 6) throws {
+    for _ in 0..<50 * seconds {
       if peers.allSatisfy(\.isConnected), sfus.map(\.counters.connected).reduce(0, +) == peers.count { return }
       run(milliseconds: 20)
     }
-    try #require(Bool(false), "not connected in 6 s")
+    try #require(Bool(false), "not connected in \(seconds) s")
   }
 
   /// The datagrams that came to the SFU, while they are kept.
