@@ -76,6 +76,9 @@ def test_in_a_call_of_two_the_other_fills_the_stage_and_ones_own_picture_moves_a
 
     # Dropped on the other's face, it goes to the nearest corner.
     tile = alice.driver.find_element(By.CSS_SELECTOR, ".tile.own")
+    # Controls that appear move it.
+    ActionChains(alice.driver).move_to_element(tile).perform()
+    alice.sees("#call:not(.idle)")
     ActionChains(alice.driver).click_and_hold(tile).move_by_offset(-700, 60).release().perform()
     wait_for(lambda: corner_of(alice) == ("top", "left"), 5, lambda: f"it snaps to a corner; it is in {corner_of(alice)}")
     use_tool(alice, ".tile.own", "Move your picture to the next corner")
