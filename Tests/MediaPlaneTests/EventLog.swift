@@ -14,6 +14,16 @@ final class EventLog: Sendable {
     all.compactMap { if case .configured(_, let request, _) = $0 { request } else { nil } }
   }
 
+  /// How many of the peer's slots have a track, by its newest map.
+  func filledSlots(of peer: PeerID) -> Int {
+    all.reduce(0) { count, event in
+      switch event {
+      case .configured(peer, _, let map), .slots(peer, let map): map.slots.count
+      default: count
+      }
+    }
+  }
+
   var connected: [PeerID] { all.compactMap { if case .connected(let peer) = $0 { peer } else { nil } } }
 }
 
