@@ -40,8 +40,8 @@ struct HandshakeTests {
     conditions.delay = 2...40
     let call = SimulatedCall(seed: seed, conditions, stepTime: stepTime)
     for _ in 0..<4 { call.join() }
-    // A seed does not decide which datagrams are lost: OpenSSL's own randomness changes the sizes of flights. The last flight is repeated only when the client repeats
-    // its own, after 0.25, 0.5, 1, 2 and then each 4 s, so a client that is unlucky five times needs longer than other tests wait.
+    // Runs of one seed differ. A client repeats its flight after 0.25, 0.5, 1, 2 and then every 4 s, so one that loses five exchanges in a row needs
+    // longer than other tests wait.
     try call.connect(seconds: 30)
     #expect(call.sfu.counters.drops(.handshakeFailed) == 0)
     #expect(call.handshakes[0].finished >= 8, "two datagrams of each client at least")
