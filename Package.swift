@@ -55,14 +55,30 @@ let package = Package(
     .target(name: "MediaPlane", dependencies: ["MediaModel", "Forwarding", "Transport", "LinuxIO"]),
     .target(name: "OutboundHTTP", dependencies: ["MediaModel", "LinuxIO", "CCurl"]),
     .target(
-      name: "Signaling",
+      name: "Listening",
       dependencies: [
-        "Octets", "MediaModel", "Contract", "Calls", "STOMP", "JSON",
+        "Octets", "MediaModel",
         .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "NIOPosix", package: "swift-nio"),
         .product(name: "NIOHTTP1", package: "swift-nio"),
         .product(name: "NIOWebSocket", package: "swift-nio"),
         .product(name: "NIOSSL", package: "swift-nio-ssl"),
+        .product(name: "Logging", package: "swift-log"),
+      ]),
+    .target(
+      name: "Connections",
+      dependencies: [
+        "Octets", "MediaModel", "Contract", "Calls", "JSON", "Listening",
+        .product(name: "NIOCore", package: "swift-nio"),
+        .product(name: "Logging", package: "swift-log"),
+      ]),
+    // One front; another one would stand beside it.
+    .target(
+      name: "STOMPFront",
+      dependencies: [
+        "Octets", "MediaModel", "Contract", "Calls", "STOMP", "JSON", "Listening", "Connections",
+        .product(name: "NIOCore", package: "swift-nio"),
+        .product(name: "NIOWebSocket", package: "swift-nio"),
         .product(name: "Logging", package: "swift-log"),
       ]),
     .target(
@@ -77,8 +93,8 @@ let package = Package(
     .target(
       name: "ConclaveServer",
       dependencies: [
-        "Octets", "MediaModel", "Contract", "SDP", "Calls", "Signaling", "Persistence", "MediaPlane", "Forwarding",
-        "LinuxIO", "OutboundHTTP",
+        "Octets", "MediaModel", "Contract", "SDP", "Calls", "Listening", "Connections", "STOMPFront", "Persistence",
+        "MediaPlane", "Forwarding", "LinuxIO", "OutboundHTTP",
         "JSON", "Transport", "Cryptography", "CZlib", "Web",
         .product(name: "NIOSSL", package: "swift-nio-ssl"),
         .product(name: "NIOHTTP1", package: "swift-nio"),
@@ -173,21 +189,51 @@ let package = Package(
     .testTarget(
       name: "MediaPlaneTests",
       dependencies: ["MediaPlane", "Forwarding", "Transport", "RTP", "LinuxIO", "MediaModel", "CAllocations"]),
-    .testTarget(
-      name: "SignalingTests",
+    // Clients made of raw bytes, so that they can also break the rules; only for tests.
+    .target(
+      name: "WireClients",
       dependencies: [
-        "Seeded", "MediaModel", "Contract", "Calls", "STOMP", "JSON", "Signaling",
+        "STOMP",
         .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "NIOPosix", package: "swift-nio"),
         .product(name: "NIOSSL", package: "swift-nio-ssl"),
         .product(name: "Logging", package: "swift-log"),
       ],
+      path: "Tests/WireClients"),
+    .testTarget(
+      name: "ListeningTests",
+      dependencies: [
+        "Seeded", "MediaModel", "Listening", "WireClients",
+        .product(name: "NIOCore", package: "swift-nio"),
+        .product(name: "NIOEmbedded", package: "swift-nio"),
+        .product(name: "NIOPosix", package: "swift-nio"),
+        .product(name: "NIOWebSocket", package: "swift-nio"),
+        .product(name: "Logging", package: "swift-log"),
+      ],
       exclude: ["Vectors"]),
+    .testTarget(
+      name: "ConnectionsTests",
+      dependencies: [
+        "Seeded", "MediaModel", "Contract", "Calls", "JSON", "Listening", "Connections", "WireClients",
+        .product(name: "NIOCore", package: "swift-nio"),
+        .product(name: "NIOPosix", package: "swift-nio"),
+        .product(name: "Logging", package: "swift-log"),
+      ]),
+    .testTarget(
+      name: "STOMPFrontTests",
+      dependencies: [
+        "Seeded", "MediaModel", "Contract", "Calls", "STOMP", "JSON", "Listening", "Connections", "STOMPFront",
+        "WireClients",
+        .product(name: "NIOCore", package: "swift-nio"),
+        .product(name: "NIOPosix", package: "swift-nio"),
+        .product(name: "NIOSSL", package: "swift-nio-ssl"),
+        .product(name: "Logging", package: "swift-log"),
+      ]),
     .testTarget(
       name: "ConclaveServerTests",
       dependencies: [
-        "Seeded", "ConclaveServer", "MediaModel", "Contract", "SDP", "Calls", "Signaling", "Persistence", "MediaPlane",
-        "Transport", "Cryptography", "JSON", "LinuxIO", "OutboundHTTP",
+        "Seeded", "ConclaveServer", "MediaModel", "Contract", "SDP", "Calls", "Listening", "Connections", "STOMPFront",
+        "Persistence", "MediaPlane", "Transport", "Cryptography", "JSON", "LinuxIO", "OutboundHTTP",
         "CZlib", "StoreWriting",
         .product(name: "GRDB", package: "GRDB.swift"),
         .product(name: "Logging", package: "swift-log"),
@@ -229,7 +275,8 @@ if Context.environment["CONCLAVE_FUZZ"] != nil {
       name: "fuzz",
       dependencies: [
         "CFuzzer", "Octets", "MediaModel", "Contract", "RTP", "SDP", "Transport", "Cryptography", "SFrame",
-        "Forwarding", "Calls", "STOMP", "JSON", "LinuxIO", "Signaling", "ConclaveServer", "ConclaveClient",
+        "Forwarding", "Calls", "STOMP", "JSON", "LinuxIO", "Listening", "Connections", "STOMPFront", "ConclaveServer",
+        "ConclaveClient",
         .product(name: "Logging", package: "swift-log"),
         .product(name: "Crypto", package: "swift-crypto"),
         .product(name: "NIOCore", package: "swift-nio"),

@@ -7,7 +7,8 @@ import MediaPlane
 import NIOCore
 import NIOPosix
 import Persistence
-import Signaling
+import Connections
+import Listening
 import Transport
 
 extension Server {
@@ -51,7 +52,7 @@ extension Server {
   /// A start accepts an expired certificate, but no client does.
   static func expiryRemark(_ configuration: Configuration, now: Timestamp) -> String? {
     guard let tls = configuration.tls,
-      let expiry = SignalingServer.Configuration.TLS(certificateChain: tls.certificate, privateKey: tls.key).expiry,
+      let expiry = TLSFiles(certificateChain: tls.certificate, privateKey: tls.key).expiry,
       expiry <= now
     else { return nil }
     let day = Date(timeIntervalSince1970: Double(expiry.milliseconds) / 1_000).formatted(.iso8601)
@@ -161,9 +162,10 @@ extension Server {
     if !hasTLS { tried.tls = nil }
     do {
       let pages = try Pages(demo: nil, guests: nil, clock: WallClock(), status: nil)
-      let signaling = try await signaling(
-        tried.signaling(OpenFiles.raised(), mediaWorkers: 1, quiet), Incarnation(0), group, NoClients(), WallClock(),
-        NoClients(), pages, quiet)
+      let signaling = try await Signaling.open(
+        tried.signaling(OpenFiles.raised(), mediaWorkers: 1, quiet), incarnation: Incarnation(0), group: group,
+        authenticator: NoClients(),
+        clock: WallClock(), sink: NoClients(), routes: [pages.route], logger: quiet)
       await signaling.stop()
       return nil
     } catch {

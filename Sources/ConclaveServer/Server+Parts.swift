@@ -4,7 +4,8 @@ import Logging
 import MediaModel
 import MediaPlane
 import NIOPosix
-import Signaling
+import Listening
+import STOMPFront
 import Transport
 
 /// The parts of a server as the configuration describes them.
@@ -17,20 +18,6 @@ extension Server {
     guard let configuration else { return nil }
     let key = ApplicationServerKey(try folder.pushKey(), contact: configuration.contact)
     return WebPush(key: key, post: try configuration.post(), clock: clock, loop: group.next(), gone: gone)
-  }
-
-  static func signaling(
-    _ configuration: SignalingServer.Configuration, _ incarnation: Incarnation, _ group: MultiThreadedEventLoopGroup,
-    _ authenticator: any Authenticator, _ clock: WallClock, _ control: any SignalingSink, _ pages: Pages,
-    _ logger: Logger
-  ) async throws -> SignalingServer {
-    do {
-      return try await SignalingServer.start(
-        configuration, incarnation: incarnation, group: group, authenticator: authenticator, sink: control,
-        logger: logger, clock: { clock.machineTime() }, pages: { await pages.respond(to: $0) })
-    } catch {
-      throw ConfigurationError("\(error)")
-    }
   }
 
   static func mediaPlane(
@@ -68,30 +55,31 @@ extension Configuration {
     calls.neverStarts = Set(roles.filter(\.value.neverStarts).keys)
   }
 
-  func signaling(
-    _ files: OpenFiles, mediaWorkers: Int, _ logger: Logger
-  ) -> SignalingServer.Configuration {
-    var signaling = SignalingServer.Configuration()
-    signaling.host = listen.address == "::" ? nil : listen.address
-    signaling.stompHost = listen.stomp?.address
-    signaling.stompPort = listen.stomp?.port
-    signaling.stompTLSHost = listen.stompTLS.address
-    signaling.stompTLSPort = listen.stompTLS.port
-    signaling.httpHost = listen.http.address
-    signaling.httpPort = listen.http.port
-    signaling.serverName = "conclave/\(Server.version)"
-    signaling.tls = tls.map { .init(certificateChain: $0.certificate, privateKey: $0.key) }
-    signaling.limits = limits.signaling
-    let wanted = limits.signaling.connections
-    signaling.limits.connections = files.connections(wanted: wanted, workers: mediaWorkers, tcp: media.tcp)
-    if signaling.limits.connections < wanted {
+  func signaling(_ files: OpenFiles, mediaWorkers: Int, _ logger: Logger) -> Signaling.Configuration {
+    var signaling = Signaling.Configuration()
+    signaling.listening.host = listen.address == "::" ? nil : listen.address
+    signaling.listening.httpHost = listen.http.address
+    signaling.listening.httpPort = listen.http.port
+    signaling.listening.tls = tls.map { .init(certificateChain: $0.certificate, privateKey: $0.key) }
+    signaling.listening.limits = limits.listening
+    let wanted = limits.listening.connections
+    signaling.listening.limits.connections = files.connections(
+      wanted: wanted, workers: mediaWorkers, tcp: media.tcp)
+    if signaling.listening.limits.connections < wanted {
       logger.warning(
         "limits.connections is lowered: the system allows too few open files (LimitNOFILE, ulimit -n)",
-        metadata: ["connections": "\(signaling.limits.connections)", "files": "\(files.limit)"])
+        metadata: ["connections": "\(signaling.listening.limits.connections)", "files": "\(files.limit)"])
     }
-    signaling.proxies = AddressList(listen.proxies) ?? .loopback
-    signaling.destinations = destinations
-    signaling.origins = listen.originPolicy
+    signaling.listening.proxies = AddressList(listen.proxies) ?? .loopback
+    signaling.listening.origins = listen.originPolicy
+    signaling.clients = limits.clients
+    signaling.stomp.host = listen.stomp?.address
+    signaling.stomp.port = listen.stomp?.port
+    signaling.stomp.tlsHost = listen.stompTLS.address
+    signaling.stomp.tlsPort = listen.stompTLS.port
+    signaling.stomp.serverName = "conclave/\(Server.version)"
+    signaling.stomp.limits = limits.stomp
+    signaling.stomp.destinations = destinations
     return signaling
   }
 }

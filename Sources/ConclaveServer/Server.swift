@@ -4,7 +4,6 @@ import MediaModel
 import MediaPlane
 import NIOCore
 import NIOPosix
-import Signaling
 
 /// A started server: every port is open.
 package final class Server: Sendable {

@@ -1,10 +1,8 @@
-import Signaling
-
 /// The parts that are set after their users were created, because the planes and the signaling server know each other. Nothing happens on either plane before
 /// a client has connected, so neither misses the other before it is set.
 struct ServerLinks: Sendable {
   let control = SetOnce<ControlPlane>()
-  let signaling = SetOnce<SignalingServer>()
+  let signaling = SetOnce<Signaling>()
   /// Set once the server drains.
   let isDraining = SetOnce<Bool>()
 

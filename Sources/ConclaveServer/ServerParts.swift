@@ -1,4 +1,5 @@
 import Calls
+import Connections
 import Contract
 import LinuxIO
 import Logging
@@ -6,7 +7,7 @@ import MediaModel
 import MediaPlane
 import NIOPosix
 import Persistence
-import Signaling
+import Listening
 import Transport
 
 /// The parts of a server that exist before its ports are open, and the construction of the others.
@@ -50,8 +51,8 @@ struct ServerParts: Sendable {
   private var clients: ControlPlane.Clients {
     let signaling = links.signaling
     return ControlPlane.Clients(
-      deliver: { signaling.value?.deliver($0) }, charge: { signaling.value?.charge($0, $1) },
-      refusal: { signaling.value?.refusal($0) })
+      deliver: { signaling.value?.clients.deliver($0) }, charge: { signaling.value?.clients.charge($0, $1) },
+      refusal: { signaling.value?.clients.refusal($0) })
   }
 
   /// nil if the configuration lets no guests in.
@@ -94,7 +95,7 @@ struct ServerParts: Sendable {
   }
 
   /// - Parameter configuration: that of the start, or as last read.
-  func signaling(_ configuration: Configuration) -> SignalingServer.Configuration {
+  func signaling(_ configuration: Configuration) -> Signaling.Configuration {
     configuration.signaling(state.files, mediaWorkers: services.media.workers, logger)
   }
 }

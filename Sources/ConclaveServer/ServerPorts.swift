@@ -1,11 +1,10 @@
 import NIOPosix
-import Signaling
 
 /// The ports of a server for clients, operators and monitoring; all are open.
 struct ServerPorts: Sendable {
   let monitoring: MonitoringServer?
   let admin: AdminServer
-  let signaling: SignalingServer
+  let signaling: Signaling
 
   /// - Parameter drain: an operator wants the server to drain.
   /// - Throws: `ConfigurationError` if a port cannot be opened.
@@ -27,8 +26,9 @@ struct ServerPorts: Sendable {
     admin = try await AdminServer(path: StateFolder.adminSocket(in: configuration.state), group: group) {
       await commands.answer($0, from: $1)
     }
-    signaling = try await Server.signaling(
-      parts.signaling(configuration), parts.state.incarnation, group, parts.state.authenticator, parts.state.clock,
-      control, pages, parts.logger)
+    signaling = try await Signaling.open(
+      parts.signaling(configuration), incarnation: parts.state.incarnation, group: group,
+      authenticator: parts.state.authenticator, clock: parts.state.clock,
+      sink: control, routes: [pages.route], logger: parts.logger)
   }
 }

@@ -1,11 +1,11 @@
 import Calls
 import LinuxIO
+import Listening
 import Logging
 import MediaModel
 import MediaPlane
 import NIOCore
 import NIOPosix
-import Signaling
 
 /// The threads of a server, and its clients of other servers: the app's back end, push services and a collector of traces.
 struct ServerServices: Sendable {

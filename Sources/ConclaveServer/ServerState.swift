@@ -2,7 +2,7 @@ import Calls
 import Logging
 import MediaModel
 import Persistence
-import Signaling
+import Listening
 import Transport
 
 /// The parts of a server that need no thread and no port: its state folder and database, its secrets, and its limits.

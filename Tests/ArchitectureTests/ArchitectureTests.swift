@@ -19,14 +19,20 @@ private let arrows: [(target: String, imports: Set<String>)] = [
   ("LinuxIO", ["MediaModel", "CLinux"]),
   ("MediaPlane", ["MediaModel", "Forwarding", "Transport", "LinuxIO"]),
   ("OutboundHTTP", ["MediaModel", "LinuxIO", "CCurl"]),
-  ("Signaling", ["Octets", "MediaModel", "Contract", "Calls", "STOMP", "JSON"]),
+  // It knows neither calls nor a front's protocol.
+  ("Listening", ["Octets", "MediaModel"]),
+  // It knows no front.
+  ("Connections", ["Octets", "MediaModel", "Contract", "Calls", "JSON", "Listening"]),
+  (
+    "STOMPFront", ["Octets", "MediaModel", "Contract", "Calls", "STOMP", "JSON", "Listening", "Connections"]
+  ),
   ("Persistence", ["MediaModel", "Contract", "Calls", "JSON"]),
   ("Web", []),
   (
     "ConclaveServer",
     [
-      "Octets", "MediaModel", "Contract", "SDP", "Calls", "Signaling", "Persistence", "MediaPlane", "Forwarding",
-      "LinuxIO", "OutboundHTTP",
+      "Octets", "MediaModel", "Contract", "SDP", "Calls", "Listening", "Connections", "STOMPFront", "Persistence",
+      "MediaPlane", "Forwarding", "LinuxIO", "OutboundHTTP",
       "JSON", "Transport", "Cryptography", "CZlib", "Web",
     ]
   ),
@@ -128,7 +134,7 @@ private let cModules = ["CCommit", "CLinux", "COpenSSL", "CSTUN", "CJansson", "C
     }
     pending += words
   }
-  #expect(server.isSuperset(of: ["ConclaveServer", "Signaling", "Forwarding", "Cryptography", "Octets"]))
+  #expect(server.isSuperset(of: ["ConclaveServer", "STOMPFront", "Forwarding", "Cryptography", "Octets"]))
   #expect(targets["ConclaveClient"]?.contains("swift-crypto") == true, "the words of a declaration are found")
 }
 

@@ -39,7 +39,7 @@ final class BackEndServer: Sendable {
   private let scheme: String
 
   /// - Parameters:
-  ///   - certificate: the name of one in SignalingTests/Vectors, for HTTPS.
+  ///   - certificate: the name of one in ListeningTests/Vectors, for HTTPS.
   ///   - answer: to the request of this number, from 0.
   init(certificate: String? = nil, answer: @escaping @Sendable (Int, Received) -> Answer) async throws {
     let server = SetOnce<BackEndServer>()
@@ -83,7 +83,7 @@ final class BackEndServer: Sendable {
 
   /// A PEM file.
   static func file(_ name: String) -> String {
-    URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../SignalingTests/Vectors/\(name).pem").path
+    URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../ListeningTests/Vectors/\(name).pem").path
   }
 
   private func keep(_ received: Received, _ answer: @Sendable (Int, Received) -> Answer) -> Answer {

@@ -1,6 +1,6 @@
 import Logging
+import STOMPFront
 import Synchronization
-import Signaling
 import Testing
 
 @testable import ConclaveServer
@@ -48,7 +48,7 @@ struct ConfigurationReloadTests {
     #expect(
       taken.tls?.certificate == "d" && taken.tls?.key == "e" && taken.media.voices == 8 && taken.listen.stomp == 1)
     #expect(
-      taken.listen.origins == ["*"] && taken.drain == 7 && taken.limits.signaling.body == 7 && taken.log == .error)
+      taken.listen.origins == ["*"] && taken.drain == 7 && taken.limits.stomp.body == 7 && taken.log == .error)
     #expect(taken.roles["r"]?.neverStarts == true && !taken.guests)
     // TLS comes and goes with its ports.
     taken.takeLive(Configuration())

@@ -1,6 +1,5 @@
 import Foundation
 import MediaModel
-import Signaling
 import Testing
 
 @testable import ConclaveServer
@@ -180,7 +179,7 @@ func tracesHaveAPathBelowTheCollectorsAddress(url: String) throws {
 
 /// A start takes an expired certificate, and clients then fail without a word.
 @Test func checkConfigTellsThatTheCertificateHasExpired() throws {
-  let vectors = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../SignalingTests/Vectors").path
+  let vectors = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../ListeningTests/Vectors").path
   let text = #"{"tls":{"certificate":"\#(vectors)/test-certificate.pem","key":"\#(vectors)/test-key.pem"}}"#
   let configuration = try Configuration(json: Array(text.utf8))
   // From `openssl x509 -enddate`.

@@ -6,7 +6,8 @@ import MediaModel
 import MediaPlane
 import NIOCore
 import NIOPosix
-import Signaling
+import Connections
+import Listening
 import Synchronization
 import Testing
 import Transport

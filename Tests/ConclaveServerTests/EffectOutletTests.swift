@@ -4,7 +4,7 @@ import Logging
 import MediaModel
 import NIOPosix
 import SDP
-import Signaling
+import Listening
 import Synchronization
 import Testing
 

@@ -1,7 +1,8 @@
 import JSON
 import MediaModel
 import NIOCore
-import Signaling
+import Connections
+import Listening
 import Testing
 
 @testable import ConclaveServer
@@ -54,7 +55,7 @@ import Testing
 
   private func token(in response: HTTPResponse) throws -> String {
     struct Body: Decodable { var token: String }
-    return try JSONCoding.decode(Body.self, from: Array(response.body.readableBytesView)).token
+    return try JSONCoding.decode(Body.self, from: Array(response.body.bytes.readableBytesView)).token
   }
 
   private func claims(_ token: String) async throws -> Claims {

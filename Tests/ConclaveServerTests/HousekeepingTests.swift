@@ -3,7 +3,7 @@ import Foundation
 import GRDB
 import Logging
 import MediaModel
-import Signaling
+import Listening
 import StoreWriting
 import Testing
 

@@ -3,7 +3,7 @@ import Foundation
 import Logging
 import MediaModel
 import NIOCore
-import Signaling
+import Listening
 import Synchronization
 import Testing
 

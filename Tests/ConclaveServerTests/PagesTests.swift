@@ -1,7 +1,7 @@
 import Foundation
 import MediaModel
 import NIOCore
-import Signaling
+import Listening
 import Testing
 
 @testable import ConclaveServer
@@ -30,7 +30,7 @@ private let signIn = #"{"user":"alice","device":"tab","name":"Alice"}"#
 func aNameIsEnoughAtThisMachineInDemoMode(host: String) async throws {
   let response = try await pages(demo: true).respond(to: request("POST", "/demo/token", host: host, body: signIn))
   #expect(response.status == 200)
-  let text = String(buffer: response.body)
+  let text = String(buffer: response.body.bytes)
   let token = try #require(text.split(separator: "\"").first { $0.count > 40 })
   #expect(try await tokens.verify(String(token), now: WallClock().now()).user == UserID("alice"))
 }
@@ -77,12 +77,12 @@ func otherOriginsGetNoDemoToken(host: String?, address: String) async throws {
   #expect(directives.contains("connect-src 'self'"))
   #expect(directives.contains("require-trusted-types-for 'script'"))
   #expect(directives.contains("trusted-types conclave conclave-page"))
-  #expect(!String(buffer: page.body).contains("http-equiv"))
+  #expect(!String(buffer: page.body.bytes).contains("http-equiv"))
   let manifest = try await pages.respond(to: request("GET", "/manifest.webmanifest"))
   #expect(manifest.headers.contains { $0.name == "content-type" && $0.value == "application/manifest+json" })
   let worker = try await pages.respond(to: request("GET", "/sw.js"))
   #expect(worker.status == 200 && worker.headers.contains { $0.name == "cache-control" && $0.value == "no-cache" })
-  #expect(!String(buffer: page.body).contains("href=\"sw.js\""), "the page registers it, and does not run it")
+  #expect(!String(buffer: page.body.bytes).contains("href=\"sw.js\""), "the page registers it, and does not run it")
   for path in ["/../Configuration.swift", "/etc/passwd", "/index.html/..", "//index.html"] {
     #expect(try await pages.respond(to: request("GET", path)).status == 404)
   }

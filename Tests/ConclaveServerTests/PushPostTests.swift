@@ -1,6 +1,6 @@
 import Contract
 import NIOCore
-import Signaling
+import Listening
 import Testing
 
 @testable import ConclaveServer

@@ -1,6 +1,6 @@
 import Foundation
 import MediaModel
-import Signaling
+import Connections
 import Testing
 
 @testable import ConclaveServer

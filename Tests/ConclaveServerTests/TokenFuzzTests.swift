@@ -2,7 +2,8 @@ import Foundation
 import Logging
 import MediaModel
 import Seeded
-import Signaling
+import Connections
+import Listening
 import Testing
 
 @testable import ConclaveServer

@@ -1,6 +1,7 @@
 import MediaModel
 import NIOCore
-import Signaling
+import Connections
+import Listening
 import Synchronization
 import Testing
 
@@ -42,7 +43,7 @@ struct WallClockTests {
         to: HTTPRequest(
           method: "POST", path: "/guest/token", query: nil, headers: [("content-type", "application/json")],
           body: .init(string: #"{"call":"c1","link":"good","name":"Ana"}"#), remoteAddress: nil)))
-    let text = String(buffer: response.body)
+    let text = String(buffer: response.body.bytes)
     let token = try #require(text.split(separator: "\"").first { $0.hasPrefix("guest~") && $0.contains(".") })
     let claims = try await tokens.verify(String(token.dropFirst("guest~".count)), now: machine.now)
     #expect(claims.expiresAt == machine.now + GuestEntry.lifetime)

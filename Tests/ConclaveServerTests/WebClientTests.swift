@@ -1,7 +1,7 @@
 import CZlib
 import Foundation
 import NIOCore
-import Signaling
+import Listening
 import Testing
 
 @testable import ConclaveServer
@@ -52,14 +52,14 @@ func aFileIsCompressedForClientsThatAcceptIt(accepted: String, isCompressed: Boo
   let response = try #require(client.response(to: try request("/long.js", [("Accept-Encoding", accepted)])))
   #expect(response["content-encoding"] == (isCompressed ? "gzip" : nil))
   #expect(response["vary"] == "accept-encoding")
-  let bytes = Array(response.body.readableBytesView)
+  let bytes = Array(response.body.bytes.readableBytesView)
   #expect((isCompressed ? gunzip(bytes) : bytes) == Array(long.utf8))
   #expect(isCompressed == (bytes.count < long.utf8.count / 5))
 }
 
 @Test func aFileThatCompressionMakesNoSmallerIsSentAsItIs() throws {
   let response = try #require(client.response(to: try request("/short.js", [("accept-encoding", "gzip")])))
-  #expect(response["content-encoding"] == nil && String(buffer: response.body) == "1;")
+  #expect(response["content-encoding"] == nil && String(buffer: response.body.bytes) == "1;")
 }
 
 @Test func filesOfUnknownTypesAreNotServed() throws {
@@ -81,7 +81,7 @@ func aFileIsCompressedForClientsThatAcceptIt(accepted: String, isCompressed: Boo
     let asked = try request("/long.js", [("if-none-match", stored), ("accept-encoding", accepted)])
     let response = try #require(client.response(to: asked))
     #expect(response.status == status, "\(stored) \(accepted)")
-    #expect((response.body.readableBytes == 0) == (status == 304))
+    #expect((response.body.bytes.readableBytes == 0) == (status == 304))
     #expect(response["etag"] == (accepted == "gzip" ? gzip : plain))
     // A browser takes them over.
     #expect(response["content-security-policy"]?.contains("trusted-types conclave") == true)
@@ -143,7 +143,7 @@ private func links(_ modules: [String]) -> String {
 
 @Test func everyPreloadedModuleOfTheRealPageIsServed() throws {
   let real = try WebClient()
-  let page = String(buffer: try #require(real.response(to: try request("/"))).body)
+  let page = String(buffer: try #require(real.response(to: try request("/"))).body.bytes)
   let halves = page.components(separatedBy: "<template id=\"rest\">").map { half in
     half.components(separatedBy: "<link rel=\"modulepreload\" href=\"").dropFirst().compactMap {
       $0.split(separator: "\"").first

@@ -5,7 +5,7 @@ import Foundation
 import JSON
 import MediaModel
 import Seeded
-import Signaling
+import Listening
 import Testing
 
 @testable import ConclaveServer

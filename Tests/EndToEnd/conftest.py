@@ -194,7 +194,7 @@ def app_server(tmp_path_factory):
 @pytest.fixture(scope="session")
 def tls_server(tmp_path_factory):
     """A server with a certificate, whose app has destinations of its own."""
-    folder = pathlib.Path(__file__).parents[1] / "SignalingTests/Vectors"
+    folder = pathlib.Path(__file__).parents[1] / "ListeningTests/Vectors"
     files = {kind: str(folder / f"test-{kind}.pem") for kind in ("certificate", "key")}
     running = Server(tmp_path_factory.mktemp("tls-server"), destinations=["/topic/", "/queue/"], tls=files)
     yield running

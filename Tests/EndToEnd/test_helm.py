@@ -235,7 +235,7 @@ def mounted(objects):
         pytest.fail("run this test as root: it makes files of other users")
     pod, container, _ = server(objects)
     made = {"TURN": objects["Secret", "demo-conclave-turn"]["data"]} if ("Secret", "demo-conclave-turn") in objects else {}
-    certificates = ROOT / "Tests/SignalingTests/Vectors"
+    certificates = ROOT / "Tests/ListeningTests/Vectors"
     elsewhere = {
         "calls-tls": {"tls.crt": (certificates / "test-certificate.pem").read_bytes(), "tls.key": (certificates / "test-key.pem").read_bytes()},
         "app-secrets": {"webhooks": b"w" * 32},

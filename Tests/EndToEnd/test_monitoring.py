@@ -21,7 +21,7 @@ def watched(tmp_path_factory):
     """A server with a certificate, and a back end that does not answer: those metrics are there only then."""
     secret = "s" * 32
     back_end = {kind: {"url": f"http://127.0.0.1:{free_port()}/", "secret": secret} for kind in ("webhooks", "authorize")}
-    vectors = pathlib.Path(__file__).parents[1] / "SignalingTests/Vectors"
+    vectors = pathlib.Path(__file__).parents[1] / "ListeningTests/Vectors"
     files = {kind: str(vectors / f"test-{kind}.pem") for kind in ("certificate", "key")}
     running = Server(tmp_path_factory.mktemp("watched"), tls=files, **back_end)
     yield running

@@ -19,7 +19,7 @@ from conftest import BINARY, PATIENCE, Server, free_port, wait_for
 from device import Device
 from recipes import DOCS
 
-VECTORS = pathlib.Path(__file__).parents[1] / "SignalingTests/Vectors"
+VECTORS = pathlib.Path(__file__).parents[1] / "ListeningTests/Vectors"
 CERTIFICATE = {kind: str(VECTORS / f"test-{file}.pem") for kind, file in (("certificate", "certificate"), ("key", "key"))}
 
 

@@ -2,9 +2,9 @@ import Contract
 import Cryptography
 import JSON
 import LinuxIO
+import Listening
 import MediaModel
 import NIOCore
-import Signaling
 
 @testable import ConclaveServer
 

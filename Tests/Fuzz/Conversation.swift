@@ -1,3 +1,4 @@
+import Connections
 import Contract
 import Logging
 import MediaModel
@@ -6,7 +7,8 @@ import NIOEmbedded
 import STOMP
 import Synchronization
 
-@testable import Signaling
+@testable import Listening
+@testable import STOMPFront
 
 import enum Calls.NodeCommand
 
@@ -119,15 +121,29 @@ func serveHTTP(_ input: UnsafeMutableRawBufferPointer) {
   wait {
     let loop = NIOAsyncTestingEventLoop()
     let pending = Pending()
-    let services = SharedServices(
-      configuration: port, incarnation: Incarnation(0), group: loop, authenticator: KnownUser(pending), sink: NoSink(),
-      pages: { request in
-        pending.begin()
-        defer { pending.end() }
-        return HTTPResponse(text: request.path + (request.query ?? ""))
-      }, clock: { Timestamp(milliseconds: 1_000) }, logger: Logger(label: "fuzz") { _ in SwiftLogNoOpLogHandler() })
+    let listeners = Listeners(
+      listening, group: loop, logger: Logger(label: "fuzz") { _ in SwiftLogNoOpLogHandler() },
+      clock: { Timestamp(milliseconds: 1_000) })
+    let clients = ConnectedClients(ClientLimits(), of: Incarnation(0), listeners, on: loop)
+    let stomp = STOMPServer(
+      front, listeners, clients, group: loop, authenticator: KnownUser(pending), sink: NoSink())
+    let passing = Route(.under("/d"), methods: ["GET", "POST"], maximumBody: 64) { request, body in
+      // The end of a body may never come, so its answer is not waited for.
+      do { for try await part in body { precondition(part.readableBytes <= 64) } } catch {
+        return HTTPResponse(status: 400)
+      }
+      pending.begin()
+      defer { pending.end() }
+      return HTTPResponse(stream: HTTPStream(length: nil) { try await $0.write(ByteBuffer(string: request.path)) })
+    }
+    let pages = Route(.all) { request in
+      pending.begin()
+      defer { pending.end() }
+      return HTTPResponse(text: request.path + (request.query ?? ""))
+    }
+    let service = HTTPService(listeners: listeners, webSockets: [stomp.webSocket], routes: [passing, pages])
     let channel = NIOAsyncTestingChannel(loop: loop)
-    try? await loop.executeInContext { try HTTPHandler.add(to: channel, services) }
+    try? await loop.executeInContext { try HTTPHandler.add(to: channel, service) }
     try? await channel.connect(to: NIOCore.SocketAddress(ipAddress: "127.0.0.1", port: 1)).get()
     // A client whose bytes come in two pieces, and another whose second request comes after the first one's answer.
     let cut = octets.firstRange(of: Array("\r\n\r\n".utf8))?.upperBound ?? octets.count / 2
@@ -137,13 +153,21 @@ func serveHTTP(_ input: UnsafeMutableRawBufferPointer) {
     }
     await loop.advanceTime(by: .seconds(1))
     _ = try? await channel.finish(acceptAlreadyClosed: true)
+    // The loop's tasks would keep it.
+    stomp.stop()
+    clients.stop(message: "")
   }
 }
 
-private let port: SignalingServer.Configuration = {
-  var configuration = SignalingServer.Configuration()
-  configuration.destinations = ["/topic/"]
+private let listening: ListeningConfiguration = {
+  var configuration = ListeningConfiguration()
   configuration.limits.httpBody = 512
+  return configuration
+}()
+
+private let front: STOMPConfiguration = {
+  var configuration = STOMPConfiguration()
+  configuration.destinations = ["/topic/"]
   return configuration
 }()
 

@@ -5,7 +5,7 @@ import LinuxIO
 import Logging
 import MediaModel
 import MediaPlane
-import Signaling
+import Listening
 
 /// Carries out the commands of the admin socket. Each change is logged with the user id of the process that asked, and without the person concerned.
 struct AdminCommands: Sendable {

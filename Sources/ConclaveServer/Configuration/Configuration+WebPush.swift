@@ -1,7 +1,7 @@
 import Calls
 import LinuxIO
 import NIOSSL
-import Signaling
+import Listening
 
 extension Configuration {
   /// Web Push to browsers that are not connected. Without it the server sends none, because it means connections to hosts that

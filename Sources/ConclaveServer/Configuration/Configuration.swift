@@ -2,7 +2,8 @@ import Forwarding
 import Foundation
 import Glibc
 import JSON
-import Signaling
+import Listening
+import STOMPFront
 
 /// The operator's settings, in a JSON file given by `--config`. Each has a default; an unknown name is an error. `docs/deploy.md` explains each.
 package struct Configuration: Sendable {
@@ -43,9 +44,9 @@ package struct Configuration: Sendable {
     /// Local address of the TCP listeners that have no separate one; "::" also accepts IPv4.
     package var address = "::"
     /// nil closes the port without TLS.
-    package var stomp = SignalingServer.Configuration().stompPort.map { ListenAddress(port: $0) }
-    package var stompTLS = ListenAddress(port: SignalingServer.Configuration().stompTLSPort)
-    package var http = ListenAddress(port: SignalingServer.Configuration().httpPort)
+    package var stomp = STOMPConfiguration().port.map { ListenAddress(port: $0) }
+    package var stompTLS = ListenAddress(port: STOMPConfiguration().tlsPort)
+    package var http = ListenAddress(port: ListeningConfiguration().httpPort)
     /// A separate port for health and metrics, which the HTTP port then no longer serves.
     package var metrics: ListenAddress?
     /// Origins of web pages, in addition to the server's own, that may open a WebSocket; "*" allows all.

@@ -4,7 +4,7 @@ import Dispatch
 import Logging
 import MediaModel
 import Persistence
-import Signaling
+import Listening
 import Synchronization
 
 /// Answers history queries from the disk, on a separate queue: a long history delays no call, and many queries use no more than one thread.

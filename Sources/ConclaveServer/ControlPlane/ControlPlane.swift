@@ -7,7 +7,7 @@ import MediaPlane
 import NIOCore
 import NIOPosix
 import Persistence
-import Signaling
+import Connections
 
 /// The one place where calls change: an actor around the pure `Node`, on one event loop. Requests of clients and events of the media plane come in by
 /// `submit`, in order. Their effects go out in the same order, each once the changes that it may reveal are on the disk. The loop itself never waits for the

@@ -1,6 +1,6 @@
 import Calls
 import Contract
-import Signaling
+import Connections
 
 extension EventCharge {
   /// The events among the effects. Replies are charged when they are written.

@@ -3,7 +3,7 @@ import Dispatch
 import Logging
 import MediaModel
 import Persistence
-import Signaling
+import Listening
 import Synchronization
 
 /// The database's periodic work, on a separate thread: checkpoints, users named by `conclave forget`, and expired rows.

@@ -1,7 +1,6 @@
 import Calls
 import Contract
 import NIOCore
-import Signaling
 
 /// The effects of commands in the commands' order, until everything that they may reveal is on the disk.
 ///

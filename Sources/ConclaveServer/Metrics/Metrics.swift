@@ -3,7 +3,7 @@ import Forwarding
 import LinuxIO
 import MediaModel
 import MediaPlane
-import Signaling
+import Listening
 
 /// The text of `/metrics`, in Prometheus' exposition format 0.0.4. It contains nothing about a person.
 enum Metrics {
@@ -202,9 +202,9 @@ extension Metrics.Page {
     counter("conclave_http_requests_total", "HTTP requests answered.", signaling.httpRequests)
     counter(
       "conclave_signaling_endings_total", "STOMP connections that ended, by cause.",
-      SignalingStatistics.Ending.allCases.map { ("cause=\"\($0)\"", signaling.endings[$0, default: 0]) })
+      SignalingStatistics.Ending.all.map { ("cause=\"\($0.rawValue)\"", signaling.endings[$0, default: 0]) })
     counter(
       "conclave_signaling_dropped_total", "Frames and messages dropped, by reason.",
-      SignalingStatistics.Drop.allCases.map { ("reason=\"\($0)\"", signaling.drops[$0, default: 0]) })
+      SignalingStatistics.Drop.all.map { ("reason=\"\($0.rawValue)\"", signaling.drops[$0, default: 0]) })
   }
 }

@@ -1,6 +1,6 @@
 import NIOCore
 import NIOHTTP1
-import Signaling
+import Listening
 
 /// The port of `listen.metrics`: health and metrics over plain HTTP, one request per connection.
 final class MonitoringServer: Sendable {
@@ -49,11 +49,11 @@ private final class MonitoringHandler: ChannelInboundHandler {
   }
 
   private static func send(_ page: HTTPResponse, _ channel: any Channel) {
-    var headers = HTTPHeaders([("content-length", "\(page.body.readableBytes)"), ("connection", "close")])
+    var headers = HTTPHeaders([("content-length", "\(page.body.bytes.readableBytes)"), ("connection", "close")])
     headers.add(contentsOf: page.headers.map { ($0.name, $0.value) })
     let head = HTTPResponseHead(version: .http1_1, status: .init(statusCode: page.status), headers: headers)
     channel.write(HTTPServerResponsePart.head(head), promise: nil)
-    channel.write(HTTPServerResponsePart.body(.byteBuffer(page.body)), promise: nil)
+    channel.write(HTTPServerResponsePart.body(.byteBuffer(page.body.bytes)), promise: nil)
     channel.writeAndFlush(HTTPServerResponsePart.end(nil)).whenComplete { _ in channel.close(promise: nil) }
   }
 }

@@ -1,6 +1,7 @@
 import Logging
 import MediaModel
-import Signaling
+import Connections
+import Listening
 
 /// A client's token, verified with the configured secret or key set, at the time of the server's clock.
 final class BearerAuthenticator: Authenticator {

@@ -3,7 +3,7 @@ import LinuxIO
 import Logging
 import MediaModel
 import OutboundHTTP
-import Signaling
+import Listening
 import Synchronization
 
 /// The newest good key set of a file or a URL. It is read again when the file changes, every few minutes from a URL, and early if a token names a key

@@ -2,7 +2,7 @@ import Contract
 import Cryptography
 import JSON
 package import MediaModel
-package import Signaling
+package import Connections
 
 /// Verifies the JWT with which a client connects (protocol section 2), and mints tokens if the secret is available.
 ///

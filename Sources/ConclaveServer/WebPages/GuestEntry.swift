@@ -1,10 +1,11 @@
+import Connections
 import Contract
 import Foundation
 import JSON
 import LinuxIO
 package import MediaModel
 import NIOCore
-package import Signaling
+package import Listening
 import Synchronization
 
 /// `/guest`: admits people without an account by a link. The holder of a link gets a token that is valid only for its call (protocol section 4,
@@ -78,7 +79,8 @@ package final class GuestEntry: Sendable {
   package func respond(to request: HTTPRequest) async -> HTTPResponse? {
     let response: HTTPResponse? =
       switch (request.method, request.path) {
-      case ("OPTIONS", "/guest"), ("OPTIONS", "/guest/token"): HTTPResponse(headers: [("allow", HTTPRequest.methods)])
+      case ("OPTIONS", "/guest"), ("OPTIONS", "/guest/token"):
+        HTTPResponse(headers: [("allow", HTTPRequest.methods.joined(separator: ", "))])
       case ("GET", "/guest"): HTTPResponse(text: "A link lets guests in.\n")
       case ("POST", "/guest/token"): await token(for: request)
       default: nil

@@ -1,6 +1,6 @@
 import MediaModel
 import Octets
-import Signaling
+import Listening
 
 /// How often people may ask for tokens as guests.
 ///

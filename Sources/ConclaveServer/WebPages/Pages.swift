@@ -3,7 +3,7 @@ import Foundation
 import JSON
 import MediaModel
 import NIOCore
-package import Signaling
+package import Listening
 
 /// The pages of the HTTP port: the web client, health, metrics, the guests' entry, and in demo mode tokens for only a name.
 package struct Pages: Sendable {
@@ -35,6 +35,9 @@ package struct Pages: Sendable {
     self.status = status
   }
 
+  /// Any path.
+  var route: Route { Route(.all) { await respond(to: $0) } }
+
   package func respond(to request: HTTPRequest) async -> HTTPResponse {
     if let demo, request.isForThisMachine {
       switch (request.method, request.path) {
@@ -46,7 +49,7 @@ package struct Pages: Sendable {
     if let answer = await guests?.respond(to: request) { return answer }
     if request.method == "GET", let page = await status?.response(to: request.path) { return page }
     return switch (request.method, request.path) {
-    case ("OPTIONS", _): HTTPResponse(headers: [("allow", HTTPRequest.methods)])
+    case ("OPTIONS", _): HTTPResponse(headers: [("allow", HTTPRequest.methods.joined(separator: ", "))])
     case ("GET", _): webClient.response(to: request) ?? HTTPResponse(status: 404, text: "There is no such page.\n")
     default: HTTPResponse(status: 405, text: "This page takes GET only.\n")
     }

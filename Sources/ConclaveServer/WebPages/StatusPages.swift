@@ -1,5 +1,5 @@
 import NIOCore
-package import Signaling
+package import Listening
 
 /// Health and metrics, on the HTTP port or on a separate port (`listen.metrics`).
 package struct StatusPages: Sendable {

@@ -1,7 +1,7 @@
 import Cryptography
 import Foundation
 import NIOCore
-import Signaling
+import Listening
 import Web
 
 /// The web client's files: read, compressed and hashed once at the start.

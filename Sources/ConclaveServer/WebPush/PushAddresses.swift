@@ -1,5 +1,5 @@
 import MediaModel
-import Signaling
+import Listening
 
 /// The addresses to which the server connects for a push: public ones, and those that the operator names. The endpoint of a subscription is a stranger's choice,
 /// and must not lead into the server's own network.
