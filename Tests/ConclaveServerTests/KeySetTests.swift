@@ -1,3 +1,4 @@
+import Connections
 import CryptoExtras
 import Foundation
 import Logging
