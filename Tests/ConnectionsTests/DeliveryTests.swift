@@ -97,7 +97,8 @@ import Testing
         guard case .wrote(.publish(let event, newestOnly: false))? = connection.1.steps.first else { return nil }
         return event
       }
-      #expect(Set(events.map(ObjectIdentifier.init)).count == 1 && events.count == 3 && events[0].channel == .call(call))
+      #expect(
+        Set(events.map(ObjectIdentifier.init)).count == 1 && events.count == 3 && events[0].channel == .call(call))
       guard case .wrote(.publish(_, newestOnly: true)) = connections[0].1.steps[2] else {
         Issue.record("the answer to a SUBSCRIBE was expected")
         return

@@ -1,3 +1,4 @@
+import Connections
 import Contract
 import Cryptography
 import JSON
