@@ -3,6 +3,7 @@ package import Contract
 import JSON
 package import Listening
 import Logging
+import MediaModel
 package import struct NIOCore.ByteBuffer
 
 /// Something for one client. Bodies are JSON already, and a front puts its own lines around them.

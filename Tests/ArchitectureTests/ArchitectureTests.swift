@@ -194,6 +194,29 @@ private let cModules = ["CCommit", "CLinux", "COpenSSL", "CSTUN", "CJansson", "C
   }
 }
 
+/// A reason that is in no list is counted and never shown.
+@Test func eachReasonToDropOrToEndIsInAListOfTheMetrics() throws {
+  var found: Set<String> = []
+  for target in ["Listening", "Connections", "STOMPFront"] {
+    for (file, text) in try sources(of: target) {
+      for part in text.components(separatedBy: "\nextension SignalingStatistics.").dropFirst() {
+        let members = (part.components(separatedBy: "\n}").first ?? "").components(separatedBy: "static let ")
+          .dropFirst()
+        let listed = members.filter { $0.contains(": [Self] = [") }.reduce(into: Set<String>()) { names, member in
+          names.formUnion(words(member.components(separatedBy: " = [").last ?? ""))
+        }
+        for member in members where member.contains(" = Self(rawValue: ") {
+          let name = String(member.prefix { $0.isLetter })
+          #expect(member.hasPrefix("\(name) = Self(rawValue: \"\(name)\")"), "\(file): \(name) has another name")
+          #expect(listed.contains(name), "\(file): \(name) is missing in the list, and so in the metrics")
+          found.insert(name)
+        }
+      }
+    }
+  }
+  #expect(found.isSuperset(of: ["connectionsFull", "sessionGone", "backlogFull", "queueFull", "tokenExpired"]))
+}
+
 /// The table in docs/e2ee.md says where each rule of the key agreement is in each client: the files are there, and no part of it is left out.
 @Test func theTableOfRulesNamesTheFilesOfBothClients() throws {
   let text = try String(contentsOfFile: root + "/docs/e2ee.md", encoding: .utf8)

@@ -41,7 +41,7 @@ import Testing
     _ body: (ConnectedClients, [(SessionID, KeepingConnection)]) async throws -> Void
   ) async throws {
     let group = MultiThreadedEventLoopGroup.singleton
-    let clients = ConnectedClients(limits, listeners, on: group.next())
+    let clients = ConnectedClients(limits, of: Incarnation(0), listeners, on: group.next())
     defer { clients.stop(message: "over") }
     var connections: [(SessionID, KeepingConnection)] = []
     for _ in 0..<count {
