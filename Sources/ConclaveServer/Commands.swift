@@ -151,7 +151,7 @@ package enum Commands {
       throw ConfigurationError("\(path): there is no such file; name the server's state folder by --state or --config")
     }
     do {
-      try Store(path: path, patience: 10).forget(user)
+      try SQLiteStore(path: path, patience: 10).forget(user)
     } catch {
       throw ConfigurationError("\(error)")
     }

@@ -99,7 +99,7 @@ extension Server {
 
   private static func checkDatabase(in folder: String) throws(ConfigurationError) {
     do throws(StoreError) {
-      try Store.check(path: StateFolder.database(in: folder), now: WallClock().now())
+      try SQLiteStore.check(path: StateFolder.database(in: folder), now: WallClock().now())
     } catch {
       throw ConfigurationError(error.description)
     }

@@ -28,15 +28,15 @@ struct ServerParts: Sendable {
         configuration: rules, hashing: .sha256,
         random: { UInt64.random(in: .min ... .max) }, restoring: stored, now: state.clock.now()),
       ControlPlane.Parts(
-        clock: state.clock, loop: services.group.next(), disk: disk, media: media, clients: clients,
+        clock: state.clock, loop: services.group.next(), disk: disk(stored.token), media: media, clients: clients,
         backEnd: services.backEnd, webPush: services.webPush, measurements: measurements, log: CallLog(logger),
         telemetry: services.spans.map(Telemetry.init)))
   }
 
-  private var disk: ControlPlane.Disk {
+  private func disk(_ token: FencingToken) -> ControlPlane.Disk {
     ControlPlane.Disk(
-      store: state.store, recorder: Recorder(file: state.store.path, logger: logger, health: state.health),
-      archive: state.archive,
+      store: state.store, token: token,
+      recorder: Recorder(file: state.store.path, logger: logger, health: state.health), archive: state.archive,
       housekeeping: Housekeeping(
         store: state.store, health: state.health, clock: state.clock, historyDays: configuration.history.days,
         log: state.log))

@@ -13,7 +13,7 @@ struct ServerState: Sendable {
   let folder: StateFolder
   /// Keeps other servers out of the state folder as long as it lives. Nothing that outlives the server may hold it.
   let lock: StateFolder.Lock
-  let store: Store
+  let store: SQLiteStore
   let health = StoreHealth()
   let archive: Archive
   let log: LimitedLog
@@ -40,9 +40,10 @@ struct ServerState: Sendable {
     return (state, stored)
   }
 
-  private static func load(_ folder: StateFolder, clock: WallClock) throws(ConfigurationError) -> (Store, Stored) {
+  private static func load(_ folder: StateFolder, clock: WallClock) throws(ConfigurationError) -> (SQLiteStore, Stored)
+  {
     do {
-      let store = try Store(path: folder.database)
+      let store = try SQLiteStore(path: folder.database)
       return (store, try store.load(now: clock.now()))
     } catch {
       throw ConfigurationError("\(error)")

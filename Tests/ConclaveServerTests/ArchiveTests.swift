@@ -16,12 +16,12 @@ private let alice = UserID(unchecked: "alice")
 /// A history that everybody asks for at once.
 struct ArchiveTests {
   private let folder = FileManager.default.temporaryDirectory.path + "/archive-\(UUID().uuidString)"
-  private let store: Store
+  private let store: SQLiteStore
   private let archive: Archive
 
   init() throws {
     try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
-    store = try Store(path: folder + "/conclave.sqlite")
+    store = try SQLiteStore(path: folder + "/conclave.sqlite")
     archive = Archive(store: store, clock: WallClock(), log: LimitedLog(Logger(label: "test")))
   }
 

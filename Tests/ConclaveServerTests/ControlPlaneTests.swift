@@ -25,7 +25,7 @@ private final class Box<Value: Sendable>: Sendable {
 /// A control plane with a real database whose disk can be held, and a list instead of clients.
 private final class Plane: Sendable {
   let folder = FileManager.default.temporaryDirectory.path + "/plane-\(UUID().uuidString)"
-  let store: Store
+  let store: SQLiteStore
   let health = StoreHealth()
   let loop: any EventLoop
   let control: ControlPlane
@@ -50,7 +50,7 @@ private final class Plane: Sendable {
   /// - Parameter backEnd: decides which users a user may reach, if there is one.
   init(backEnd: BackEnd? = nil) throws {
     try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
-    let store = try Store(path: folder + "/conclave.sqlite")
+    let store = try SQLiteStore(path: folder + "/conclave.sqlite")
     self.store = store
     loop = group.next()
     reading.start()
@@ -74,7 +74,8 @@ private final class Plane: Sendable {
       ControlPlane.Parts(
         clock: clock, loop: loop,
         disk: ControlPlane.Disk(
-          store: store, recorder: Recorder(file: store.path, logger: Logger(label: "test"), health: health),
+          store: store, token: FencingToken(number: 0),
+          recorder: Recorder(file: store.path, logger: Logger(label: "test"), health: health),
           archive: Archive(store: store, clock: clock, log: log),
           housekeeping: Housekeeping(store: store, health: health, clock: clock, historyDays: 30, log: log)),
         media: ControlPlane.Media(
@@ -182,6 +183,18 @@ private final class Plane: Sendable {
     #expect(charges.keys.map(\.text) == ["alice"])
     let alice = try #require(charges[UserID(unchecked: "alice")])
     #expect(alice.count == 20 && alice.bytes >= 20 * 60)
+    try await plane.stop()
+  }
+
+  @Test func aServerThatWasReplacedWritesNothing() async throws {
+    let plane = try Plane()
+    plane.connect(1, "alice")
+    _ = try SQLiteStore(path: plane.store.path).load(now: WallClock().now())
+    plane.setPresence(1, "a")
+    var told = plane.told.makeAsyncIterator()
+    let reply = try #require(await told.next())
+    #expect(reply.0 == "1 a" && reply.stored == [], "it goes on in memory, as with a disk that fails")
+    #expect(plane.health.statistics.failure?.contains("a server that started later uses the file") == true)
     try await plane.stop()
   }
 

@@ -42,7 +42,8 @@ struct EffectOutletTests {
         media: EffectOutlet.MediaOutlet(
           submit: { command, worker in record.add("\(Self.word(command)) \(worker.worker)") }, candidates: { _ in [] }),
         archive: Archive(
-          store: try Store(path: folder + "/conclave.sqlite"), clock: clock, log: LimitedLog(Logger(label: "test"))),
+          store: try SQLiteStore(path: folder + "/conclave.sqlite"), clock: clock,
+          log: LimitedLog(Logger(label: "test"))),
         backEnd: nil, webPush: nil, measurements: measurements,
         answer: { command in
           if case .answer(let id, let allowed) = command { record.add("\(id.rawValue) \(allowed.count)") }

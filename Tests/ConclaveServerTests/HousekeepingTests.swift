@@ -16,14 +16,14 @@ private let alice = UserID(unchecked: "alice")
 /// The database's periodic work, each second's step called by hand.
 @Suite(.timeLimit(.minutes(2))) struct HousekeepingTests {
   private let folder = FileManager.default.temporaryDirectory.path + "/housekeeping-\(UUID().uuidString)"
-  private let store: Store
+  private let store: SQLiteStore
   private let health = StoreHealth()
   private let clock = WallClock()
   private let housekeeping: Housekeeping
 
   init() throws {
     try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
-    store = try Store(path: folder + "/conclave.sqlite")
+    store = try SQLiteStore(path: folder + "/conclave.sqlite")
     housekeeping = Housekeeping(
       store: store, health: health, clock: clock, historyDays: 30, log: LimitedLog(Logger(label: "test")))
   }
@@ -49,7 +49,7 @@ private let alice = UserID(unchecked: "alice")
 
   @Test func usersWhomAnotherProcessForgotAreTold() throws {
     #expect(forgotten(at: 1).isEmpty)
-    try Store(path: store.path).forget(alice)
+    try SQLiteStore(path: store.path).forget(alice)
     #expect(forgotten(at: 2) == [alice])
     #expect(forgotten(at: 3).isEmpty, "the command that follows from it settles it")
     try FileManager.default.removeItem(atPath: folder)
@@ -80,7 +80,7 @@ private let alice = UserID(unchecked: "alice")
 
   /// The loop that asks for it has connections to serve.
   @Test func itsCallerDoesNotWaitForTheDisk() async throws {
-    try Store(path: store.path).forget(alice)
+    try SQLiteStore(path: store.path).forget(alice)
     let (users, told) = AsyncStream.makeStream(of: UserID.self)
     let held = DispatchSemaphore(value: 0)
     store.writer.asyncWriteWithoutTransaction { _ in held.wait() }

@@ -19,13 +19,13 @@ private func second(_ n: Int) -> Instant { Instant(nanoseconds: 1_000_000_000 * 
 /// A recorder and its database, whose disk can be made full.
 private final class Rig {
   let folder = FileManager.default.temporaryDirectory.path + "/recorder-\(UUID().uuidString)"
-  let store: Store
+  let store: SQLiteStore
   let health = StoreHealth()
   var recorder: Recorder
 
   init(maximumBacklog: Int = 100) throws {
     try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
-    store = try Store(path: folder + "/conclave.sqlite")
+    store = try SQLiteStore(path: folder + "/conclave.sqlite")
     recorder = Recorder(
       file: store.path, logger: Logger(label: "test"), health: health, maximumBacklog: maximumBacklog)
   }

@@ -22,9 +22,9 @@ import Testing
     String(repeating: "n", count: 100_000),
   ]
 
-  @Test func idsAndNamesComeBackAsTheyWere() throws {
+  @Test(arguments: StoreKind.allCases) func idsAndNamesComeBackAsTheyWere(kind: StoreKind) throws {
     let test = try TestStore()
-    let store = try test.open()
+    let store = try test.open(kind)
     let users = Self.ids.compactMap { UserID($0) }
     #expect(users.count > 10)
     for (number, user) in users.enumerated() {
@@ -76,7 +76,7 @@ import Testing
     try Data(bytes).write(to: file)
     for side in ["-wal", "-shm"] { try? FileManager.default.removeItem(atPath: test.path + side) }
     do throws(StoreError) {
-      let store = try Store(path: test.path)
+      let store = try SQLiteStore(path: test.path)
       _ = try store.load(now: world.now)
       _ = try store.list(of: alice, before: second(9_999), limit: 200, rejoinable: [], now: second(9_999))
       _ = try store.totals(of: alice, with: bob, now: second(9_999))
@@ -92,6 +92,7 @@ import Testing
     "INSERT INTO presence VALUES (x'ff', x'00')", "INSERT INTO mailbox VALUES (1, 2, 3)",
     "INSERT INTO device VALUES ('a', 'b', 7)", "INSERT INTO call VALUES (x'00ff', 'text')",
     "UPDATE server SET boots = -1", "UPDATE server SET boots = 1e300",
+    "UPDATE server SET boots = 4294967295",
     "INSERT INTO ended VALUES (x'ff', 9e18, 1)", "INSERT INTO revokes VALUES ('a', '{}')",
     "INSERT INTO call VALUES ('c', x'7b7d'); INSERT INTO link VALUES ('c', -1, x'00')",
     "INSERT INTO call VALUES ('c', x'7b7d'); INSERT INTO confirmation VALUES ('c', 'x', 1)",

@@ -1,8 +1,14 @@
-import Calls
 import Contract
 import Foundation
 import MediaModel
 import Persistence
+
+@testable import Calls
+
+/// The kinds of stores that the tests of the contract (`Storage`) run with.
+enum StoreKind: CaseIterable, Sendable {
+  case sqlite
+}
 
 /// A store in a folder of its own, which goes with it.
 final class TestStore {
@@ -18,7 +24,14 @@ final class TestStore {
 
   deinit { try? FileManager.default.removeItem(atPath: folder) }
 
-  func open() throws -> Store { try Store(path: path) }
+  func open() throws -> SQLiteStore { try SQLiteStore(path: path) }
+
+  /// A further server that uses the same store.
+  func open(_ kind: StoreKind) throws -> any Storage {
+    switch kind {
+    case .sqlite: try open()
+    }
+  }
 }
 
 let alice = UserID(unchecked: "alice")
@@ -39,4 +52,10 @@ func facts(_ id: String, _ stays: [(user: UserID, from: Int, to: Int?)], ended: 
   }
   if let ended { facts.append(.ended(call, at: second(ended))) }
   return facts.map(StoreChange.history)
+}
+
+func runningCall(_ id: String) -> StoredCall {
+  StoredCall(
+    id: CallID(unchecked: id), media: .video, initiator: alice, startedAt: second(0), policy: Policy(), metadata: nil,
+    starter: Device(user: alice, device: DeviceID(unchecked: "phone")), joinId: Base64Bytes([1]), reply: nil)
 }

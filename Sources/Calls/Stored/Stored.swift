@@ -53,6 +53,9 @@ package struct Stored: Hashable, Sendable {
 
   /// The run that begins with this state. A server without others counts its starts.
   package var incarnation: Incarnation { Incarnation(boots) }
+
+  /// The token of the start that loaded this.
+  package var token: FencingToken { FencingToken(number: boots + 1) }
 }
 
 /// A device's public keys.

@@ -3,6 +3,12 @@ package import MediaModel
 
 /// An abuse report as kept for the operator.
 package struct StoredReport: Hashable, Sendable, Codable {
+  /// How many reports by one user are kept; above it the user's oldest is deleted.
+  package static let capacityOfAuthor = 100
+  /// How many reports are kept in total. Above it the oldest of the user with the most is deleted, so that nobody displaces
+  /// the others'.
+  package static let capacity = 10_000
+
   package var id: ReportID
   package var at: Timestamp
   package var call: CallID

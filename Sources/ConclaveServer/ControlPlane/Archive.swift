@@ -3,7 +3,6 @@ import Contract
 import Dispatch
 import Logging
 import MediaModel
-import Persistence
 import Listening
 import Synchronization
 
@@ -11,14 +10,14 @@ import Synchronization
 final class Archive: Sendable {
   /// The most answers under way; a further query is told to retry.
   static let maximumWaiting = 256
-  private let store: Store
+  private let store: any Storage
   private let clock: WallClock
   private let log: LimitedLog
   private let queue = DispatchQueue(label: "conclave.archive")
   /// Answers that are under way.
   private let waiting = Mutex(0)
 
-  init(store: Store, clock: WallClock, log: LimitedLog) {
+  init(store: any Storage, clock: WallClock, log: LimitedLog) {
     self.store = store
     self.clock = clock
     self.log = log
@@ -45,7 +44,7 @@ final class Archive: Sendable {
     if !isTaken { done([]) }
   }
 
-  /// Abuse reports for the operator, as `Store.reports`.
+  /// Abuse reports for the operator, as `Storage.reports`.
   /// - Throws: `AdminFailure`, also if too many queries are under way.
   func reports(since: Timestamp, limit: Int) async throws(AdminFailure) -> (reports: [StoredReport], total: Int) {
     try await read { store throws(StoreError) in try store.reports(since: since, limit: limit) }
@@ -57,7 +56,7 @@ final class Archive: Sendable {
   }
 
   private func read<Value: Sendable>(
-    _ body: @escaping @Sendable (Store) throws(StoreError) -> Value
+    _ body: @escaping @Sendable (any Storage) throws(StoreError) -> Value
   ) async throws(AdminFailure) -> Value {
     let result = await withCheckedContinuation { (done: CheckedContinuation<Result<Value, AdminFailure>, Never>) in
       let isTaken = take {

@@ -6,7 +6,6 @@ import MediaModel
 import MediaPlane
 import NIOCore
 import NIOPosix
-import Persistence
 import Connections
 
 /// The one place where calls change: an actor around the pure `Node`, on one event loop. Requests of clients and events of the media plane come in by
@@ -15,7 +14,8 @@ import Connections
 actor ControlPlane: SignalingSink {
   private var node: Node
   private let clock: WallClock
-  private let store: Store
+  private let store: any Storage
+  private let token: FencingToken
   private var recorder: Recorder
   private var pending = PendingEffects()
   private let outlet: EffectOutlet
@@ -55,7 +55,9 @@ actor ControlPlane: SignalingSink {
 
   /// Where the state and the history lie, and who writes them.
   struct Disk {
-    var store: Store
+    var store: any Storage
+    /// The token of this start.
+    var token: FencingToken
     var recorder: Recorder
     var archive: Archive
     var housekeeping: Housekeeping
@@ -93,6 +95,7 @@ actor ControlPlane: SignalingSink {
     self.node = node
     clock = parts.clock
     store = parts.disk.store
+    token = parts.disk.token
     recorder = parts.disk.recorder
     housekeeping = parts.disk.housekeeping
     clients = parts.clients
@@ -307,7 +310,7 @@ actor ControlPlane: SignalingSink {
   }
 
   private func write(_ changes: [StoreChange]) {
-    store.write(changes) { error in
+    store.write(changes, as: token) { error in
       self.loop.execute { self.assumeIsolated { $0.wrote(error) } }
     }
   }

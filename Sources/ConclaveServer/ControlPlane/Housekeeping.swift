@@ -6,7 +6,7 @@ import Persistence
 import Listening
 import Synchronization
 
-/// The database's periodic work, on a separate thread: checkpoints, users named by `conclave forget`, and expired rows.
+/// SQLite's periodic work, on a separate thread: checkpoints, users named by `conclave forget`, and expired rows.
 final class Housekeeping: Sendable {
   /// Between two sweeps.
   static let sweepPause = Duration.seconds(3_600)
@@ -16,7 +16,7 @@ final class Housekeeping: Sendable {
     var nextSweep: Instant?
   }
 
-  private let store: Store
+  private let store: SQLiteStore
   private let health: StoreHealth
   private let clock: WallClock
   private let historyDays: Int
@@ -25,7 +25,7 @@ final class Housekeeping: Sendable {
   private let state = Mutex(State())
 
   /// - Parameter historyDays: how long calls stay in the history.
-  init(store: Store, health: StoreHealth, clock: WallClock, historyDays: Int, log: LimitedLog) {
+  init(store: SQLiteStore, health: StoreHealth, clock: WallClock, historyDays: Int, log: LimitedLog) {
     self.store = store
     self.health = health
     self.clock = clock

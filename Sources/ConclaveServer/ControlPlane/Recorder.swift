@@ -1,7 +1,6 @@
 import Calls
 import Logging
 import MediaModel
-import Persistence
 import Synchronization
 
 /// Decides what to write to the disk and when, and what no longer has to wait for it: a group commit.

@@ -1,15 +1,17 @@
 package import Calls
 import Dispatch
-package import Persistence
 import Synchronization
 import Testing
 
-extension Store {
+extension Storage {
   /// Writes and waits for it, at most half a minute.
-  package func write(_ changes: [StoreChange]) throws(StoreError) {
+  /// - Parameter token: by default one that no store refuses.
+  package func write(
+    _ changes: [StoreChange], as token: FencingToken = FencingToken(number: .max)
+  ) throws(StoreError) {
     let failure = Failure()
     let done = DispatchSemaphore(value: 0)
-    write(changes) { error in
+    write(changes, as: token) { error in
       failure.value.withLock { $0 = error }
       done.signal()
     }

@@ -1,17 +1,8 @@
+import Calls
 import GRDB
 
-/// Why the database cannot be used, in words for the operator.
-package struct StoreError: Error, Equatable, CustomStringConvertible {
-  package enum Kind: Sendable { case cannotOpen, broken, newer, full, readOnly, busy, failed }
-
-  package var kind: Kind
-  package var description: String
-
-  init(_ kind: Kind, _ description: String) {
-    self.kind = kind
-    self.description = description
-  }
-
+/// SQLite's errors, in words for the operator.
+extension StoreError {
   init(_ error: any Error, path: String) {
     guard let error = error as? DatabaseError else {
       self = error as? StoreError ?? StoreError(.broken, Self.broken(path))
@@ -39,6 +30,14 @@ package struct StoreError: Error, Equatable, CustomStringConvertible {
 
   static func newer(_ path: String) -> StoreError {
     StoreError(.newer, "\(path): a newer version of the server made it; run that one, or restore a backup")
+  }
+
+  /// The file belongs to a later start.
+  static func fenced(_ path: String, own: FencingToken, newest: UInt32) -> StoreError {
+    StoreError(
+      .fenced,
+      "\(path): a server that started later uses the file (start \(newest), this is start \(own.number)); end one of the two, "
+        + "or give each its own state folder")
   }
 
   private static func full(_ path: String) -> String { "\(path): the disk is full; make room" }

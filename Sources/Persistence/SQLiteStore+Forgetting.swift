@@ -1,12 +1,11 @@
-import Calls
+package import Calls
 import GRDB
 package import MediaModel
 import Synchronization
 
 /// `conclave forget`.
-extension Store {
-  /// Deletes everything stored about the user. A server that runs, or starts, is told by `takeForgotten`, and does the
-  /// rest.
+extension SQLiteStore {
+  /// A server that runs, or starts, is told by `takeForgotten`, and does the rest.
   package func forget(_ user: UserID) throws(StoreError) {
     try transaction { db in
       try db.forget(user, reports: true)

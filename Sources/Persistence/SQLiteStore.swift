@@ -4,10 +4,11 @@ import GRDB
 import JSON
 import Synchronization
 
-/// Calls, devices, envelopes and history in one SQLite file (rule 11 of protocol section 4, and section 8).
+/// Calls, devices, envelopes and history in one SQLite file.
 ///
-/// `write` and `load` are for the one server that owns the file; `forget` is also for other processes.
-package final class Store: Sendable {
+/// `write` and `load` are for the one server that owns the file; `forget` is also for other processes. A token is the number of the server's starts with
+/// the file.
+package final class SQLiteStore: Storage {
   package let path: String
 
   let writer: DatabaseQueue
@@ -64,11 +65,14 @@ package final class Store: Sendable {
     return configuration
   }
 
-  /// Writes all changes or none, on the database's thread, after all earlier ones. Returns at once.
-  /// - Parameter done: called on that thread with nil, or with the reason why the changes could not be written. The disk may take longer
-  ///   than the caller is willing to wait.
-  package func write(_ changes: [StoreChange], done: @escaping @Sendable (StoreError?) -> Void) {
-    writer.asyncWrite({ db in for change in changes { try db.apply(change) } }) { [self] _, result in
+  /// On the database's thread.
+  package func write(
+    _ changes: [StoreChange], as token: FencingToken, done: @escaping @Sendable (StoreError?) -> Void
+  ) {
+    writer.asyncWrite({ [path] db in
+      try db.checkFence(token, path: path)
+      for change in changes { try db.apply(change) }
+    }) { [self] _, result in
       switch result {
       case .success:
         noteForgotten(changes)
@@ -92,5 +96,13 @@ package final class Store: Sendable {
     } catch {
       throw StoreError(error, path: path)
     }
+  }
+}
+
+extension Database {
+  fileprivate func checkFence(_ token: FencingToken, path: String) throws {
+    let newest = try UInt32.fetchOne(cachedStatement(sql: "SELECT boots FROM server")) ?? 0
+    guard token.number < newest else { return }
+    throw StoreError.fenced(path, own: token, newest: newest)
   }
 }

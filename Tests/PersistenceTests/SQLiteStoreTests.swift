@@ -10,7 +10,7 @@ import Testing
 @testable import Calls
 @testable import Persistence
 
-struct StoreTests {
+struct SQLiteStoreTests {
   @Test func theFileIsForItsOwnerAlone() throws {
     let test = try TestStore()
     let store = try test.open()
@@ -19,32 +19,6 @@ struct StoreTests {
       let mode = try FileManager.default.attributesOfItem(atPath: test.folder + "/" + file)[.posixPermissions] as? Int
       #expect(mode == 0o600, "\(file)")
     }
-  }
-
-  @Test func startsAreCounted() throws {
-    let test = try TestStore()
-    for start in 0..<3 { #expect(try test.open().load(now: TestStore.now).boots == UInt32(start)) }
-  }
-
-  @Test(arguments: 1...20) func theStateOfTheServerIsOnTheDisk(seed: UInt64) throws {
-    let test = try TestStore()
-    let store = try test.open()
-    var world = SmallWorld(seed: seed)
-    for _ in 0..<60 { try store.write(world.step()) }
-    let again = Node(
-      configuration: CallConfiguration(), hashing: SmallWorld.hashing, random: { 1 },
-      restoring: try test.open().load(now: world.now), now: world.now)
-    #expect(state(again) == state(world.node), "seed \(seed)")
-    // A full rewrite says the same as all changes did.
-    try store.write(world.node.everything)
-    let rewritten = Node(
-      configuration: CallConfiguration(), hashing: SmallWorld.hashing, random: { 1 },
-      restoring: try store.load(now: world.now), now: world.now)
-    #expect(state(rewritten) == state(world.node), "seed \(seed)")
-  }
-
-  private func state(_ node: Node) -> Set<StoreChange> {
-    Set(node.everything).filter { if case .history = $0 { false } else { true } }
   }
 
   @Test func allOrNothingOfACommandIsWritten() throws {
@@ -102,7 +76,7 @@ struct StoreTests {
     }
     let before = try files()
     var fault: StoreError?
-    do { try Store.check(path: test.path, now: world.now) } catch { fault = error }
+    do { try SQLiteStore.check(path: test.path, now: world.now) } catch { fault = error }
     #expect(try files() == before, "seed \(seed)")
     var refusal: StoreError?
     do { _ = try test.open().load(now: world.now) } catch { refusal = error as? StoreError }
@@ -113,14 +87,14 @@ struct StoreTests {
 
   @Test func theCheckKnowsAMissingAnEmptyAndANewerFile() throws {
     let test = try TestStore()
-    try Store.check(path: test.path, now: TestStore.now)
+    try SQLiteStore.check(path: test.path, now: TestStore.now)
     #expect(try FileManager.default.contentsOfDirectory(atPath: test.folder).isEmpty)
     #expect(FileManager.default.createFile(atPath: test.path, contents: nil))
-    try Store.check(path: test.path, now: TestStore.now)
+    try SQLiteStore.check(path: test.path, now: TestStore.now)
     _ = try test.open()
-    try Store.check(path: test.path, now: TestStore.now)
+    try SQLiteStore.check(path: test.path, now: TestStore.now)
     try DatabaseQueue(path: test.path).write { try $0.execute(sql: "INSERT INTO grdb_migrations VALUES ('99')") }
-    let error = #expect(throws: StoreError.self) { try Store.check(path: test.path, now: TestStore.now) }
+    let error = #expect(throws: StoreError.self) { try SQLiteStore.check(path: test.path, now: TestStore.now) }
     #expect(error?.kind == .newer)
   }
 
@@ -134,7 +108,7 @@ struct StoreTests {
   }
 
   @Test func aMissingFolderIsNamed() throws {
-    let error = #expect(throws: StoreError.self) { try Store(path: "/nowhere/at/all/conclave.sqlite") }
+    let error = #expect(throws: StoreError.self) { try SQLiteStore(path: "/nowhere/at/all/conclave.sqlite") }
     #expect(error?.kind == .cannotOpen)
   }
 
@@ -156,20 +130,20 @@ struct StoreTests {
 
   @Test func writesBesideTheCallsHoldNobodyUp() async throws {
     let test = try TestStore()
-    let store = try Store(path: test.path, patience: 60)
+    let store = try SQLiteStore(path: test.path, patience: 60)
     let other = try DatabaseQueue(path: test.path)
     let (failures, failed) = AsyncStream.makeStream(of: StoreError?.self)
     var failure = failures.makeAsyncIterator()
     try await other.writeWithoutTransaction { db in
       try db.beginTransaction(.immediate)
       // Another process has the file for as long as it likes: this returns all the same.
-      store.write(facts("1", [(alice, 0, 1)], ended: 1)) { failed.yield($0) }
+      store.write(facts("1", [(alice, 0, 1)], ended: 1), as: FencingToken(number: 0)) { failed.yield($0) }
       try db.rollback()
     }
     #expect(await failure.next() == .some(.none))
     #expect(try store.list(of: alice, before: second(9), limit: 9, rejoinable: [], now: second(9)).calls.count == 1)
     try await store.writer.writeWithoutTransaction { try $0.execute(sql: "DROP TABLE history") }
-    store.write(facts("2", [(alice, 0, 1)], ended: 1)) { failed.yield($0) }
+    store.write(facts("2", [(alice, 0, 1)], ended: 1), as: FencingToken(number: 0)) { failed.yield($0) }
     #expect(await failure.next()??.kind == .failed)
   }
 
@@ -240,7 +214,7 @@ struct StoreTests {
   }
 
   /// Waits until the checkpointer has done its work.
-  private func settled(_ store: Store) async {
+  private func settled(_ store: SQLiteStore) async {
     try? await store.checkpointer.writeWithoutTransaction { _ in }
   }
 
@@ -261,5 +235,55 @@ struct StoreTests {
     }
     print("a transaction of one mailbox: \(one / rounds / .microseconds(1)) µs")
     #expect(one / rounds < .milliseconds(20))
+  }
+
+  /// All that is in the tables.
+  private func text(_ store: SQLiteStore) throws -> String {
+    try store.reader.read { db in
+      let tables = try String.fetchAll(db, sql: "SELECT name FROM sqlite_master WHERE type = 'table'")
+      return try tables.flatMap { try Row.fetchAll(db, sql: "SELECT * FROM \"\($0)\"") }.map { row in
+        row.map { _, value in String.fromDatabaseValue(value) ?? "\(value)" }.joined(separator: "|")
+      }.joined(separator: "\n")
+    }
+  }
+
+  @Test func aForgottenUserIsInNoTable() throws {
+    let test = try TestStore()
+    let store = try test.open()
+    try store.write(facts("1", [(alice, 0, 9), (bob, 0, 9)], ended: 9))
+    try store.write(facts("2", [(alice, 200, 209), (bob, 200, 209), (carol, 200, 209)], ended: 209))
+    while try store.sweep(now: second(90 * 86_400 + 100), historyDays: 90) {}
+    try store.forget(alice)
+    try store.write([.forgotten(alice)])
+    let rest = try text(store)
+    #expect(!rest.contains("alice") && !rest.contains("Alice"))
+    #expect(rest.contains("Carol"))
+  }
+
+  @Test func theServerLearnsOfWhatAnotherProcessForgot() throws {
+    let test = try TestStore()
+    let store = try test.open()
+    #expect(try store.takeForgotten().isEmpty)
+    let other = try test.open()
+    try other.forget(alice)
+    #expect(try store.takeForgotten() == [alice])
+    #expect(try store.takeForgotten().isEmpty)
+    // A server that starts later learns of it, too.
+    #expect(try test.open().takeForgotten() == [alice])
+    try store.write([.forgotten(alice)])
+    #expect(try test.open().takeForgotten().isEmpty)
+  }
+
+  /// The message says which two servers there are and what to do.
+  @Test func aFencedServerIsToldWhatToDo() throws {
+    let test = try TestStore()
+    let old = try test.open()
+    let token = try old.load(now: TestStore.now).token
+    _ = try test.open().load(now: TestStore.now)
+    let error = #expect(throws: StoreError.self) { try old.write([.running(TestStore.now)], as: token) }
+    #expect(
+      error?.description
+        == "\(test.path): a server that started later uses the file (start 2, this is start 1); end one of the two, or give "
+        + "each its own state folder")
   }
 }

@@ -1,9 +1,9 @@
-import Calls
+package import Calls
 import GRDB
 import Synchronization
 
 /// Moves written pages from the write-ahead log into the database file.
-extension Store {
+extension SQLiteStore {
   struct Clearing {
     var isUnderWay = false
     /// The log has old pages with data of a deleted user: it must be emptied, not only copied.

@@ -5,13 +5,13 @@ import GRDB
 import JSON
 package import MediaModel
 
-extension Store {
+extension SQLiteStore {
   /// How long ended calls are remembered (protocol section 6, `report`).
   static let endedTime = Duration.seconds(86_400)
   /// The most ended calls that are loaded, newest first.
   fileprivate static let maximumEnded = 4_096
 
-  /// The state that the last run left; counts this start. Calls that ended too long ago are left out.
+  /// Counts this start.
   package func load(now: Timestamp) throws(StoreError) -> Stored {
     try transaction { db in
       let stored = try db.stored(now: now)
@@ -25,7 +25,9 @@ extension Database {
   /// The state that the last run left.
   func stored(now: Timestamp) throws -> Stored {
     let db = self
-    var stored = Stored(boots: try UInt32.fetchOne(db, sql: "SELECT boots FROM server") ?? 0)
+    let boots = try UInt32.fetchOne(db, sql: "SELECT boots FROM server") ?? 0
+    guard boots < .max else { throw JSONError(reason: "more starts than there can be") }
+    var stored = Stored(boots: boots)
     stored.ranUntil = try Int64.fetchOne(db, sql: "SELECT ranUntil FROM server").map { Timestamp(milliseconds: $0) }
     stored.calls = try db.calls()
     stored.devices = try db.records(StoredDevice.self, "SELECT record FROM device ORDER BY user, device")
@@ -42,13 +44,13 @@ extension Database {
         stored.revokes[user] = try record([Revoke].self, row)
       }
     }
-    let endedSince = (now - Store.endedTime).milliseconds
+    let endedSince = (now - SQLiteStore.endedTime).milliseconds
     for row in try Row.fetchAll(db, sql: "SELECT call, endedAt FROM ended WHERE endedAt > \(endedSince)") {
       if let call = CallID(try row.decode(String.self, atIndex: 0)) {
         stored.endedIDs[call] = Timestamp(milliseconds: try row.decode(Int64.self, atIndex: 1))
       }
     }
-    stored.ended = try db.ended(since: now - Store.endedTime)
+    stored.ended = try db.ended(since: now - SQLiteStore.endedTime)
     for call in stored.calls.map(\.call.id) + stored.ended.map(\.call) {
       stored.numbers[call] = try db.numbers(of: call)
     }
@@ -115,7 +117,7 @@ extension Database {
       StoredEnd.self,
       """
       SELECT record FROM ended WHERE endedAt > \(time.milliseconds)
-      ORDER BY endedAt DESC, call LIMIT \(Store.maximumEnded)
+      ORDER BY endedAt DESC, call LIMIT \(SQLiteStore.maximumEnded)
       """)
     return try ends.reversed().map { end in
       var end = end

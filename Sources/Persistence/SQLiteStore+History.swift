@@ -1,10 +1,10 @@
+package import Calls
 package import Contract
 import GRDB
 package import MediaModel
 
 /// Protocol section 8.
-extension Store {
-  /// `history/list`: newest first. A call whose outcome is open is not history yet.
+extension SQLiteStore {
   package func list(
     of user: UserID, before: Timestamp, limit: Int, rejoinable: Set<CallID>, now: Timestamp
   ) throws(StoreError) -> HistoryList {
@@ -33,7 +33,6 @@ extension Store {
     }
   }
 
-  /// `history/delete`: only from this user's list. Totals stay.
   package func delete(of user: UserID, calls: [CallID]?) throws(StoreError) {
     guard let calls else { return try deleteAll(of: user) }
     try transaction { db in
@@ -56,7 +55,6 @@ extension Store {
     }) {}
   }
 
-  /// `history/totals`: the time that both were in the same call. A call counts however short that was, even within one millisecond.
   package func totals(of user: UserID, with other: UserID, now: Timestamp) throws(StoreError) -> Totals {
     guard user != other else { return Totals(calls: 0, seconds: 0) }
     return try reading { db in
@@ -79,7 +77,6 @@ extension Store {
     }
   }
 
-  /// The users of `others` who have a call, or history, in common with the user (protocol section 7).
   package func acquainted(_ user: UserID, with others: [UserID]) throws(StoreError) -> Set<UserID> {
     try reading { db in
       Set(

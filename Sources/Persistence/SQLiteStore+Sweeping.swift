@@ -1,16 +1,15 @@
+package import Calls
 import GRDB
 package import MediaModel
 
 /// Retention (`historyDays`).
-extension Store {
+extension SQLiteStore {
   /// The approximate number of rows that one step may write, which is how long the next transaction has to wait.
   private static let stepRows = 500
   private static let stepEnded = 20
 
-  /// One step of deleting expired history; time spent together is added to the totals. Returns whether there is more to
-  /// do.
   package func sweep(now: Timestamp, historyDays: Int) throws(StoreError) -> Bool {
-    let forgetEndedBefore = (now - Store.endedTime).milliseconds
+    let forgetEndedBefore = (now - SQLiteStore.endedTime).milliseconds
     let forgetBefore = (now - .seconds(86_400 * historyDays)).milliseconds
     return try transaction { db in
       let ended = "SELECT call FROM ended WHERE endedAt <= ? ORDER BY endedAt LIMIT \(Self.stepEnded)"

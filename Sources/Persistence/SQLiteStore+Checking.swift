@@ -1,9 +1,10 @@
+package import Calls
 import Foundation
 import GRDB
 package import MediaModel
 
 /// `conclave check-config`.
-extension Store {
+extension SQLiteStore {
   /// Finds everything that prevents a server from starting with the file, without changing it: it is damaged, a newer version created it, or its contents
   /// cannot be read. A missing file is not a fault. No server may use it meanwhile.
   /// - Throws: `StoreError`, as opening and loading do.

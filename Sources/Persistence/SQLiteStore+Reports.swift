@@ -3,18 +3,7 @@ import Contract
 import GRDB
 package import MediaModel
 
-/// Abuse reports, which the operator reads.
-extension Store {
-  /// How many reports by one user are kept; above it the user's oldest is deleted.
-  package static let maximumReportsOfAuthor = 100
-  /// How many reports are kept in total. Above it the oldest of the user with the most is deleted, so that nobody displaces
-  /// the others'.
-  package static let maximumReports = 10_000
-
-  /// Newest first.
-  /// - Parameters:
-  ///   - since: older ones are omitted.
-  ///   - limit: the most to return.
+extension SQLiteStore {
   package func reports(since: Timestamp, limit: Int) throws(StoreError) -> (reports: [StoredReport], total: Int) {
     try reading { db in
       let sql = "SELECT * FROM report WHERE at >= ? ORDER BY at DESC, rowid DESC LIMIT ?"
@@ -24,7 +13,6 @@ extension Store {
     }
   }
 
-  /// nil if there is none with this id.
   package func report(_ id: ReportID) throws(StoreError) -> StoredReport? {
     try reading { db in
       try Row.fetchOne(db, sql: "SELECT * FROM report WHERE id = ?", arguments: [id.text]).flatMap(storedReport)
@@ -45,8 +33,8 @@ extension Database {
       """
       DELETE FROM report WHERE rowid IN
         (SELECT rowid FROM report WHERE author = ? ORDER BY at DESC, rowid DESC LIMIT -1 OFFSET ?)
-      """, [author, Store.maximumReportsOfAuthor])
-    guard try Int.fetchOne(self, sql: "SELECT count(*) FROM report") ?? 0 > Store.maximumReports else { return }
+      """, [author, StoredReport.capacityOfAuthor])
+    guard try Int.fetchOne(self, sql: "SELECT count(*) FROM report") ?? 0 > StoredReport.capacity else { return }
     try run(
       """
       DELETE FROM report WHERE rowid =

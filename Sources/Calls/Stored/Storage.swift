@@ -1,0 +1,65 @@
+package import Contract
+package import MediaModel
+
+/// Identifies a start of a server: a later start has a larger token. Each batch carries the token of the start that made it. The store refuses a batch
+/// after a later start has loaded the state, so a server that was replaced and does not know it cannot overwrite what its successor wrote.
+package struct FencingToken: Hashable, Sendable, Comparable {
+  package let number: UInt32
+
+  package init(number: UInt32) { self.number = number }
+
+  package static func < (one: FencingToken, other: FencingToken) -> Bool { one.number < other.number }
+}
+
+/// The state that survives a restart, history and abuse reports (rule 11 of protocol section 4, and section 8).
+///
+/// `write` returns at once. All other operations block the calling thread until the store has answered, so they are not called on an event loop.
+package protocol Storage: Sendable {
+  // MARK: the state
+
+  /// The state that the last run left, with the token of this start (`Stored.token`): batches of earlier starts are refused from now on. Calls that ended
+  /// too long ago are left out.
+  func load(now: Timestamp) throws(StoreError) -> Stored
+
+  /// Writes all changes or none, after all earlier ones. Each change may be written twice. Returns at once.
+  /// - Parameters:
+  ///   - token: of the start that made the changes. If a later start has loaded the state, nothing is written and the error is `.fenced`.
+  ///   - done: called on a thread of the store with nil, or with the reason why the changes could not be written. The store may take longer
+  ///     than the caller is willing to wait.
+  func write(
+    _ changes: [StoreChange], as token: FencingToken, done: @escaping @Sendable (StoreError?) -> Void)
+
+  /// Deletes everything stored about the user, also from another process than the server's. Only the server may end the membership in a running call.
+  func forget(_ user: UserID) throws(StoreError)
+
+  /// One step of deleting expired history; time spent together is added to the totals. Returns whether there is more to do.
+  func sweep(now: Timestamp, historyDays: Int) throws(StoreError) -> Bool
+
+  // MARK: history (protocol section 8)
+
+  /// `history/list`: newest first. A call whose outcome is open is not history yet.
+  func list(
+    of user: UserID, before: Timestamp, limit: Int, rejoinable: Set<CallID>, now: Timestamp
+  ) throws(StoreError) -> HistoryList
+
+  /// `history/delete`: only from this user's list. Totals stay.
+  /// - Parameter calls: nil for all.
+  func delete(of user: UserID, calls: [CallID]?) throws(StoreError)
+
+  /// `history/totals`: the time that both were in the same call. A call counts however short that was, even within one millisecond.
+  func totals(of user: UserID, with other: UserID, now: Timestamp) throws(StoreError) -> Totals
+
+  /// The users of `others` who have a call, or history, in common with the user (protocol section 7).
+  func acquainted(_ user: UserID, with others: [UserID]) throws(StoreError) -> Set<UserID>
+
+  // MARK: abuse reports, which the operator reads
+
+  /// Newest first.
+  /// - Parameters:
+  ///   - since: older ones are omitted.
+  ///   - limit: the most to return.
+  func reports(since: Timestamp, limit: Int) throws(StoreError) -> (reports: [StoredReport], total: Int)
+
+  /// nil if there is none with this id.
+  func report(_ id: ReportID) throws(StoreError) -> StoredReport?
+}

@@ -1,0 +1,72 @@
+import Contract
+import MediaModel
+import StoreWriting
+import Testing
+
+@testable import Calls
+
+/// The contract of `Storage` about the state of the server. `HistoryTests` and `ReportTests` have the rest of it.
+struct StorageTests {
+  @Test(arguments: StoreKind.allCases) func startsAreCounted(kind: StoreKind) throws {
+    let test = try TestStore()
+    for start in 0..<3 { #expect(try test.open(kind).load(now: TestStore.now).boots == UInt32(start)) }
+  }
+
+  @Test(arguments: StoreKind.allCases, 1...20 as ClosedRange<UInt64>) func theStateOfTheServerIsOnTheDisk(
+    kind: StoreKind, seed: UInt64
+  ) throws {
+    let test = try TestStore()
+    let store = try test.open(kind)
+    var world = SmallWorld(seed: seed)
+    for _ in 0..<60 { try store.write(world.step()) }
+    let again = Node(
+      configuration: CallConfiguration(), hashing: SmallWorld.hashing, random: { 1 },
+      restoring: try test.open(kind).load(now: world.now), now: world.now)
+    #expect(state(again) == state(world.node), "seed \(seed)")
+    // A full rewrite says the same as all changes did.
+    try store.write(world.node.everything)
+    let rewritten = Node(
+      configuration: CallConfiguration(), hashing: SmallWorld.hashing, random: { 1 },
+      restoring: try store.load(now: world.now), now: world.now)
+    #expect(state(rewritten) == state(world.node), "seed \(seed)")
+  }
+
+  private func state(_ node: Node) -> Set<StoreChange> {
+    Set(node.everything).filter { if case .history = $0 { false } else { true } }
+  }
+
+  @Test(arguments: StoreKind.allCases) func theRunningTimeIsStored(kind: StoreKind) throws {
+    let test = try TestStore()
+    let store = try test.open(kind)
+    #expect(try store.load(now: TestStore.now).ranUntil == nil)
+    try store.write([.running(second(7))])
+    #expect(try store.load(now: TestStore.now).ranUntil == second(7))
+  }
+
+  // MARK: the fencing token
+
+  @Test(arguments: StoreKind.allCases) func aLaterStartHasALargerToken(kind: StoreKind) throws {
+    let test = try TestStore()
+    let tokens = try (0..<3).map { _ in try test.open(kind).load(now: TestStore.now).token }
+    #expect(tokens[0] < tokens[1] && tokens[1] < tokens[2])
+  }
+
+  /// A server that another one has replaced overwrites nothing, and the other one goes on.
+  @Test(arguments: StoreKind.allCases) func aBatchOfAnEarlierStartIsRefusedWhole(kind: StoreKind) throws {
+    let test = try TestStore()
+    let (old, new) = (try test.open(kind), try test.open(kind))
+    let oldToken = try old.load(now: TestStore.now).token
+    try old.write([.running(second(1))], as: oldToken)
+    let newToken = try new.load(now: TestStore.now).token
+    try new.write([.running(second(2))], as: newToken)
+    let batch = [.reset, .running(second(3))] + facts("1", [(alice, 0, 1)], ended: 1)
+    let error = #expect(throws: StoreError.self) { try old.write(batch, as: oldToken) }
+    #expect(error?.kind == .fenced)
+    // It depends on the token, not on the connection.
+    let same = #expect(throws: StoreError.self) { try new.write(batch, as: oldToken) }
+    #expect(same?.kind == .fenced)
+    #expect(try new.list(of: alice, before: second(9), limit: 9, rejoinable: [], now: second(9)).calls.isEmpty)
+    try new.write([.running(second(4))], as: newToken)
+    #expect(try new.load(now: TestStore.now).ranUntil == second(4))
+  }
+}
