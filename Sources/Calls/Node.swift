@@ -4,7 +4,7 @@ package import MediaModel
 /// All people and calls of one server: `handle(command, now) -> [Effect]`, in virtual time, without a clock, a socket or a secret.
 ///
 /// It holds two state machines. `People` owns the state keyed by user: devices, connections, mailboxes, presence, topics. `CallControl` owns the state keyed by
-/// call. Neither reads the other's state: a `Node` passes the messages of each to the other until none are left. Invariants: a call's timers, peers and
+/// call. Neither reads the other's state: a `Node` passes the messages of each to the other, as values, until none are left. Invariants: a call's timers, peers and
 /// envelopes end with it; events reach a device in the order of their effects; nothing a client sends can trap.
 package struct Node {
   var people: People

@@ -6,10 +6,10 @@ import MediaModel
 /// The facts about people in it may be out of date when it arrives. Only `CallControl` decides about a call, and none of its decisions is unsafe with old
 /// facts: they say how a ring looks (busy, unavailable, connected) and how much load a user causes. If they matter for longer, the other side learns of the
 /// result and corrects it: see `People.follow`.
-enum ToCalls: Sendable {
+enum ToCalls: Codable, Sendable {
   case request(BriefedRequest)
   /// A `media` request whose SDP has been read.
-  case offer(SessionID, id: String, Identity, CallID, Result<MediaOffer, RequestError>, [MediaRequest.Track])
+  case offer(SessionID, id: String, Identity, CallID, ReadOffer, [MediaRequest.Track])
   /// A `history/list` of a user who is or was in these calls: answered by `ToPeople.history`, which says what may be rejoined.
   case history(SessionID, id: String, Device, calls: [CallID], ListHistory)
   /// The device reads its events from now on: answered by `ToPeople.greeting`.
@@ -33,8 +33,28 @@ enum ToCalls: Sendable {
   case forget(UserID)
 }
 
+/// The offer that was read from an SDP, or why it could not be read.
+enum ReadOffer: Codable, Sendable {
+  case offer(MediaOffer)
+  case refused(RequestError)
+
+  init(_ result: Result<MediaOffer, RequestError>) {
+    switch result {
+    case .success(let offer): self = .offer(offer)
+    case .failure(let error): self = .refused(error)
+    }
+  }
+
+  var result: Result<MediaOffer, RequestError> {
+    switch self {
+    case .offer(let offer): .success(offer)
+    case .refused(let error): .failure(error)
+    }
+  }
+}
+
 /// A device or user that loses its place in all calls: the user removed the device, or the user's data is deleted.
-enum Leaver: Hashable, Sendable {
+enum Leaver: Hashable, Codable, Sendable {
   case device(Device)
   case user(UserID)
 
@@ -47,7 +67,7 @@ enum Leaver: Hashable, Sendable {
 }
 
 /// A request about calls, with the facts about people that it needs.
-struct BriefedRequest: Sendable {
+struct BriefedRequest: Codable, Sendable {
   var session: SessionID
   /// As in the client's header, for the reply.
   var id: String
@@ -65,7 +85,7 @@ struct BriefedRequest: Sendable {
 }
 
 /// The client that makes a request, as far as it concerns calls.
-struct Caller: Sendable {
+struct Caller: Codable, Sendable {
   var identity: Identity
   /// As others see the user.
   var name: String?

@@ -3,13 +3,13 @@ import MediaModel
 
 /// A message from a call to the people's side. Messages of one call arrive in the order in which they were sent, which is the order of its events for
 /// each device.
-enum ToPeople: Sendable {
+enum ToPeople: Codable, Sendable {
   /// Precedes all events that follow from the request.
   case reply(SessionID, id: String, Reply)
   /// The request is valid so far: the app's back end may be asked.
   case checked(BriefedRequest)
-  /// A valid report: `People` counts the connection's reports, replies, informs the services, and has it stored under the number.
-  case report(SessionID, id: String, Report, of: CallID, number: UInt64)
+  /// A valid report: `People` counts the connection's reports, replies, informs the services, and has it stored under this id.
+  case report(SessionID, id: String, Report, of: CallID, stored: ReportID)
   /// The query of a `history/list`.
   case history(SessionID, id: String, HistoryQuery)
   /// The device speaks only in this one of all its calls.
@@ -21,17 +21,17 @@ enum ToPeople: Sendable {
   /// `rev`: the revision of the call after this event, if it changes the state.
   case news(CallNews, of: CallID, rev: UInt64?)
 
-  enum TopicAnswer: Sendable {
+  enum TopicAnswer: Codable, Sendable {
     case listener
-    /// The user was a member until this event.
-    case over(EventMessage)
+    /// The user was a member until the call ended.
+    case over(Ended, at: Timestamp)
     case stranger
   }
 }
 
 /// An occurrence in a call, for those who must be told.
-enum CallNews: Sendable {
-  enum Audience: Sendable {
+enum CallNews: Codable, Sendable {
+  enum Audience: Codable, Sendable {
     case devices([Device])
     /// Every device of these users.
     case users([UserID])
@@ -63,7 +63,7 @@ enum CallNews: Sendable {
 }
 
 /// One user's ring, without an envelope.
-struct MemberRing: Sendable {
+struct MemberRing: Codable, Sendable {
   var user: UserID
   var ring: Ring
 }

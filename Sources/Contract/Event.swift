@@ -112,7 +112,7 @@ package enum EventBody: Sendable, Hashable {
     }
   }
 
-  fileprivate func encodeContent(to encoder: any Encoder) throws { try row.content.encode(to: encoder) }
+  func encodeContent(to encoder: any Encoder) throws { try row.content.encode(to: encoder) }
 }
 
 /// An event's whole JSON body: `at`, `call` if it is about one, and beside them the content's members.

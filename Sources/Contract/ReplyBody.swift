@@ -1,5 +1,6 @@
-/// The name of a kind of replies, as of its example in `Tests/ContractTests/Golden/replies.json`. It is not sent: a reply is that of its request.
-package enum ReplyName: String, Sendable, CaseIterable {
+/// The name of a kind of replies, as of its example in `Tests/ContractTests/Golden/replies.json`. A client is not sent it: its reply is
+/// that of its request.
+package enum ReplyName: String, Codable, Sendable, CaseIterable {
   case joined, rejoined, started, results, registered, devices, state, calls, link, media, keys, keyList, confirmations,
     presence, history, totals, nothing
 
@@ -69,4 +70,49 @@ package enum ReplyBody: Encodable, Sendable {
   }
 
   package func encode(to encoder: any Encoder) throws { try content.encode(to: encoder) }
+
+  package var name: ReplyName {
+    switch self {
+    case .joined: .joined
+    case .rejoined: .rejoined
+    case .started: .started
+    case .results: .results
+    case .registered: .registered
+    case .devices: .devices
+    case .state: .state
+    case .calls: .calls
+    case .link: .link
+    case .media: .media
+    case .keys: .keys
+    case .keyList: .keyList
+    case .confirmations: .confirmations
+    case .presence: .presence
+    case .history: .history
+    case .totals: .totals
+    case .nothing: .nothing
+    }
+  }
+
+  /// Reads the body of a reply of this name.
+  package init(_ name: ReplyName, from decoder: any Decoder) throws {
+    switch name {
+    case .joined: self = .joined(try .init(from: decoder))
+    case .rejoined: self = .rejoined(try .init(from: decoder))
+    case .started: self = .started(try .init(from: decoder))
+    case .results: self = .results(try .init(from: decoder))
+    case .registered: self = .registered(try .init(from: decoder))
+    case .devices: self = .devices(try .init(from: decoder))
+    case .state: self = .state(try .init(from: decoder))
+    case .calls: self = .calls(try .init(from: decoder))
+    case .link: self = .link(try .init(from: decoder))
+    case .media: self = .media(try .init(from: decoder))
+    case .keys: self = .keys(try .init(from: decoder))
+    case .keyList: self = .keyList(try .init(from: decoder))
+    case .confirmations: self = .confirmations(try .init(from: decoder))
+    case .presence: self = .presence(try .init(from: decoder))
+    case .history: self = .history(try .init(from: decoder))
+    case .totals: self = .totals(try .init(from: decoder))
+    case .nothing: self = .nothing
+    }
+  }
 }

@@ -33,7 +33,7 @@ package enum HistoryRequest: Sendable {
 }
 
 /// About running calls.
-package enum CallsRequest: Sendable {
+package enum CallsRequest: Codable, Sendable {
   case start(StartCall)
   case list
   case call(CallID, MemberRequest)
@@ -41,7 +41,7 @@ package enum CallsRequest: Sendable {
 }
 
 /// About one call, by its members and by those who want to be members.
-package enum MemberRequest: Sendable {
+package enum MemberRequest: Codable, Sendable {
   case accept(Join)
   case decline(Decline)
   case invite(Invite)
@@ -59,7 +59,7 @@ package enum MemberRequest: Sendable {
 }
 
 /// Inside one call, by its participants.
-package enum ParticipantRequest: Sendable {
+package enum ParticipantRequest: Codable, Sendable {
   case media(MediaRequest)
   case track(TrackID, ChangeTrack)
   case receive(Receive)

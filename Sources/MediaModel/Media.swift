@@ -14,7 +14,7 @@ package enum TrackSource: String, Sendable, Hashable, Codable, CaseIterable {
 }
 
 /// One payload format of an m-line (RFC 8866 a=rtpmap, a=fmtp, a=rtcp-fb) with its RTX payload type (RFC 4588).
-package struct PayloadFormat: Sendable, Hashable {
+package struct PayloadFormat: Codable, Sendable, Hashable {
   package var payloadType: UInt8
   /// As offered: "VP8", "opus", "H264".
   package let codec: String
@@ -55,12 +55,32 @@ package struct PayloadFormat: Sendable, Hashable {
     self.remb = remb
   }
 
+  /// All but the profile, which follows from them.
+  private enum CodingKeys: String, CodingKey {
+    case payloadType, codec, clockRate, channels, parameters, rtxPayloadType, nack, pli, fir, transportFeedback, remb
+  }
+
+  package init(from decoder: any Decoder) throws {
+    let container = try decoder.container(keyedBy: CodingKeys.self)
+    self.init(
+      payloadType: try container.decode(UInt8.self, forKey: .payloadType),
+      codec: try container.decode(String.self, forKey: .codec),
+      clockRate: try container.decode(UInt32.self, forKey: .clockRate),
+      channels: try container.decodeIfPresent(UInt8.self, forKey: .channels),
+      parameters: try container.decode(String.self, forKey: .parameters),
+      rtxPayloadType: try container.decodeIfPresent(UInt8.self, forKey: .rtxPayloadType),
+      nack: try container.decode(Bool.self, forKey: .nack), pli: try container.decode(Bool.self, forKey: .pli),
+      fir: try container.decode(Bool.self, forKey: .fir),
+      transportFeedback: try container.decode(Bool.self, forKey: .transportFeedback),
+      remb: try container.decode(Bool.self, forKey: .remb))
+  }
+
   /// Whether a stream of `self` can be sent to a receiver as `other`.
   package func carries(_ other: PayloadFormat) -> Bool { other.profile.decodes(profile) }
 }
 
 /// Ids (RFC 8285, 1 to 255; 0 = not negotiated) of the header extensions that the SFU reads or forwards, the same for all m-lines of a bundle.
-package struct HeaderExtensionIDs: Sendable, Hashable {
+package struct HeaderExtensionIDs: Codable, Sendable, Hashable {
   package var mid: UInt8 = 0
   package var rid: UInt8 = 0
   package var repairedRID: UInt8 = 0
@@ -84,7 +104,7 @@ package enum RateFeedback: Sendable, Hashable {
   case rate
 }
 
-package struct ICECredentials: Sendable, Hashable {
+package struct ICECredentials: Codable, Sendable, Hashable {
   package var fragment: String
   package var password: String
   package init(fragment: String, password: String) {
@@ -96,7 +116,7 @@ package struct ICECredentials: Sendable, Hashable {
 extension ICECredentials: CustomStringConvertible { package var description: String { "credentials" } }
 
 /// A certificate's digest, as in a=fingerprint (RFC 8122): lower-case hash name and raw bytes.
-package struct CertificateFingerprint: Sendable, Hashable {
+package struct CertificateFingerprint: Codable, Sendable, Hashable {
   package var hash: String
   package var digest: [UInt8]
   package init(hash: String, digest: [UInt8]) {

@@ -1,10 +1,10 @@
 /// The parts of an SDP offer that the server needs. Created by `SDP`, read by `Calls`; it contains no text of the offer except mids and codec
 /// parameters.
-package struct MediaOffer: Sendable, Hashable {
-  package enum Direction: String, Sendable, Hashable { case sendrecv, sendonly, recvonly, inactive }
+package struct MediaOffer: Codable, Sendable, Hashable {
+  package enum Direction: String, Codable, Sendable, Hashable { case sendrecv, sendonly, recvonly, inactive }
 
-  package struct Section: Sendable, Hashable {
-    package enum Kind: Sendable, Hashable { case media(MediaKind), application }
+  package struct Section: Codable, Sendable, Hashable {
+    package enum Kind: Codable, Sendable, Hashable { case media(MediaKind), application }
     package var mid: String
     package var kind: Kind
     /// The protocol of its m= line, which the answer repeats.

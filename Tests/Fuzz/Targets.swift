@@ -24,6 +24,7 @@ nonisolated(unsafe) let targets: [String: FuzzTarget] = [
   "http": readHTTP,
   "json": readJSON,
   "keyset": readKeySet,
+  "letter": readLetter,
   "list": readList,
   "pairing": readPairing,
   "reply": readReply,

@@ -297,6 +297,9 @@ def seeds(target):
         case "event" | "reply":
             values = list(bodies(golden("events.json" if target == "event" else "replies.json")))
             return [bytes([index % 64]) + compact(value) for value in values for index in range(0, 40, 3)][:3_000]
+        case "letter":
+            letters = json.loads((TESTS / "CallsTests/Golden/letters.json").read_text())
+            return [compact(letter) for side in letters.values() for letter in side.values()]
         case "list":
             return [compact(value) for value in bodies(golden("replies.json")) if "listHash" in value and "list" in value]
         case "envelope":

@@ -138,7 +138,7 @@ extension Call {
 }
 
 /// A user who is about to be rung.
-struct Callee {
+struct Callee: Codable, Sendable {
   var user: UserID
   var name: String?
   var hasKeys: Bool

@@ -47,7 +47,8 @@ extension CallControl {
     case .reply(let body): out.messages.append(.reply(request.session, id: request.id, .ok(body)))
     case .checked: out.messages.append(.checked(request))
     case .report(let report, let call):
-      out.messages.append(.report(request.session, id: request.id, report, of: call, number: random()))
+      out.messages.append(
+        .report(request.session, id: request.id, report, of: call, stored: ReportID(number: random())))
     case .read(let media, let call): out.effects.append(.read(request.session, id: request.id, call, media))
     }
     guard let call = done.call else { return }

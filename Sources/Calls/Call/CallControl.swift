@@ -45,7 +45,7 @@ struct CallControl {
     switch message {
     case .request(let request): respond(to: request)
     case .offer(let session, let id, let identity, let call, let offer, let tracks):
-      take(offer, tracks, of: call, identity, session: session, id: id)
+      take(offer.result, tracks, of: call, identity, session: session, id: id)
     case .history(let session, let id, let device, let calls, let body):
       out.messages.append(.history(session, id: id, history(body, of: device, in: calls)))
     case .greet(let session, let device, let id): greet(session, device, in: id)
@@ -120,7 +120,8 @@ struct CallControl {
 
   private func topic(of id: CallID, for user: UserID) -> ToPeople.TopicAnswer {
     if calls[id]?.member(user)?.isListening == true { return .listener }
-    return ended.end(of: id, for: user).map { .over($0) } ?? .stranger
+    guard let event = ended.end(of: id, for: user), case .ended(let end) = event.body else { return .stranger }
+    return .over(end, at: event.at)
   }
 
   private mutating func remove(_ leaver: Leaver, from id: CallID) {

@@ -1,7 +1,7 @@
 package import MediaModel
 
 /// The client on a connection, as identified by its token.
-package struct Identity: Hashable, Sendable {
+package struct Identity: Hashable, Codable, Sendable {
   package var device: Device
   /// The display name; personal.
   package var name: String?

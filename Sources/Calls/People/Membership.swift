@@ -2,13 +2,13 @@ import MediaModel
 
 /// A user's place in a running call, as last reported by the call.
 struct Membership {
-  enum Phase: Hashable, Sendable {
+  enum Phase: String, Hashable, Codable, Sendable {
     case ringing, joined, disconnected
     /// A member that is told nothing: it left, declined or missed the ring, or the ring was cancelled.
     case away
   }
 
-  struct Part: Hashable, Sendable {
+  struct Part: Hashable, Codable, Sendable {
     var phase: Phase
     /// The devices of the member's participants, including a disconnected one; two during a transfer.
     var devices: [DeviceID]

@@ -139,7 +139,7 @@ extension People {
   private static let reportCost = 10
 
   /// A report that the call found valid.
-  mutating func take(_ report: Report, of call: CallID, _ session: SessionID, _ id: String, number: UInt64) {
+  mutating func take(_ report: Report, of call: CallID, _ session: SessionID, _ id: String, stored: ReportID) {
     guard let device = directory.device(of: session) else { return }
     if let wait = directory[device]?.connection?.reports.take(Self.reportCost, now: now.nanoseconds) {
       let error = RequestError(
@@ -147,7 +147,7 @@ extension People {
       return out.effects.append(.client(.reply(session, id: id, .failed(error))))
     }
     out.effects.append(.client(.reply(session, id: id, .ok(.nothing))))
-    journal.reports.append(StoredReport(id: ReportID(number: number), at: now, call: call, report: report))
+    journal.reports.append(StoredReport(id: stored, at: now, call: call, report: report))
     tellService(.serviceReports, makeMessage(.report(report), of: call))
   }
 }

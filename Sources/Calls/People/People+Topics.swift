@@ -27,7 +27,8 @@ extension People {
     switch answer {
     // Reported before the answer, unless that has changed again.
     case .listener where part(of: user, in: call)?.isListening == true: admit(session, to: channel)
-    case .over(let end):
+    case .over(let ended, let at):
+      let end = EventMessage(at: at, call: call, body: .ended(ended))
       out.effects.append(.client(.admission(session, channel, refusal: nil)))
       out.effects.append(.client(.publish(session, channel, messageID: Message.unshared, end)))
     case .listener, .stranger:

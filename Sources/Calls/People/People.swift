@@ -47,7 +47,9 @@ struct People {
     case .acknowledge(let session, let seqs, let accepted): acknowledge(session, seqs, accepted: accepted)
     case .request(let session, let id, let request): respond(to: session, id, request)
     case .offer(let session, let id, let call, let offer, let tracks):
-      if let identity = identity(of: session) { send(.offer(session, id: id, identity, call, offer, tracks)) }
+      if let identity = identity(of: session) {
+        send(.offer(session, id: id, identity, call, ReadOffer(offer), tracks))
+      }
     case .answer(let question, let allowed): answer(question, allowed: allowed)
     case .pushGone(let user, let endpoint): dropPush(endpoint, of: user)
     case .forget(let user): dismiss(.user(user))
@@ -61,8 +63,8 @@ struct People {
     switch message {
     case .reply(let session, let id, let reply): self.reply(reply, to: session, id)
     case .checked(let request): ask(before: request)
-    case .report(let session, let id, let report, let call, let number):
-      take(report, of: call, session, id, number: number)
+    case .report(let session, let id, let report, let call, let stored):
+      take(report, of: call, session, id, stored: stored)
     case .history(let session, let id, let query):
       if identity(of: session) != nil { out.effects.append(.history(session, id: id, query)) }
     case .speaks(let device, let call, let turn): holdOthers(of: device, speaking: Speaking(call: call, turn: turn))

@@ -106,7 +106,7 @@ package enum Question: Hashable, Sendable {
 }
 
 /// A query that the shell runs on a user's history (protocol section 8).
-package enum HistoryQuery: Hashable, Sendable {
+package enum HistoryQuery: Hashable, Codable, Sendable {
   /// `before` and `limit` are filled in. `rejoinable`: the calls among these that the user may rejoin now.
   case list(UserID, before: Timestamp, limit: Int, rejoinable: Set<CallID>)
   /// nil for all.

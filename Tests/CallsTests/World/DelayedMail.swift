@@ -1,14 +1,15 @@
 import Contract
+import JSON
 import MediaModel
 import Seeded
 import Simulation
 
 @testable import Calls
 
-/// The messages under way between `People` and `CallControl`, as in a network: each takes its own time, and only those of one sender to one receiver keep
-/// their order. Each call and each user is a sender; a call's messages are one sequence for all users.
+/// The messages under way between `People` and `CallControl`, as in a network: each takes its own time, overtakes others, and may arrive twice. Their numbers
+/// restore the order of one sender to one receiver. Each call and each user is a sender; a call's messages are one sequence for all users.
 struct DelayedMail {
-  enum Letter {
+  enum Message {
     /// From a call; nil for the answer to a request about none.
     case toPeople(ToPeople, from: CallID?)
     case toCalls(ToCalls)
@@ -19,8 +20,8 @@ struct DelayedMail {
     /// nil: from the call to all users.
     var user: UserID?
 
-    init(_ letter: Letter) {
-      switch letter {
+    init(_ message: Message) {
+      switch message {
       case .toPeople(_, let sender): call = sender
       case .toCalls(let message):
         call = message.call
@@ -32,43 +33,120 @@ struct DelayedMail {
   private struct Entry {
     var due: Timestamp
     var lane: Lane
-    var letter: Letter
+    var letter: Letter<Message>
+    /// The same letter is, or was, under way besides.
+    var isRepeat: Bool
   }
 
   /// The longest time, in milliseconds.
   var slowest: Int
+  /// Letters are written as JSON and read again.
+  var isCoded = false
+  /// A fault of the receivers: they handle a letter again that they had before.
+  var takesRepeats = false
+  /// Letters that were dropped because they had arrived before.
+  private(set) var repeats = 0
+  /// Letters that arrived before an earlier one.
+  private(set) var gaps = 0
   private var random: SeededGenerator
+  /// The generator for repeats, so that they change nothing about the times of the others.
+  private var whims: SeededGenerator
+  private var senders: [Lane: OutgoingLink] = [:]
+  private var receivers: [Lane: IncomingLink<Message>] = [:]
   /// In the order of their arrival.
   private var entries: [Entry] = []
+  /// Entries that are not repeats.
+  private var firsts = 0
+  /// Letters that have arrived and wait for an earlier one.
+  private var held = 0
 
   init(seed: UInt64) {
     random = SeededGenerator(seed: seed)
+    whims = SeededGenerator(seed: ~seed)
     slowest = [1, 20, 300, 2_000][random.below(4)]
   }
 
-  var isEmpty: Bool { entries.isEmpty }
+  /// Nothing new is under way.
+  var isEmpty: Bool { firsts == 0 && held == 0 }
+
+  /// Letters have arrived that wait for an earlier one.
+  var isWaiting: Bool { held > 0 }
 
   /// When the next one arrives.
   var due: Timestamp? { entries.first?.due }
 
-  mutating func post(_ letter: Letter, now: Timestamp) {
-    let lane = Lane(letter)
-    let last = entries.last { $0.lane == lane }?.due ?? now
-    let due = max(last, random.chance(30) ? now : now + .milliseconds(random.below(slowest + 1)))
-    let place = entries.firstIndex { due < $0.due } ?? entries.endIndex
-    entries.insert(Entry(due: due, lane: lane, letter: letter), at: place)
+  mutating func post(_ message: Message, now: Timestamp) throws {
+    let lane = Lane(message)
+    let letter = try coded(senders[lane, default: OutgoingLink()].letter(message))
+    let due = random.chance(30) ? now : now + .milliseconds(random.below(slowest + 1))
+    insert(Entry(due: due, lane: lane, letter: letter, isRepeat: false))
+    guard whims.chance(5) else { return }
+    let again = now + .milliseconds(whims.below(2 * slowest + 1))
+    insert(Entry(due: again, lane: lane, letter: letter, isRepeat: true))
   }
 
-  mutating func take() -> Letter? { entries.isEmpty ? nil : entries.removeFirst().letter }
+  private mutating func insert(_ entry: Entry) {
+    if !entry.isRepeat { firsts += 1 }
+    let place = entries.firstIndex { entry.due < $0.due } ?? entries.endIndex
+    entries.insert(entry, at: place)
+  }
 
-  /// Exchanges the last two of the lane of this message.
-  mutating func swapLast(of letter: Letter) {
-    let lane = Lane(letter)
-    let places = entries.indices.filter { entries[$0].lane == lane }.suffix(2)
+  private func coded(_ letter: Letter<Message>) throws -> Letter<Message> {
+    guard isCoded else { return letter }
+    switch letter.message {
+    case .toPeople(let message, let sender):
+      let read = try passed(Letter(number: letter.number, message: message))
+      return Letter(number: read.number, message: .toPeople(read.message, from: sender))
+    case .toCalls(let message):
+      let read = try passed(Letter(number: letter.number, message: message))
+      return Letter(number: read.number, message: .toCalls(read.message))
+    }
+  }
+
+  private func passed<Content: Codable>(_ letter: Letter<Content>) throws -> Letter<Content> {
+    try JSONCoding.decode(Letter<Content>.self, from: try JSONCoding.encode(letter))
+  }
+
+  /// The network loses the message.
+  mutating func lose(_ message: Message) { _ = senders[Lane(message), default: OutgoingLink()].letter(message) }
+
+  /// The letter that arrives next: the messages that can be handled now.
+  mutating func take() -> [Message] {
+    guard !entries.isEmpty else { return [] }
+    let entry = entries.removeFirst()
+    if !entry.isRepeat { firsts -= 1 }
+    switch receivers[entry.lane, default: IncomingLink()].take(entry.letter) {
+    case .next(let messages):
+      held -= messages.count - 1
+      return messages
+    case .repeated:
+      repeats += 1
+      return takesRepeats ? [entry.letter.message] : []
+    case .gap:
+      held += 1
+      gaps += 1
+      return []
+    }
+  }
+
+  /// The server dies: nothing is under way, and all numbers begin again.
+  mutating func restart() {
+    entries = []
+    senders = [:]
+    receivers = [:]
+    firsts = 0
+    held = 0
+  }
+
+  /// Exchanges the last two of the lane of this message, as if they had been sent in the other order.
+  mutating func swapLast(of message: Message) {
+    let lane = Lane(message)
+    let places = entries.indices.filter { entries[$0].lane == lane && !entries[$0].isRepeat }
+      .sorted { entries[$0].letter.number < entries[$1].letter.number }.suffix(2)
     guard let first = places.first, let second = places.last else { return }
-    let letter = entries[first].letter
-    entries[first].letter = entries[second].letter
-    entries[second].letter = letter
+    let (one, other) = (entries[first].letter, entries[second].letter)
+    entries[first].letter = Letter(number: one.number, message: other.message)
+    entries[second].letter = Letter(number: other.number, message: one.message)
   }
 }
 
@@ -129,7 +207,7 @@ extension ToCalls {
     switch self {
     case .request(let request): return .request(request.session, id: request.id, .calls(request.request))
     case .offer(let session, let id, _, let call, let offer, let tracks):
-      return .offer(session, id: id, call, offer, tracks)
+      return .offer(session, id: id, call, offer.result, tracks)
     case .signaling(let device, true, _): return .connect(none, Identity(device: device, name: nil))
     case .signaling(_, false, _): return .disconnect(none)
     case .hold(_, _, let call): return .request(none, id: "", .call(call, .hold(Hold(held: true))))

@@ -68,7 +68,9 @@ struct Mutant {
   }
 
   /// The fault of the network that meets the next message.
-  mutating func fault() -> Mutation? { mutation.isOfMail && random.chance(5) ? mutation : nil }
+  mutating func fault() -> Mutation? {
+    mutation.isOfMail && mutation != .takesRepeats && random.chance(5) ? mutation : nil
+  }
 
   // MARK: events
 

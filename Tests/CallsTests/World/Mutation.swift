@@ -10,7 +10,7 @@ enum Mutation: CaseIterable {
   case losesUnacknowledged, greetsWithoutState, hidesPresence, dropsPublication, dropsWebhook, swapsWebhooks
   case ignoresRole, startsWhileDraining, ignoresAnswer, speaksInTwoCalls, beginsTwoEpochs, stopsTimers
   case keepsRevision
-  case losesMessage, repeatsMessage, swapsMessages
+  case losesMessage, repeatsMessage, swapsMessages, losesLetter, takesRepeats
   case dropsWaiting, skipsListener, tellsWaitingAgain, reordersWaiting, waitsOn
 
   /// It is a fault in telling what waits in a large call.
@@ -24,7 +24,7 @@ enum Mutation: CaseIterable {
   /// It is a fault of the network between people and calls.
   var isOfMail: Bool {
     switch self {
-    case .losesMessage, .repeatsMessage, .swapsMessages: true
+    case .losesMessage, .repeatsMessage, .swapsMessages, .losesLetter, .takesRepeats: true
     default: false
     }
   }
@@ -86,6 +86,8 @@ enum Mutation: CaseIterable {
         .requestIsAnswered, .peopleFollowCalls, .callsFollowPeople, .deviceSeesMembers, .settles, .presenceIsTold,
         .queueEmpties, .topicIsTold, .oneCallIsHeard,
       ]
+    // A message of long ago, or one that keeps others waiting for ever, may break any rule.
+    case .losesLetter, .takesRepeats: Set(Check.allCases)
     }
   }
 }

@@ -26,13 +26,15 @@ extension SimulatedWorld {
     if let due = node.people.nextDeadline, due <= now { peopleStep(.timeout, nil) { $0.handleTimeout(now: $1) } }
   }
 
-  /// A message arrives.
+  /// A letter arrives.
   func deliver() {
-    switch mail.take() {
-    case .toPeople(let message, _): peopleStep(command(for: message), nil) { $0.handle(message, now: $1) }
-    case .toCalls(let message): callStep(message.command ?? .drain, message) { $0.handle(message, now: $1) }
-    case nil: break
+    for message in mail.take() where verdict.failure == nil {
+      switch message {
+      case .toPeople(let message, _): peopleStep(command(for: message), nil) { $0.handle(message, now: $1) }
+      case .toCalls(let message): callStep(message.command ?? .drain, message) { $0.handle(message, now: $1) }
+      }
     }
+    verdict.require(.noGapStays, mail.due != nil || !mail.isWaiting, "a letter never arrived")
     guard verdict.failure == nil, mail.isEmpty else { return }
     checkQuiet()
   }
@@ -139,16 +141,22 @@ extension SimulatedWorld {
     }
   }
 
-  private func post(_ letter: DelayedMail.Letter) {
-    switch mutant?.fault() {
-    case .losesMessage: return
-    case .repeatsMessage:
-      mail.post(letter, now: now)
-      mail.post(letter, now: now)
-    case .swapsMessages:
-      mail.post(letter, now: now)
-      mail.swapLast(of: letter)
-    default: mail.post(letter, now: now)
+  private func post(_ message: DelayedMail.Message) {
+    do {
+      switch mutant?.fault() {
+      case .losesMessage: return
+      case .losesLetter: mail.lose(message)
+      case .repeatsMessage:
+        try mail.post(message, now: now)
+        try mail.post(message, now: now)
+      case .swapsMessages:
+        try mail.post(message, now: now)
+        mail.swapLast(of: message)
+      default: try mail.post(message, now: now)
+      }
+      verdict.require(.messagesAreReadable, true, "")
+    } catch {
+      verdict.require(.messagesAreReadable, false, "a message cannot be written or read: \(error)")
     }
   }
 

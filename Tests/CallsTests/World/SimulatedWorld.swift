@@ -8,7 +8,8 @@ import Simulation
 /// Users with one to three devices that do random things in virtual time: connections get lost, repeated, replaced and delayed, leaders are slow, envelopes are refused, the server dies.
 ///
 /// The invariants look at each command and what it did; a `Mutation` stands between the server and them.
-/// In a late world the server is its two state machines by themselves, with `DelayedMail` between them. A step is then what one of them does.
+/// In a late world the server is its two state machines by themselves, with `DelayedMail` between them. A step is then what one of them does. In an eighth of
+/// these worlds the messages are JSON on the way.
 final class SimulatedWorld {
   /// How a device behaves all its life.
   struct SimulatedDevice {
@@ -97,6 +98,8 @@ final class SimulatedWorld {
   init(seed: UInt64, isLate: Bool = false, crowd: Int = 64, mutation: Mutation? = nil) {
     self.isLate = isLate
     mail = DelayedMail(seed: seed ^ 0x1a7e)
+    mail.isCoded = seed % 16 == 1
+    mail.takesRepeats = mutation == .takesRepeats
     let verdict = Verdict()
     self.verdict = verdict
     members = MemberInvariants(verdict)
@@ -249,6 +252,7 @@ final class SimulatedWorld {
       devices[place].isDeaf = false
     }
     log.append((now, nil, .drain))
+    mail.restart()
     var stored = disk.read()
     boots = stored.boots
     mutant?.change(&stored)

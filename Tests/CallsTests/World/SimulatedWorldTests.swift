@@ -20,6 +20,7 @@ struct SimulatedWorldTests {
     var counts: [EventName: Int] = [:]
     var causes: [MemberCause: Int] = [:]
     var looked = [Int](repeating: 0, count: Check.allCases.count)
+    var (repeats, gaps) = (0, 0)
     for seed in UInt64(batch * 250)..<UInt64((batch + 1) * 250) {
       let world = SimulatedWorld(seed: seed, isLate: seed % 2 == 1, crowd: Self.crowd(seed))
       if let failure = world.run(steps: 100) {
@@ -28,6 +29,8 @@ struct SimulatedWorldTests {
       }
       counts.merge(world.events.counts, uniquingKeysWith: +)
       causes.merge(world.members.causes, uniquingKeysWith: +)
+      repeats += world.mail.repeats
+      gaps += world.mail.gaps
       for place in looked.indices { looked[place] += world.verdict.looked[place] }
     }
     // A world in which nothing happens proves nothing.
@@ -37,6 +40,7 @@ struct SimulatedWorldTests {
     // This world has no guests, who alone can be removed.
     #expect(MemberCause.allCases.filter { causes[$0, default: 0] == 0 } == [.removed])
     #expect(Check.allCases.filter { looked[$0.rawValue] == 0 }.isEmpty)
+    #expect(repeats > 0 && gaps > 0, "the network repeats and reorders")
   }
 
   /// With messages under way between people and calls.

@@ -15,7 +15,7 @@ enum Check: Int, CaseIterable {
   case noTimerIsLeft, nothingIsLeft, confirmedIsStored, restartTells, historyAgrees
   case settles
   // Messages between people and calls.
-  case requestIsAnswered, peopleFollowCalls, callsFollowPeople, deviceSeesMembers
+  case requestIsAnswered, peopleFollowCalls, callsFollowPeople, deviceSeesMembers, messagesAreReadable, noGapStays
 }
 
 /// The findings in one world: the first rule that did not hold, and how often each was checked.
