@@ -86,35 +86,25 @@ package struct ConnectedUser: Codable, Sendable {
 }
 
 extension Node {
-  /// Running calls, in no particular order.
-  package var callSummaries: [CallSummary] { control.calls.values.map(\.summary) }
-
-  /// Running calls, in no particular order.
+  /// Running calls, in no particular order; asked once, before the first command.
   package var callTallies: [CallTally] {
     control.calls.values.map { call in
       CallTally(
         call: call.id, members: call.members.map(\.state), participants: Int(call.lastNumber), failures: call.failures)
     }
   }
+}
 
-  /// A running call, or the end of one of the last calls; nil for an unknown id.
-  package func inspection(of id: CallID) -> CallInspection? {
-    if let call = control.calls[id] { return call.inspection }
-    guard let event = control.ended.event(of: id), case .ended(let ended) = event.body else { return nil }
+extension CallControl {
+  func inspection(of id: CallID) -> CallInspection? {
+    if let call = calls[id] { return call.inspection }
+    guard let event = ended.event(of: id), case .ended(let ended) = event.body else { return nil }
     return CallInspection(summary: nil, members: [], ended: ended, endedAt: event.at)
-  }
-
-  /// Users with a connection, in no particular order; services are not included.
-  package var connectedUsers: [ConnectedUser] { people.connectedUsers }
-
-  /// The user has a connection, or a place in a call.
-  package func isPresent(_ user: UserID) -> Bool {
-    people.directory.isConnected(user) || people.memberships[user]?.contains { !$0.part.devices.isEmpty } == true
   }
 }
 
 extension Call {
-  fileprivate var summary: CallSummary {
+  var summary: CallSummary {
     CallSummary(
       call: id, state: state(of: phase), media: media, startedAt: startedAt, epoch: epochs.current,
       members: members.count, ringing: ringingCount, joined: joinedCount,
@@ -155,7 +145,12 @@ extension Epochs {
 }
 
 extension People {
-  fileprivate var connectedUsers: [ConnectedUser] {
+  /// The user has a connection, or a place in a call.
+  func isPresent(_ user: UserID) -> Bool {
+    directory.isConnected(user) || memberships[user]?.contains { !$0.part.devices.isEmpty } == true
+  }
+
+  var connectedUsers: [ConnectedUser] {
     directory.connected.map { user, devices in
       let calls = (memberships[user] ?? []).filter(\.part.isListening).map(\.call)
       return ConnectedUser(user: user, devices: devices, calls: calls)

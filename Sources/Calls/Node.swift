@@ -80,19 +80,8 @@ package struct Node {
   /// No call runs.
   package var isIdle: Bool { control.calls.isEmpty }
 
-  /// Running calls, and the devices that are joined in them.
-  package var counts: (calls: Int, participants: Int) { control.counts }
-
   /// The whole state, for a disk that missed some changes.
   package var everything: [StoreChange] { [.reset] + control.everything + people.everything }
-
-  /// Whether somebody without an account may join this link's call as a guest.
-  package func admitsGuest(by link: String, to call: CallID, now: Timestamp) -> Bool {
-    control.admitsGuest(by: link, to: call, now: now)
-  }
-
-  /// Whether the call runs.
-  package func runs(_ call: CallID) -> Bool { control.calls[call] != nil }
 
   /// The user who is charged for the consequences of the command; nil for the server, a service, the media plane and the operator. Must be asked before the command
   /// is handled, because a session that disconnects has no user afterwards.

@@ -74,7 +74,8 @@ struct ServerParts: Sendable {
       unready: { links.unready ?? authenticator.failure ?? health.statistics.failure },
       metrics: {
         Metrics.text(
-          media: services.media.statistics(), signaling: links.signaling.value?.statistics, calls: await control.counts,
+          media: services.media.statistics(), signaling: links.signaling.value?.statistics,
+          calls: await control.counts(),
           outcomes: await control.callCounts,
           waitingForDisk: await control.waitingForDisk,
           backlog: control.backlog, guests: guests?.counts,

@@ -1,4 +1,5 @@
 import Contract
+import JSON
 import MediaModel
 import Testing
 
@@ -30,6 +31,27 @@ struct OperatorRules {
     #expect(stage.node.inspection(of: call)?.ended?.by == nil)
     stage.handle(.end(call))
     #expect(stage.node.isIdle)
+  }
+
+  /// Another server may be asked: question and answer go there and back as JSON.
+  @Test func inquiriesAndTheirAnswersAreReadAsTheyWereWritten() throws {
+    let (alice, bob) = (stage.connect("alice"), stage.connect("bob"))
+    let (call, over) = (try alice.call(["bob"]), try alice.call(["bob"]))
+    try bob.accept(call)
+    stage.handle(.end(over))
+    let inquiries: [Inquiry] = [
+      .calls(.counts), .calls(.summaries), .calls(.inspection(call)), .calls(.inspection(over)),
+      .calls(.inspection(CallID(unchecked: "none"))), .calls(.admitsGuest(link: "link", call)), .calls(.runs(call)),
+      .people(.connectedUsers), .people(.isPresent(alice.user)),
+    ]
+    for inquiry in inquiries {
+      #expect(try JSONCoding.decode(Inquiry.self, from: try JSONCoding.encode(inquiry)) == inquiry)
+      let answer = try JSONCoding.encode(stage.node.answer(inquiry, now: stage.now))
+      let read = try JSONCoding.decode(InquiryAnswer.self, from: answer)
+      #expect(try JSONCoding.encode(read) == answer, "\(inquiry)")
+    }
+    #expect(stage.node.counts == (1, 2))
+    #expect(stage.node.inspection(of: over)?.ended != nil && stage.node.inspection(of: call)?.summary != nil)
   }
 
   @Test func membersAreToldThatAnOperatorEndedTheCall() throws {

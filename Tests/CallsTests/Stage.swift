@@ -411,3 +411,34 @@ extension [EventBody] {
   var ended: Ended? { compactMap { if case .ended(let ended) = $0 { ended } else { nil } }.first }
   func contains(_ name: EventName) -> Bool { contains { $0.name == name } }
 }
+
+/// The answers to inquiries.
+extension Node {
+  private func answer(_ inquiry: CallsInquiry, now: Timestamp = Stage.start) -> InquiryAnswer {
+    answer(.calls(inquiry), now: now)
+  }
+
+  var callSummaries: [CallSummary] { if case .summaries(let calls) = answer(.summaries) { calls } else { [] } }
+
+  func inspection(of call: CallID) -> CallInspection? {
+    if case .inspection(let found) = answer(.inspection(call)) { found } else { nil }
+  }
+
+  func admitsGuest(by link: String, to call: CallID, now: Timestamp) -> Bool {
+    if case .truth(true) = answer(.admitsGuest(link: link, call), now: now) { true } else { false }
+  }
+
+  var counts: (calls: Int, participants: Int) {
+    if case .counts(let calls, let participants) = answer(.counts) { (calls, participants) } else { (-1, -1) }
+  }
+
+  func runs(_ call: CallID) -> Bool { if case .truth(true) = answer(.runs(call)) { true } else { false } }
+
+  var connectedUsers: [ConnectedUser] {
+    if case .connectedUsers(let users) = answer(.people(.connectedUsers), now: Stage.start) { users } else { [] }
+  }
+
+  func isPresent(_ user: UserID) -> Bool {
+    if case .truth(true) = answer(.people(.isPresent(user)), now: Stage.start) { true } else { false }
+  }
+}

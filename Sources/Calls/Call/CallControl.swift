@@ -93,10 +93,6 @@ struct CallControl {
     change(id) { call, _, _ in call.failures += count }
   }
 
-  var counts: (calls: Int, participants: Int) {
-    (calls.count, calls.values.reduce(0) { $0 + $1.joinedCount })
-  }
-
   /// Runs a transition in place, because a copy of the call would copy all its members.
   mutating func change(_ id: CallID, _ transition: (inout Call, Timestamp, inout Outputs) -> Void) {
     guard calls[id] != nil else { return }

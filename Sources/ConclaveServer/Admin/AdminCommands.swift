@@ -35,10 +35,10 @@ struct AdminCommands: Sendable {
     switch request.command {
     case .status: return try JSONCoding.encode(await status())
     case .calls:
-      let calls = await control.callSummaries.sorted { ($1.startedAt, $1.call) < ($0.startedAt, $0.call) }
+      let calls = await control.callSummaries().sorted { ($1.startedAt, $1.call) < ($0.startedAt, $0.call) }
       return try JSONCoding.encode(AdminCalls(calls: Array(calls.prefix(Self.maximumRows)), total: calls.count))
     case .users:
-      let users = await control.connectedUsers.sorted { $0.user < $1.user }
+      let users = await control.connectedUsers().sorted { $0.user < $1.user }
       return try JSONCoding.encode(AdminUsers(users: Array(users.prefix(Self.maximumRows)), total: users.count))
     case .call: return try JSONCoding.encode(try await inspection(of: request.call))
     case .reports:
@@ -79,7 +79,7 @@ struct AdminCommands: Sendable {
   }
 
   private func status() async -> AdminStatus {
-    let counts = await control.counts
+    let counts = await control.counts()
     let signaling = signaling()
     return AdminStatus(
       version: Server.version, process: ProcessFacts.id,

@@ -155,27 +155,14 @@ actor ControlPlane: SignalingSink {
     loop.execute { loop.scheduleTask(in: .microseconds(50)) { self.assumeIsolated { $0.work() } } }
   }
 
-  /// Running calls, and devices in them.
-  var counts: (calls: Int, participants: Int) { node.counts }
-
   /// Changes limits and rules for future calls.
   func configure(_ change: @Sendable (inout CallConfiguration) -> Void) { node.configure(change) }
 
   /// The outcomes of calls and joins since the start.
   var callCounts: CallCounts { outlet.callCounts }
 
-  // For the operator: see `Node`.
-  var callSummaries: [CallSummary] {
-    let lag = clock.lag
-    return node.callSummaries.map { $0.later(by: lag) }
-  }
-  func inspection(of call: CallID) -> CallInspection? { node.inspection(of: call)?.later(by: clock.lag) }
-  var connectedUsers: [ConnectedUser] { node.connectedUsers }
-  func isPresent(_ user: UserID) -> Bool { node.isPresent(user) }
-
-  // For guests: see `Node`.
-  func admitsGuest(by link: String, to call: CallID) -> Bool { node.admitsGuest(by: link, to: call, now: clock.now()) }
-  func runs(_ call: CallID) -> Bool { node.runs(call) }
+  /// The answer of the owner of what is asked about, with times of the machine's clock. Here that is always this process.
+  func ask(_ inquiry: Inquiry) async -> InquiryAnswer { node.answer(inquiry, now: clock.now()).later(by: clock.lag) }
 
   /// Replies, events and commands to workers that wait for the disk.
   var waitingForDisk: Int { pending.count }

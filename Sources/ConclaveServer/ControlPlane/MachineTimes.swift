@@ -77,6 +77,16 @@ extension StoreChange {
   }
 }
 
+extension InquiryAnswer {
+  func later(by lag: Duration) -> InquiryAnswer {
+    switch self {
+    case .summaries(let calls): .summaries(calls.map { $0.later(by: lag) })
+    case .inspection(let call): .inspection(call?.later(by: lag))
+    case .counts, .truth, .connectedUsers: self
+    }
+  }
+}
+
 extension CallSummary {
   func later(by lag: Duration) -> CallSummary {
     var later = self
