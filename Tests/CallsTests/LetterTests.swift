@@ -26,7 +26,7 @@ import Testing
       #expect(try object(try JSONCoding.encode(letter)) == object(text), "\(label)")
       names.insert(name(of: letter.message))
     }
-    #expect(names.count == 16)
+    #expect(names.count == 17)
   }
 
   /// A new message needs an example: add its name here, and to the counts above.
@@ -66,6 +66,7 @@ import Testing
     case .news(.member, _, _): "member"
     case .news(.pushOver, _, _): "pushOver"
     case .news(.over, _, _): "over"
+    case .news(.guestRemoved, _, _): "guestRemoved"
     }
   }
 

@@ -36,9 +36,10 @@ struct OperatorRules {
   /// Another server may be asked: question and answer go there and back as JSON.
   @Test func inquiriesAndTheirAnswersAreReadAsTheyWereWritten() throws {
     let (alice, bob) = (stage.connect("alice"), stage.connect("bob"))
-    let (call, over) = (try alice.call(["bob"]), try alice.call(["bob"]))
-    try bob.accept(call)
+    let over = try alice.call(["bob"])
     stage.handle(.end(over))
+    let call = try alice.call(["bob"])
+    try bob.accept(call)
     let inquiries: [Inquiry] = [
       .calls(.counts), .calls(.summaries), .calls(.inspection(call)), .calls(.inspection(over)),
       .calls(.inspection(CallID(unchecked: "none"))), .calls(.admitsGuest(link: "link", call)), .calls(.runs(call)),

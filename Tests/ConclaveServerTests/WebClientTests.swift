@@ -130,7 +130,7 @@ private func links(_ modules: [String]) -> String {
 @Test func thePageHasTheOperatorsDefaults() throws {
   func root(_ client: WebClient) throws -> (tag: String, entity: String?) {
     let response = try #require(client.response(to: request("/")))
-    let page = String(buffer: response.body)
+    let page = String(buffer: response.body.bytes)
     return (String(page[try #require(page.firstRange(of: try Regex("<html[^>]*>")))]), response["etag"])
   }
   let (usual, signing) = (

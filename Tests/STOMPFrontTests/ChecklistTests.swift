@@ -28,7 +28,7 @@ import WireClients
     let folder = URL(filePath: #filePath).deletingLastPathComponent().resolvingSymlinksInPath()
     let name = /^ *(?:@Test\()?"stomp\.md (\d+)(.)/
     var numbers: Set<Int> = []
-    for tests in [folder, folder.appending(path: "../STOMPTests")] {
+    for tests in [folder, folder.appending(path: "../ListeningTests"), folder.appending(path: "../STOMPTests")] {
       for file in try FileManager.default.contentsOfDirectory(at: tests, includingPropertiesForKeys: nil)
       where file.pathExtension == "swift" {
         for line in try String(contentsOf: file, encoding: .utf8).split(separator: "\n") {

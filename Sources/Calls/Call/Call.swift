@@ -318,8 +318,3 @@ struct Call {
     return Membership.Part(phase: phase, devices: member.participants.map(\.device.device))
   }
 }
-
-extension RequestError {
-  /// Also for a call that the user is not part of (protocol section 9).
-  static let notFound = RequestError(.callNotFound, "there is no such call, or this user is not part of it")
-}

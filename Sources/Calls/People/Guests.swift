@@ -23,12 +23,6 @@ extension MemberRequest {
   }
 }
 
-extension RequestError {
-  static let notForGuests = RequestError(.authForbidden, "a guest may join its call, take part in it and leave it")
-  static let notForServices = RequestError(
-    .authForbidden, "a service is no device of a call: it may start, end, list and see calls")
-}
-
 extension People {
   /// A guest may list the devices of the members of its call once it is a member. The app's back end is not asked, because it does not
   /// know guests.

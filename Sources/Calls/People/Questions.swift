@@ -1,5 +1,5 @@
 import Contract
-package import MediaModel
+import MediaModel
 
 /// Requests that wait until an answer from outside says which users they may reach.
 struct Questions {
@@ -88,28 +88,4 @@ enum Reach {
     case .only(let users): users.contains(user)
     }
   }
-}
-
-/// A pending question; numbers are never reused.
-package struct QuestionID: CountedID {
-  package var rawValue: UInt64
-  package init(rawValue: UInt64) { self.rawValue = rawValue }
-}
-
-/// A decision that the state machine cannot make itself. The answer is the subset of `to` for which it is yes.
-package enum Question: Hashable, Sendable {
-  package enum Action: String, Sendable, Hashable { case ring, watch, devices }
-  /// The app's back end is asked which users `from` may reach (protocol section 7, `authorize`). `call` is that of a ring, for the log.
-  case authorize(Action, from: UserID, to: [UserID], call: CallID? = nil)
-  /// The disk is asked with which users `from` has had a call.
-  case acquainted(from: UserID, to: [UserID])
-}
-
-/// A query that the shell runs on a user's history (protocol section 8).
-package enum HistoryQuery: Hashable, Codable, Sendable {
-  /// `before` and `limit` are filled in. `rejoinable`: the calls among these that the user may rejoin now.
-  case list(UserID, before: Timestamp, limit: Int, rejoinable: Set<CallID>)
-  /// nil for all.
-  case delete(UserID, calls: [CallID]?)
-  case totals(UserID, with: UserID)
 }

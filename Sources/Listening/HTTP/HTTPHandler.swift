@@ -125,12 +125,12 @@ final class HTTPHandler: ChannelDuplexHandler, RemovableChannelHandler {
     case .discarding:
       if !(error is ByteToMessageDecoderError || error is HTTPParserError) { context.close(promise: nil) }
     case .serving:
-      guard error is HTTPParserError else { return context.close(promise: nil) }
+      guard let error = error as? HTTPParserError else { return context.close(promise: nil) }
       listeners.counters.drop(.invalidHTTP)
       listeners.log.log(.httpRequest, .info, "an HTTP request could not be read", ["reason": "\(error)"])
       // An answer has begun: only the connection's end can say that something is wrong.
       guard current?.stream == nil else { return close() }
-      forget(.unreadable)
+      forget(error == .invalidEOFState ? .clientGone : .unreadable)
       phase = .discarding
       send(
         to: HTTPRequestHead(version: .http1_1, method: .GET, uri: "/"),

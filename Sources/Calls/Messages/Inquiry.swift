@@ -33,33 +33,3 @@ package enum InquiryAnswer: Codable, Sendable {
   /// Users with a connection, in no particular order; services are not included.
   case connectedUsers([ConnectedUser])
 }
-
-extension Node {
-  package func answer(_ inquiry: Inquiry, now: Timestamp) -> InquiryAnswer {
-    switch inquiry {
-    case .calls(let inquiry): control.answer(inquiry, now: now)
-    case .people(let inquiry): people.answer(inquiry)
-    }
-  }
-}
-
-extension CallControl {
-  func answer(_ inquiry: CallsInquiry, now: Timestamp) -> InquiryAnswer {
-    switch inquiry {
-    case .counts: .counts(calls: calls.count, participants: calls.values.reduce(0) { $0 + $1.joinedCount })
-    case .summaries: .summaries(calls.values.map(\.summary))
-    case .inspection(let id): .inspection(inspection(of: id))
-    case .admitsGuest(let link, let id): .truth(admitsGuest(by: link, to: id, now: now))
-    case .runs(let id): .truth(calls[id] != nil)
-    }
-  }
-}
-
-extension People {
-  func answer(_ inquiry: PeopleInquiry) -> InquiryAnswer {
-    switch inquiry {
-    case .connectedUsers: .connectedUsers(connectedUsers)
-    case .isPresent(let user): .truth(isPresent(user))
-    }
-  }
-}

@@ -1,0 +1,86 @@
+package import Contract
+package import MediaModel
+
+// The operator's view of calls and people: `conclave calls`, `call` and `users`. No names, metadata or keys.
+
+/// Whether a participant's device has the key of the newest epoch, as far as the server knows.
+package enum KeyState: String, Codable, Sendable {
+  case present
+  /// The device registered no keys.
+  case none
+  /// Its envelope was sent but is not acknowledged.
+  case unopened
+  /// Its user does not trust the sender of its envelope.
+  case untrusted
+  /// No member made an envelope for it, or it could not open the one that it got.
+  case missing
+}
+
+package struct CallSummary: Codable, Sendable {
+  package var call: CallID
+  package var state: CallPhase
+  package var media: CallMedia
+  package var startedAt: Timestamp
+  package var epoch: UInt32
+  package var members: Int
+  package var ringing: Int
+  package var joined: Int
+  /// The joined participants whose media flows.
+  package var connected: Int
+}
+
+/// The log's knowledge about a call that has been running since before the server's start.
+package struct CallTally: Sendable {
+  package var call: CallID
+  package var members: [MemberState]
+  /// The number of participants that have ever joined.
+  package var participants: Int
+  package var failures: Int
+
+  package init(call: CallID, members: [MemberState], participants: Int, failures: Int) {
+    self.call = call
+    self.members = members
+    self.participants = participants
+    self.failures = failures
+  }
+}
+
+package struct CallInspection: Codable, Sendable {
+  package enum MediaState: String, Codable, Sendable { case never, up, gone }
+
+  package struct Participant: Codable, Sendable {
+    package var participant: ParticipantNumber
+    package var device: DeviceID
+    package var joinedAt: Timestamp
+    /// Its STOMP connection is up.
+    package var signaling: Bool
+    package var media: MediaState
+    /// Since when. A path that is gone was last heard at that time. nil for a path that never existed.
+    package var mediaSince: Timestamp?
+    package var quality: ParticipantQuality
+    package var key: KeyState
+    package var held: Bool
+    package var tracks: [TrackState]
+  }
+
+  package struct Member: Codable, Sendable {
+    package var user: UserID
+    package var state: MemberPhase
+    package var link: Bool?
+    package var participants: [Participant]
+  }
+
+  /// nil for a call that has ended.
+  package var summary: CallSummary?
+  package var members: [Member]
+  package var ended: Ended?
+  package var endedAt: Timestamp?
+}
+
+package struct ConnectedUser: Codable, Sendable {
+  package var user: UserID
+  /// The user's connected devices.
+  package var devices: [DeviceID]
+  /// The calls in which the user is ringing, joined or disconnected.
+  package var calls: [CallID]
+}
