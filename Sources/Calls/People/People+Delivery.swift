@@ -59,6 +59,8 @@ extension People {
       return
     case .rung(let user, let actor):
       for device in directory.devices(of: user) {
+        // The call's answer for a device that has just come may be older.
+        directory[device]?.connection?.greeting?.rings[call] = nil
         let wasRung = directory[device]?.mailbox.endRing(of: call) ?? false
         if wasRung { journal.mailboxes.insert(device) }
         if wasRung, device.device != actor { deliver(message, to: device) }

@@ -44,7 +44,7 @@ struct SimulatedWorldTests {
   }
 
   /// With messages under way between people and calls.
-  @Test(arguments: [5, 159, 251, 275, 443, 501, 535, 583, 1_023] as [UInt64])
+  @Test(arguments: [5, 159, 251, 275, 443, 501, 535, 583, 1_023, 1_449] as [UInt64])
   func keptSeedsHoldWithLateMessages(seed: UInt64) {
     let failure = SimulatedWorld(seed: seed, isLate: true).run(steps: 100)
     #expect(failure == nil, "seed \(seed)")
