@@ -26,7 +26,7 @@ def counts(report):
 
 
 def cases(report):
-    """The test cases of a JUnit report; none of one that a crash has cut off."""
+    """The test cases of a JUnit report; empty for a report that a crash has cut off."""
     try:
         return xml.parse(report).iter("testcase")
     except xml.ParseError:
@@ -45,7 +45,7 @@ def results(folder):
 def durations(folder):
     """Three lists of (seconds, name): parts and builds, suites of Swift by their longest test, and tests in Python."""
     parts = [(float(file.read_text()), file.stem) for file in folder.glob("*.seconds")]
-    # A suite's tests run beside each other, so their sum says nothing.
+    # A suite's tests run in parallel, so the sum of their times means nothing.
     suites, tests = collections.defaultdict(float), []
     for report in folder.glob("*.xml"):
         is_swift = report.stem.endswith("-swift-testing")

@@ -1,6 +1,6 @@
 """Copies docs/ to a folder, such as /usr/share/doc/conclave, so that every link works there: deploy/documents.py FOLDER
 
-Files of deploy/ and of the repository's root that the documents link to come along. A link that leads nowhere is an error.
+Files of deploy/ and of the repository's root to which the documents link are copied, too. A link without a target is an error.
 """
 
 import pathlib
@@ -42,7 +42,7 @@ def main(folder):
                 place = source.relative_to(ROOT / "docs")
             else:
                 place = source.relative_to(ROOT)
-                if source != ROOT / "CHANGELOG.md":  # is there already, with its links
+                if source != ROOT / "CHANGELOG.md":  # already copied, with its links
                     copied(source, folder / place)
             return f"]({'../' * len(document.relative_to(folder).parents[:-1])}{place}{hash_}{part})"
 

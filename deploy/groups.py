@@ -51,7 +51,7 @@ class Group:
         return found
 
     def records(self):
-        """The names under which it is recorded: its own, or one for each target under a sanitizer."""
+        """The names of its records: its own, or one for each target if it runs under a sanitizer."""
         return {f"{self.runs}-{target}": [target] for target in self.tests} if self.is_by_target else {self.name: self.tests}
 
 
@@ -76,7 +76,7 @@ class Package:
         return target.get("path") or f"{'Tests' if target['type'] == 'test' else 'Sources'}/{name}"
 
     def folders(self, name):
-        """Those of a target and of all that it imports from this package."""
+        """The folders of a target and of all targets of this package that it imports."""
         needed, pending = set(), [name]
         while pending:
             name = pending.pop()
@@ -87,7 +87,7 @@ class Package:
 
 
 def imported(files):
-    """The files of Tests/EndToEnd and its kit that these import, and those that they import."""
+    """The files of Tests/EndToEnd and its kit that these files import, directly or indirectly."""
     found, pending = set(), [PYTHON / "conftest.py", *(ROOT / file for file in files)]
     while pending:
         file = pending.pop()
@@ -102,7 +102,7 @@ def imported(files):
 
 
 class Hashes:
-    """The hash of all that a record depends on; the toolchain beside it."""
+    """Hashes everything that a record depends on, and knows the toolchain."""
 
     def __init__(self):
         self.package = Package()
@@ -129,7 +129,7 @@ class Hashes:
 
     def of(self, group, tests):
         paths = self.paths(group, tests)
-        # Words and times of the table are for readers.
+        # The table's descriptions and times are for readers only.
         entry = {key: value for key, value in group.entry.items() if key not in ("protects", "minutes")}
         if group.is_by_target:
             del entry["tests"]
@@ -219,11 +219,11 @@ def record(folder):
     hashes, known, today = Hashes(), passed(), datetime.date.today().isoformat()
     for group in groups():
         for name, tests in group.records().items():
-            # A build that failed has the name of the group.
+            # A failed build has the name of its group.
             has_passed = outcomes.get(name, outcomes.get(group.name))
             if name not in stamps or has_passed is None:
                 continue
-            # A file that changed meanwhile may not have been tested.
+            # A file that changed during the run may not have been tested.
             if has_passed and hashes.of(group, tests) == stamps[name]:
                 known[name] = [stamps[name], today, hashes.toolchain]
             else:

@@ -1,4 +1,4 @@
-"""Writes a program's man page from what it says of its commands: PROGRAM --experimental-dump-help | deploy/manual.py NAME VERSION"""
+"""Writes a program's man page from its own description of its commands: PROGRAM --experimental-dump-help | deploy/manual.py NAME VERSION"""
 
 import datetime
 import json
@@ -7,7 +7,7 @@ import sys
 
 
 def plain(text):
-    """Text that roff takes as it is."""
+    """The text with roff's special characters escaped."""
     text = (text or "").replace("\\", "\\e").replace("-", "\\-")
     return "\n".join("\\&" + line if line[:1] in ".'" else line for line in text.splitlines())
 

@@ -14,7 +14,7 @@ import sys
 import uuid
 
 ROOT = pathlib.Path(__file__).parents[1]
-# The licences of Debian's libraries, whose copyright files name those of each source file.
+# The licences of Debian's libraries, since their copyright files list one for each source file.
 DEBIAN = {
     "libc6": "LGPL-2.1-or-later",
     "libcurl4": "curl",
@@ -37,13 +37,13 @@ def licence_of(folder):
 
 
 def targets_of(folder):
-    """Names of the package's targets, as their folders or the manifest have them."""
+    """Names of the package's targets, from its manifest."""
     manifest = (folder / "Package.swift").read_text()
     return set(re.findall(r'name: "([^"]+)"', manifest))
 
 
 def swift_packages(build):
-    """The pins of Package.resolved of which something was compiled."""
+    """The components of the packages in Package.resolved from which something was compiled."""
     checkouts = pathlib.Path(os.path.realpath(build)).parents[1] / "checkouts"
     compiled = {file.name.removesuffix(".build") for file in pathlib.Path(build).glob("*.build")}
     for pin in json.loads((ROOT / "Package.resolved").read_text())["pins"]:
@@ -54,7 +54,7 @@ def swift_packages(build):
 
 
 def vendored(build):
-    """Sources of others inside the Swift packages: BoringSSL by its commit, llhttp by its version."""
+    """Third-party sources inside the Swift packages: BoringSSL by its commit, llhttp by its version."""
     checkouts = pathlib.Path(os.path.realpath(build)).parents[1] / "checkouts"
     for place in ("swift-crypto/Sources/CCryptoBoringSSL", "swift-nio-ssl/Sources/CNIOBoringSSL"):
         commit = re.search(r"[0-9a-f]{40}", (checkouts / place / "hash.txt").read_text())[0]
@@ -94,7 +94,7 @@ def main():
     components = [*swift_packages(build), *vendored(build), *swift_runtime(), *debian_libraries(depends)]
     made = datetime.datetime.fromtimestamp(int(os.environ["SOURCE_DATE_EPOCH"]), datetime.timezone.utc)
     program = {"type": "application", "bom-ref": "conclave", "name": "conclave", "version": version, "licenses": [{"expression": "Apache-2.0"}]}
-    # A name that follows from the content: the same sources give the same file.
+    # The name is derived from the content: the same sources give the same file.
     serial = uuid.uuid5(uuid.NAMESPACE_URL, json.dumps([program, components]))
     bom = {
         "bomFormat": "CycloneDX",

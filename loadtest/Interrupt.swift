@@ -1,14 +1,14 @@
 import Glibc
 import Synchronization
 
-/// The first SIGINT or SIGTERM ends the test at once, and the report still comes; the second ends the program.
+/// The first SIGINT or SIGTERM ends the test at once, with a report; the second ends the program.
 enum Interrupt {
   private static let came = Atomic(false)
 
   static var hasCome: Bool { came.load(ordering: .relaxed) }
 
   static func watch() {
-    // Made before the first signal: a handler must not wait for it.
+    // Initialized before the first signal, since a signal handler must not wait for the initialization.
     _ = hasCome
     for number in [SIGINT, SIGTERM] {
       signal(number) { _ in
@@ -21,7 +21,8 @@ enum Interrupt {
 
   private static let pollInterval = Duration.milliseconds(20)
 
-  /// Runs `body`, and returns when it has or when the test is interrupted. `body` goes on by itself then: a request cannot be called back.
+  /// Runs `body`, and returns when it is done or the test is interrupted. In the latter case `body` keeps running,
+  /// since a request cannot be cancelled.
   static func orEnd(of body: @escaping @Sendable () async -> Void) async {
     let end = Flag()
     Task {

@@ -1,6 +1,6 @@
 import Foundation
 
-/// Durations in logarithmic buckets of at most 3 % width: small, and cheap to fill and to merge.
+/// Counts durations in logarithmic buckets of at most 3 % width, which are small and cheap to fill and to merge.
 struct LatencyHistogram: Sendable {
   private var counts = [UInt32](repeating: 0, count: 32 * 40)
   private(set) var count = 0
@@ -19,7 +19,8 @@ struct LatencyHistogram: Sendable {
     maximum = max(maximum, other.maximum)
   }
 
-  /// The values that came after `earlier`, a former state of this histogram; the maximum is that of the highest bucket.
+  /// The values that were added after `earlier`, a former state of this histogram; the maximum is that of the highest
+  /// bucket.
   func since(_ earlier: LatencyHistogram) -> LatencyHistogram {
     var rest = LatencyHistogram()
     for i in counts.indices where counts[i] > earlier.counts[i] {
@@ -30,13 +31,13 @@ struct LatencyHistogram: Sendable {
     return rest
   }
 
-  /// A part of the range of values, and the number of values in it. Ends in milliseconds.
+  /// A part of the range of values, with the number of values in it. The bounds are in milliseconds.
   struct Bar: Sendable, Hashable, Encodable {
     var from, to: Double
     var count: Int
   }
 
-  /// The values in `number` parts of a logarithmic scale, from the least to the greatest; empty without values.
+  /// The values in `number` parts of a logarithmic scale, from the lowest to the highest; empty without values.
   func bars(_ number: Int) -> [Bar] {
     guard let first = counts.firstIndex(where: { $0 > 0 }), let last = counts.lastIndex(where: { $0 > 0 }) else {
       return []
@@ -66,7 +67,7 @@ struct LatencyHistogram: Sendable {
 
   var maximumMilliseconds: Double { Double(maximum) / 1_000_000 }
 
-  /// Values below 64 have a bucket each; then each power of two has 32.
+  /// Each value below 64 has a bucket; above, each power of two has 32.
   private static func bucket(_ value: UInt64) -> Int {
     guard value >= 64 else { return Int(value) }
     let exponent = 63 - value.leadingZeroBitCount - 5

@@ -65,11 +65,11 @@ protocol LoadReport {
   var text: String { get }
   /// The failures of the run itself.
   var faults: [String] { get }
-  /// The losses. They stand against the test where no condition says how much may be lost.
+  /// The losses. They fail the test only if no condition limits them.
   var losses: [String] { get }
-  /// Second by second; empty for a test without calls.
+  /// The figures of each second; empty for a test without calls.
   var samples: [Sample] { get }
-  /// nil when this run has no such figure.
+  /// The value of a metric; nil when this run did not measure it.
   func figure(_ metric: Metric) -> Double?
   func json(_ verdict: Verdict) throws -> [UInt8]
   /// nil for a test without calls.

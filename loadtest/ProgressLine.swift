@@ -1,7 +1,7 @@
 import Foundation
 import Synchronization
 
-/// One line on standard error that is written over while the test runs; without a terminal it says nothing.
+/// One line on standard error that is overwritten while the test runs; nothing without a terminal.
 final class ProgressLine: Sendable {
   private let isTerminal = isatty(2) == 1
   private let shown = Mutex(0)
@@ -25,7 +25,7 @@ final class ProgressLine: Sendable {
     }
   }
 
-  /// Columns of the terminal: a longer line could not be written over.
+  /// The terminal's columns: a longer line could not be overwritten.
   private static var width: Int {
     var size = winsize()
     return ioctl(2, UInt(TIOCGWINSZ), &size) == 0 && size.ws_col > 20 ? Int(size.ws_col) : 80

@@ -1,4 +1,4 @@
-/// Numbers with units, as the command line takes them. nil for anything else.
+/// Parses numbers with units from the command line. Each returns nil for anything else.
 enum Quantity {
   /// `5%` or `0.05`, 0 to 1 or more.
   static func share(_ text: some StringProtocol) -> Double? {
@@ -6,7 +6,7 @@ enum Quantity {
     return unit == "%" ? number / 100 : unit.isEmpty ? number : nil
   }
 
-  /// `300us`, `50ms` or `1.5s`, in milliseconds. A number without a unit is none.
+  /// `300us`, `50ms` or `1.5s`, in milliseconds. The unit is required.
   static func milliseconds(_ text: some StringProtocol) -> Double? {
     scaled(text, ["us": 0.001, "µs": 0.001, "ms": 1, "s": 1_000])
   }
@@ -28,7 +28,7 @@ enum Quantity {
     return number
   }
 
-  /// `5/s` or `5`: so many a second.
+  /// `5/s` or `5`, per second.
   static func perSecond(_ text: some StringProtocol) -> Double? {
     guard let (number, unit) = parts(text), unit.isEmpty || unit == "/s" else { return nil }
     return number
@@ -39,7 +39,7 @@ enum Quantity {
     return number * scale
   }
 
-  /// A number that is not negative, and its unit in small letters.
+  /// A non-negative number, and its unit in lower case.
   private static func parts(_ text: some StringProtocol) -> (number: Double, unit: String)? {
     let digits = text.prefix { $0.isASCII && ($0.isNumber || $0 == ".") }
     guard let number = Double(digits), number.isFinite else { return nil }

@@ -1,6 +1,6 @@
 import ArgumentParser
 
-/// The server, who may sign in to it, and where the result goes: the same in each scenario.
+/// The options of all scenarios: the server, the tokens to sign in with, and where the result goes.
 struct ServerOptions: ParsableArguments {
   /// The kinds of server.
   enum Kind: String, ExpressibleByArgument, CaseIterable {
@@ -9,7 +9,7 @@ struct ServerOptions: ParsableArguments {
 
   @Option(
     help:
-      "The kind of server. With janus the calls are rooms of its VideoRoom plugin, and --url is that of its HTTP API. It is for comparisons: the same media, without key agreement."
+      "The kind of server. With janus the calls are rooms of its VideoRoom plugin, and --url is its HTTP API. This is for comparisons: the same media, without key agreement."
   )
   var target = Kind.conclave
 

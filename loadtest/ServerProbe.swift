@@ -5,15 +5,16 @@ import NIOPosix
 import NIOSSL
 import Synchronization
 
-/// One connection before the test: whether a server answers there, and takes the tokens. Its words say what to change.
+/// One connection before the test, to see whether a server answers there and accepts the tokens. Its messages say what
+/// to change.
 struct ServerProbe: Sendable {
   struct Failure: Error, CustomStringConvertible { var description: String }
 
   /// The outcome of the connection.
   enum Answer: Sendable {
-    /// The first bytes, up to the end of a STOMP frame where there is one.
+    /// The first bytes received, up to the end of a STOMP frame if there is one.
     case bytes([UInt8])
-    /// It was closed without a byte.
+    /// It was closed before any byte came.
     case closed
     /// Nothing came in this time.
     case silence(Duration)
@@ -28,8 +29,8 @@ struct ServerProbe: Sendable {
   private static let silenceLimit = Duration.seconds(5)
   private static let answerLimit = 4_096
 
-  /// Signs in with the CONNECT frame, and goes.
-  /// - Throws: `Failure` when a test there would not come to anything.
+  /// Signs in with the CONNECT frame, and closes the connection.
+  /// - Throws: `Failure` when a test there would be pointless.
   func check(_ connectFrame: [UInt8], within limit: Duration) async throws {
     let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
     let answer = await answer(to: connectFrame, group, within: min(limit, Self.silenceLimit))
@@ -74,7 +75,7 @@ struct ServerProbe: Sendable {
     return "there is no such host"
   }
 
-  /// Takes bytes until the NUL that ends a STOMP frame.
+  /// Reads up to the NUL that ends a STOMP frame.
   private final class FirstFrame: ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
     typealias OutboundOut = ByteBuffer
@@ -111,7 +112,7 @@ struct ServerProbe: Sendable {
     }
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
-      // The rest of the connection shows by itself.
+      // The connection itself shows the other problems.
       if error is NIOSSLError || error is BoringSSLError { result.succeed(.tlsFailed("\(error)")) }
       context.close(promise: nil)
     }
@@ -123,7 +124,7 @@ struct ServerProbe: Sendable {
 extension ServerProbe {
   private var place: String { "\(host):\(port)" }
 
-  /// The problem and the way out of it; nil when the server took the connection.
+  /// The problem and its solution; nil when the server accepted the connection.
   func problem(with answer: Answer) -> String? {
     switch answer {
     case .bytes(let bytes): return problem(with: bytes)

@@ -21,7 +21,7 @@ struct TokenSource: Sendable {
     } else {
       let file = secret ?? (state ?? "/var/lib/conclave") + "/secret"
       let key = SymmetricKey(data: Data(try Self.text(file).trimmingCharacters(in: .whitespacesAndNewlines).utf8))
-      // A run has users of its own, so that calls of an earlier one do not ring.
+      // Each run has its own users, so that calls of an earlier run do not ring.
       let run = String(UInt32.random(in: 0...UInt32.max), radix: 36)
       accounts = (1...count).map { Self.mint(user: "load-\(run)-\($0)", device: "loadtest", key: key) }
     }
@@ -45,7 +45,7 @@ struct TokenSource: Sendable {
     return Account(user: user, device: device, token: signed + "." + base64URL(Data(signature)))
   }
 
-  /// User and device of a token whose signature the server will check.
+  /// The user and device of a token; the server will check its signature.
   private static func account(_ token: String) throws -> Account {
     struct Claims: Decodable {
       var sub: String

@@ -1,7 +1,8 @@
 import Foundation
 import Testing
 
-/// The imports that each target may have among ours, from bottom to top: an arrow that is not here, or that points up, fails.
+/// The imports of our targets that each target may have, from bottom to top: an import that is not listed here, or that
+/// points up, fails.
 private let arrows: [(target: String, imports: Set<String>)] = [
   ("Octets", []),
   ("MediaModel", []),
@@ -19,7 +20,7 @@ private let arrows: [(target: String, imports: Set<String>)] = [
   ("LinuxIO", ["MediaModel", "CLinux"]),
   ("MediaPlane", ["MediaModel", "Forwarding", "Transport", "LinuxIO"]),
   ("OutboundHTTP", ["MediaModel", "LinuxIO", "CCurl"]),
-  // It knows neither calls nor a front's protocol.
+  // It knows neither calls nor the protocol of any front.
   ("Listening", ["Octets", "MediaModel"]),
   // It knows no front.
   ("Connections", ["Octets", "MediaModel", "Contract", "Calls", "JSON", "Listening"]),
@@ -47,19 +48,20 @@ private let arrows: [(target: String, imports: Set<String>)] = [
   ),
 ]
 
-/// The pure cores, and the modules of others that each may use.
+/// The pure cores, and the external modules that each may use.
 private let pure: [String: Set<String>] = [
   "Octets": [], "MediaModel": [], "Contract": [], "RTP": [], "CongestionControl": [], "SDP": [], "Transport": [],
   "Forwarding": [], "Calls": [], "STOMP": ["NIOCore"], "JSON": [], "Cryptography": [],
   "SFrame": ["Crypto"],
 ]
 
-/// Packages that the server is built without, and their modules.
+/// Packages that the server must not depend on, and their modules.
 private let foreign: [String: Set<String>] = [
   "swift-crypto": ["Crypto", "CryptoExtras", "_CryptoExtras"], "async-http-client": ["AsyncHTTPClient"],
 ]
 
-/// The one C module with two importers: `Transport` keeps OpenSSL's objects for connections and on the packet path, `Cryptography` has the server's single calls.
+/// The only C module with two importers: `Transport` keeps OpenSSL objects for connections and the packet path,
+/// `Cryptography` makes the server's one-shot calls.
 private let sharedModules: [String: Set<String>] = ["COpenSSL": ["Transport", "Cryptography"]]
 
 private let cModules = ["CCommit", "CLinux", "COpenSSL", "CSTUN", "CJansson", "CZlib", "CCurl"]
@@ -116,7 +118,7 @@ private let cModules = ["CCommit", "CLinux", "COpenSSL", "CSTUN", "CJansson", "C
 /// The server's cryptography is Debian's OpenSSL, which `apt` repairs without a new release. swift-crypto is for the clients' platforms.
 @Test func theServerIsBuiltWithoutSwiftCrypto() throws {
   let manifest = try String(contentsOfFile: root + "/Package.swift", encoding: .utf8)
-  // Behind each `.target(` and its like stands the target's name, then those of what it depends on.
+  // Each `.target(` or similar is followed by the target's name, then the names of its dependencies.
   let declared = manifest.components(separatedBy: "arget(").dropFirst().map { declaration in
     declaration.components(separatedBy: "\"").enumerated().filter { $0.offset % 2 == 1 }.map(\.element)
   }
@@ -152,8 +154,9 @@ private let cModules = ["CCommit", "CLinux", "COpenSSL", "CSTUN", "CJansson", "C
   }
 }
 
-/// The folders of `Calls` are layers: the two state machines stand side by side on what they exchange and store, and `Node`, above both, is named by none of
-/// them. A machine names no type of the other's folders, and without a type's name there is no way to its state.
+/// The folders of `Calls` are layers: the two state machines are side by side, above what they exchange and store, and
+/// `Node` is above both and named by neither. A machine names no type in the other's folders, so it cannot reach its
+/// state.
 @Test func peopleAndCallsMeetInMessagesAlone() throws {
   let all = try sources(of: "Calls").map { (file: $0.file, text: withoutComments($0.text)) }
   func part(_ folders: [String]) -> [(file: String, text: String)] {
@@ -166,7 +169,7 @@ private let cModules = ["CCommit", "CLinux", "COpenSSL", "CSTUN", "CJansson", "C
   #expect(types(declaredIn: people).contains("People") && types(declaredIn: calls).contains("CallControl"))
   #expect(all.count == exchanged.count + people.count + calls.count + 2, "beside the folders there is only `Node`")
   for (layer, others) in [(people, calls), (calls, people), (exchanged, people + calls)] {
-    // A nested type may have the name of a type elsewhere.
+    // A nested type may share its name with a type elsewhere.
     let own = Set(declarations(in: layer + exchanged).map(\.name))
     let hidden = types(declaredIn: others).subtracting(own).union(["Node"])
     for (file, text) in layer {
@@ -196,7 +199,7 @@ private let cModules = ["CCommit", "CLinux", "COpenSSL", "CSTUN", "CJansson", "C
   }
 }
 
-/// A reason that is in no list is counted and never shown.
+/// A reason that is missing in the list is counted but never shown.
 @Test func eachReasonToDropOrToEndIsInAListOfTheMetrics() throws {
   var found: Set<String> = []
   for target in ["Listening", "Connections", "STOMPFront"] {
@@ -219,7 +222,8 @@ private let cModules = ["CCommit", "CLinux", "COpenSSL", "CSTUN", "CJansson", "C
   #expect(found.isSuperset(of: ["connectionsFull", "sessionGone", "backlogFull", "queueFull", "tokenExpired"]))
 }
 
-/// The table in docs/e2ee.md says where each rule of the key agreement is in each client: the files are there, and no part of it is left out.
+/// The table in docs/e2ee.md says where each client implements each rule of the key agreement: the files exist, and no
+/// part of the agreement is missing.
 @Test func theTableOfRulesNamesTheFilesOfBothClients() throws {
   let text = try String(contentsOfFile: root + "/docs/e2ee.md", encoding: .utf8)
   let section = try #require(text.split(separator: "\n## ").first { $0.hasPrefix("Where each rule is") })
@@ -236,14 +240,14 @@ private let cModules = ["CCommit", "CLinux", "COpenSSL", "CSTUN", "CJansson", "C
       }
     }
   }
-  // A stay's own values and random times have no rules of their own.
+  // A stay's own values and random times contain no rules.
   let parts = try sources(of: "ConclaveClient").map(\.file).filter {
     $0.contains("/Keys/Agreement/") && !$0.hasSuffix("/OwnStay.swift") && !$0.hasSuffix("/Spread.swift")
   }
   #expect(!parts.isEmpty && Set(parts).subtracting(named) == [])
 }
 
-/// A type that holds more than that is several: divide it by what it is about.
+/// A type with more stored properties than that has several subjects: divide it.
 @Test func noPartOfTheKeyAgreementHasManyStoredProperties() throws {
   let parts = try sources(of: "ConclaveClient").filter { $0.file.contains("/Keys/Agreement/") }
   for (file, text) in parts {
@@ -254,7 +258,8 @@ private let cModules = ["CCommit", "CLinux", "COpenSSL", "CSTUN", "CJansson", "C
   #expect(parts.count > 10)
 }
 
-/// Rows: a part of the SFU, the most properties that it stores, and the most functions that it has, in all of its files. A part that grows beyond that is two.
+/// Rows: a part of the SFU, its maximum of stored properties, and its maximum of functions, in all of its files. A part
+/// that grows beyond that should be split.
 @Test(arguments: [
   ("SFU", 18, 60), ("PeerPaths", 8, 23), ("SlotFiller", 5, 18), ("Feedback", 3, 13), ("RelaySender", 2, 8),
   ("SFUOutput", 5, 12),
@@ -272,7 +277,7 @@ func noPartOfTheSFUGrows(part: String, properties: Int, functions: Int) throws {
   #expect(stored > properties / 2 && found > functions / 2, "the limit is far from \(part): lower it")
 }
 
-/// The parts of an SFU do not reach it: it hands them what they need.
+/// The parts of an SFU do not refer to it: it passes them what they need.
 @Test func noPartOfTheSFUNamesTheSFU() throws {
   let parts = ["/PeerPaths", "/SlotFiller", "/Feedback", "/RelaySender", "/SFUOutput"]
   let files = try sources(of: "Forwarding").filter { source in parts.contains { source.file.contains($0) } }
@@ -314,7 +319,7 @@ private func declarations(in sources: [(file: String, text: String)]) -> [(file:
         return nil
       }
       let name = String(named.prefix { $0.isLetter || $0.isNumber })
-      // `class func` declares no type.
+      // `class func` does not declare a type.
       return ["func", "var", "let"].contains(name) ? nil : (file, name, line.first == " ")
     }
   }

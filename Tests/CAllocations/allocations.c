@@ -9,7 +9,7 @@
 #endif
 #endif
 
-// A thread's own number, so that tests may count beside each other.
+// Counted per thread, so that tests can run in parallel.
 static __thread unsigned long count;
 
 unsigned long allocations_of_this_thread(void) { return count; }
@@ -22,7 +22,7 @@ bool allocations_are_counted(void) { return false; }
 
 bool allocations_are_counted(void) { return true; }
 
-// These definitions stand before glibc's for the whole test process; free stays glibc's.
+// These definitions replace glibc's in the whole test process; free remains glibc's.
 extern void *__libc_malloc(size_t size);
 extern void *__libc_calloc(size_t number, size_t size);
 extern void *__libc_realloc(void *block, size_t size);

@@ -5,7 +5,7 @@
 
 #include <srtp2/srtp.h>
 
-// One session for all SSRCs of one direction. `key` is the master key with the salt behind it.
+// One session for all SSRCs of one direction. `key` is the master key followed by the salt.
 static inline srtp_err_status_t csrtp_create(srtp_t *session, srtp_profile_t profile, srtp_ssrc_type_t direction,
                                              unsigned char *key, unsigned long window) {
   srtp_policy_t policy;

@@ -5,7 +5,7 @@ import Testing
 
 @testable import Calls
 
-/// The words by which people come into a call (protocol section 5.13).
+/// The words that let people into a call (protocol section 5.13).
 struct AdmissionRules {
   let stage = Stage()
   let alice: Client
@@ -32,7 +32,7 @@ struct AdmissionRules {
     try client.get(.inCall(call, .listKeys(ListKeys())))
   }
 
-  /// As `by>user` or `by>link`, and `link>user` for a user who came by one.
+  /// As `by>user` or `by>link`, and `link>user` for a user who joined by a link.
   private func told(_ words: [Admission]?) throws -> [String] {
     let names = Dictionary(
       uniqueKeysWithValues: try [alice, bob, carol, dave].map { (try keys($0).fingerprint, $0.user.text) })
@@ -166,7 +166,7 @@ struct AdmissionRules {
     #expect(list.list.map(\.user) == [carol.user, dave.user])
     let chain = ["alice>alice", "alice>bob", "bob>carol", "carol>dave"]
     #expect(list.admissions?.map(\.user) == [alice.user, bob.user, carol.user, dave.user])
-    #expect(list.signers?.map(\.user) == [alice.user, bob.user], "with the keys of a device that was removed")
+    #expect(list.signers?.map(\.user) == [alice.user, bob.user], "with the keys of a removed device")
     #expect(list.signers?.last?.keys == bob.keys)
     stage.restart()
     let back = stage.connect("dave")
@@ -199,7 +199,7 @@ struct AdmissionRules {
     _ = carol.ask(.call(call, .leave))
     _ = bob.ask(.call(call, .invite(Invite(callees: [carol.user]))))
     try carol.accept(call)
-    // No device answers for the epoch before.
+    // No device answers for the previous epoch.
     stage.advance(.seconds(15))
     #expect(try told(try list(carol, call).admissions) == ["alice>alice", "alice>bob", "bob>carol"])
     #expect(try told(alice.events().rotations.last?.admissions) == ["bob>carol"], "another word is told, too")
@@ -363,7 +363,7 @@ struct LinkAdmissionRules {
     #expect(stage.stored.calls.first?.words.count == 2, "the root and the new link")
   }
 
-  /// Each link of a member who changes its device's keys all the time has another signer.
+  /// If a member keeps changing its device's keys, each of its links has another signer.
   @Test func theKeysOfSignersGoWithTheirWords() throws {
     for number in 0..<20 {
       let others = alice.keys.map {

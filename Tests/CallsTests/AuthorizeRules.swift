@@ -13,7 +13,7 @@ struct AuthorizeRules {
     stage.handle(.request(client.session, id: id, client.withWords(start)))
   }
 
-  /// The one question that was asked.
+  /// The only question that was asked.
   func question() throws -> (id: QuestionID, question: Question) {
     let asked: [(QuestionID, Question)] = stage.takeOthers().compactMap {
       if case .ask(let id, let question) = $0 { (id, question) } else { nil }
@@ -43,7 +43,7 @@ struct AuthorizeRules {
     #expect(carol.events().isEmpty, "an answer counts once")
   }
 
-  /// The back end may answer after a restart: that is no answer to a question of the new run.
+  /// The back end may answer after a restart; that does not answer a question of the new run.
   @Test func noQuestionHasTheIdOfOneOfAnEarlierRun() throws {
     start(stage.connect("alice"), ["bob"])
     let earlier = try question()
@@ -59,7 +59,7 @@ struct AuthorizeRules {
     #expect(bob.events().rings.count == 1)
   }
 
-  /// The rings follow from the back end's answer, but they are the caller's.
+  /// The back end's answer causes the rings, but they belong to the caller.
   @Test func theCallerPaysForRingsThatFollowFromTheAnswer() throws {
     let alice = stage.connect("alice")
     _ = stage.connect("bob")
@@ -71,7 +71,8 @@ struct AuthorizeRules {
     #expect(stage.node.payer(of: answer) == nil, "it is answered")
   }
 
-  /// Others hear of it when a connection ends, and when it comes again. Its session has no user any more when those events are known.
+  /// Others are told when a connection ends, and when it comes back. The session no longer has a user when these
+  /// events are known.
   @Test func aUserPaysForTheEndOfItsConnection() {
     let alice = stage.connect("alice")
     let end = NodeCommand.disconnect(alice.session)

@@ -36,7 +36,7 @@ struct CallIDRules {
     guard case .failed(let error) = alice.ask(alice.start([bob.user], join: 1, id: .random)) else {
       return #expect(Bool(false))
     }
-    #expect(error.code == .requestInvalid && error.field == "joinId", "a joinId is one call's")
+    #expect(error.code == .requestInvalid && error.field == "joinId", "a joinId belongs to one call")
   }
 
   @Test func aKnownIdIsRefusedAndNobodyIsRung() throws {
@@ -52,7 +52,7 @@ struct CallIDRules {
     #expect(alice.code(alice.start([victim.user], join: 2, id: id)) == .callExists)
     _ = alice.ask(.call(id, .end))
     tries(stage, mallory, victim)
-    #expect(mallory.code(.call(id, .state)) == .callNotFound, "it says nothing of the call but that the id is taken")
+    #expect(mallory.code(.call(id, .state)) == .callNotFound, "it reveals only that the id is taken")
     stage.advance(.seconds(43_200))
     stage.restart(after: .seconds(40_000))
     tries(stage, stage.connect("mallory"), stage.connect("victim"))

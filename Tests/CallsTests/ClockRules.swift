@@ -5,11 +5,11 @@ import Testing
 
 @testable import Calls
 
-/// The clock stands before the times of the last run when the server starts again: nothing lasts longer than it may from then on.
+/// After a restart the clock is behind the times of the previous run: from then on nothing lasts longer than allowed.
 struct ClockRules {
   let stage = Stage()
 
-  /// The server starts again an hour before it died.
+  /// Restarts the server an hour before it died.
   private func goBack() { stage.restart(after: .seconds(-3_600)) }
 
   @Test func aRingIsOverInItsTime() throws {
@@ -47,7 +47,7 @@ struct ClockRules {
     #expect(again.code(.call(call, .state)) == .callEnded, "alice was the only one left of two (rule 9)")
   }
 
-  /// Its connection breaks without media ever having flowed: the 15 s don't count from a join that is still to come.
+  /// Its connection breaks before media has ever flowed: the 15 s do not count from a join in the future.
   @Test func aDeviceThatGoesIsDisconnectedAfter15Seconds() throws {
     let (call, _) = try callOfTwo()
     goBack()
@@ -118,7 +118,7 @@ struct ClockRules {
     #expect(stage.node.people.directory[bob]?.mailbox.isEmpty ?? true)
   }
 
-  /// A call of two with media; bob's connection breaks at the end of it if he is to be away.
+  /// A call of two with media; if bob should be away, his connection then breaks.
   private func callOfTwo(
     awaySeconds: Int? = nil, policy change: (inout Policy) -> Void = { _ in }
   ) throws -> (call: CallID, alice: Client) {

@@ -97,7 +97,7 @@ struct ConfirmationRules {
     #expect(confirm(clients[0], call, 1) == .keysEpochStale)
   }
 
-  /// 65 entries make two buckets, and at 1,000 devices each hears of a storm about three times.
+  /// 65 entries make two buckets; with 1,000 devices, each gets about three events for a storm.
   @Test func bucketsHoldSixtyFourEntries() throws {
     let names = (0..<65).map { "u" + String(1_000 + $0) }
     let (call, clients) = try settled(names)
@@ -142,7 +142,7 @@ struct ConfirmationRules {
     var other = fresh
     other.publicKey.bytes.append(1)
     #expect(confirm(clients[1], call, 2, joinKey: other) == .requestInvalid)
-    // The server dies: it is not lost.
+    // The key survives the server's death.
     stage.restart()
     let again = ["alice", "bob", "carol"].map { stage.connect($0) }
     _ = again[2].ask(.call(call, .leave))
@@ -183,13 +183,13 @@ struct ConfirmationRules {
     #expect(events.switches == [3] && events.keyRequests.isEmpty)
     stage.advance(.seconds(30))
     #expect(clients[0].events().keyRequests.isEmpty)
-    // It trusts now, and says so by an ACK.
+    // It trusts the key now, and tells that by an ACK.
     clients[2].acknowledge(envelope.seq)
     clients[2].disconnect()
     #expect(stage.connect("carol").events().envelopes.isEmpty)
   }
 
-  /// Decision: a leader's distrust does not decide for all.
+  /// A leader's distrust does not decide for everybody.
   @Test func theNextThreeAreAskedForADeviceThatTheLeaderLeavesOut() throws {
     let (call, clients) = try settled(["alice", "bob", "carol", "dave", "erin", "frank"])
     stage.advance(.seconds(600))
@@ -212,7 +212,7 @@ struct ConfirmationRules {
     for client in clients { _ = client.events() }
     _ = try clients[0].handOut(call, 3, to: [clients[1]])
     #expect(clients[1].events().keyRequests.count == 1)
-    // Only the leader is left: a rotation would lead nowhere, so none begins.
+    // Only the leader is left: a rotation would be pointless, so none begins.
     for _ in 0..<3 { #expect(clients[2].code(.inCall(call, .requestKey(RequestKey()))) == nil) }
     #expect(clients[2].code(.inCall(call, .requestKey(RequestKey()))) == .rateLimited)
     #expect(clients[0].events().keyRequests.count == 3)

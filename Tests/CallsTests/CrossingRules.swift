@@ -160,7 +160,7 @@ struct CrossingRules {
     let stage = Stage { $0.asksBackEnd = true }
     let alice = stage.connect("alice")
     let bob = stage.connect("bob")
-    // Bob's question is under way when Alice's ring is allowed.
+    // Bob's question is pending when Alice's ring is allowed.
     stage.handle(.request(alice.session, id: "a", alice.withWords(alice.start([bob.user]))))
     stage.handle(.request(bob.session, id: "b", bob.withWords(bob.start([alice.user]))))
     for case .ask(let question, _) in stage.takeOthers() {

@@ -6,11 +6,11 @@ import Testing
 
 /// Two people act on two calls at the same moment, in every order of their requests.
 struct CrossingWorlds {
-  /// An action of a person. Clients make several requests of one press; those of the other person may come between.
+  /// An action of a person. Clients make several requests for one press; those of the other person may come in between.
   enum Act: CaseIterable {
     case call, callFromTablet, accept, holdAndAccept, endAndAccept, decline, hold, leave, end, nothing
 
-    /// Wants to talk with the other.
+    /// Calls the other person.
     var isMeant: Bool { [.call, .callFromTablet, .accept, .holdAndAccept, .endAndAccept].contains(self) }
   }
 
@@ -24,7 +24,7 @@ struct CrossingWorlds {
     /// Alice and Carol talk, and Alice has invited Bob; Bob rings Alice.
     case invited
 
-    /// The acts that these calls allow each of the two.
+    /// The acts that are possible for each of the two in these calls.
     var acts: (alice: [Act], bob: [Act]) {
       switch self {
       case .none: ([.call, .callFromTablet, .nothing], [.call, .callFromTablet, .nothing])
@@ -56,7 +56,7 @@ struct CrossingWorlds {
     #expect(worlds > 80)
   }
 
-  /// The orders of the first three requests of each: whether the next one is Alice's.
+  /// The orders of the first three requests of each person: whether the next one is Alice's.
   private static let orders: [[Bool]] = {
     func merged(_ one: Int, _ other: Int) -> [[Bool]] {
       if one == 0 || other == 0 {
@@ -119,7 +119,7 @@ private struct World {
     }
     alice.look()
     bob.look()
-    // A press that has begun is carried through, whatever the order.
+    // A started press is completed, whatever the order.
     for isAlice in order + [true, false, true, false, true, false] { (isAlice ? alice : bob).step() }
   }
 }
@@ -131,7 +131,7 @@ private final class Person {
   var own: CallID?
   private let tablet: Client
   private let other: UserID
-  /// The other person's ring that is shown.
+  /// The shown ring of the other person.
   private var ring: CallID?
   private var next: [(Person) -> Void] = []
   private var tries = 0
@@ -166,7 +166,7 @@ private final class Person {
     if let call { _ = phone.ask(.call(call, request)) }
   }
 
-  /// Takes the events that have come.
+  /// Handles the events that have arrived.
   func look() {
     for event in phone.deliveries().map(\.message) {
       if case .ring(let ring) = event.body, ring.from == other { self.ring = event.call }
@@ -177,7 +177,7 @@ private final class Person {
     ask(call, .hold(Hold(held: isHeld)))
   }
 
-  /// A ring that is over may have been replaced by the caller; without one the call before goes on.
+  /// A ring that is over may have been replaced by the caller; otherwise the previous call continues.
   private func accept(or before: CallID?) {
     guard let ring else { return }
     guard let code = phone.code(.call(ring, .accept(phone.join()))) else {

@@ -48,7 +48,7 @@ struct DeliveryRules {
     let again = stage.connect("bob", mode: .client)
     let after = again.deliveries()
     #expect(after.map(\.message.body.name) == [.callState, .callMember])
-    // The state at the head came before the repeated event: its ACK does not cover that.
+    // The state at the start came before the repeated event, so its ACK does not cover that event.
     again.acknowledge(after[0].seq)
     again.disconnect()
     #expect(stage.connect("bob", mode: .client).deliveries().map(\.redelivered) == [false, true])

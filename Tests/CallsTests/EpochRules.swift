@@ -4,11 +4,11 @@ import Testing
 
 @testable import Calls
 
-/// Epochs 1 to 8 of protocol section 5, as far as they are the server's.
+/// The server's part of "Epochs" 1 to 8 of protocol section 5.
 struct EpochRules {
   let stage = Stage()
 
-  /// alice, bob and others joined, all in the newest epoch, inboxes empty.
+  /// alice, bob and others have joined, all are in the newest epoch, and their inboxes are empty.
   func settled(_ names: [String], mode: AcknowledgementMode = .auto) throws -> (CallID, [Client]) {
     let clients = names.map { stage.connect($0, mode: mode) }
     let call = try clients[0].call(Array(names.dropFirst()) + ["nobody"], join: 1)
@@ -40,7 +40,8 @@ struct EpochRules {
     #expect(alice.events().rotations.isEmpty, "a decline changes nothing")
   }
 
-  /// Each device that rings gets the whole list, so a list of many devices would be written as often as it is long.
+  /// Each ringing device gets the whole list, so the bytes for a list of many devices would grow with the square of its
+  /// length.
   @Test func epochs1ARingsListHas256DevicesAtMost() throws {
     let alice = stage.connect("alice")
     let devices = (0..<16).flatMap { user in (0..<16).map { stage.connect("user\(user)", "d\($0)") } }
@@ -130,7 +131,7 @@ struct EpochRules {
   @Test func epochs2TenMinutesCallForTheNext() throws {
     let start = stage.now
     let (call, clients) = try settled(["alice", "bob"])
-    // Epoch 2 is a ratchet, so the time counts from epoch 1.
+    // Epoch 2 is a ratchet, so the time is measured from epoch 1.
     stage.advance((start + .seconds(600)) - stage.now - .milliseconds(1))
     #expect(clients[0].events().rotations.isEmpty)
     stage.advance(.seconds(1))
@@ -272,7 +273,7 @@ struct EpochRules {
     clients[1].disconnect()
     stage.advance(.seconds(601))
     _ = try clients[0].handOut(call, 3, to: [clients[1]])
-    #expect(try clients[0].state(call).epoch == 3, "who is not connected is not waited for")
+    #expect(try clients[0].state(call).epoch == 3, "nobody waits for a disconnected device")
     stage.advance(.seconds(200))
     let again = stage.connect("bob", mode: .individual)
     #expect(again.events().envelopes.map(\.epoch) == [3], "however long it takes")

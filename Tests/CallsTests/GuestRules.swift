@@ -35,7 +35,7 @@ struct GuestRules {
     let seen: Devices = try alice.get(.people(.listDevices(ListDevices(users: [ana.user]))))
     #expect(seen.devices.map(\.fingerprint).count == 1)
     #expect(ana.code(.call(call, .leave)) == nil)
-    #expect(ana.code(.call(call, .rejoin(ana.join()))) == nil, "as everybody who was in it")
+    #expect(ana.code(.call(call, .rejoin(ana.join()))) == nil, "like everybody who was in it")
   }
 
   @Test func withoutTheLinkAGuestIsAStranger() throws {
@@ -48,7 +48,7 @@ struct GuestRules {
     #expect(ana.subscribe(.call(call)) != nil)
   }
 
-  /// Each request, as a guest in the call makes it: about its own call, and about another one that it knows all of.
+  /// Each request by a guest in the call: about its own call, and about another call whose values it knows.
   @Test func everyRequestThatIsNotOfItsCallIsRefused() throws {
     _ = stage.connect("dave")
     let other = try bob.call(["dave"]) { $0.ringSeconds = 120 }
@@ -77,7 +77,7 @@ struct GuestRules {
     #expect(ana.code(.inCall(other, media)) == .authForbidden)
     #expect(ana.offer(other, offer, []) == .authForbidden)
     #expect(ana.code(.inCall(call, media)) == .callNotFound)
-    #expect(join(ana) == nil && !isRead(), "an SDP is read for participants alone")
+    #expect(join(ana) == nil && !isRead(), "an SDP is read only for participants")
     _ = ana.ask(.inCall(call, media))
     #expect(isRead())
   }
@@ -128,10 +128,10 @@ struct GuestRules {
     let second = guest("b")
     #expect(join(second) == nil)
     #expect(second.code(.call(call, .leave)) == nil)
-    #expect(join(guest("c")) == .callFull, "those who left counted")
+    #expect(join(guest("c")) == .callFull, "including those who left")
     #expect(second.code(.call(call, .join(second.join(link: link)))) == nil)
     let carol = stage.connect("carol")
-    #expect(join(carol) == nil, "others are not bound by it")
+    #expect(join(carol) == nil, "the limit does not apply to others")
   }
 
   @Test func nothingIsLeftOfGuestsWhenTheCallEnds() throws {
@@ -168,7 +168,7 @@ struct GuestRules {
     #expect(join(ben) == nil)
     stage.restart()
     stage.advance(.milliseconds(14_000))
-    #expect(!stage.node.people.directory.devices(of: ben.user).isEmpty, "its call goes on")
+    #expect(!stage.node.people.directory.devices(of: ben.user).isEmpty, "its call continues")
     stage.advance(.seconds(240))
     #expect(stage.node.people.directory.devices(of: ana.user).isEmpty)
     #expect(!stage.stored.devices.contains { $0.device == ana.device })
@@ -371,7 +371,7 @@ private func isAboutACall(_ request: Request) -> Bool {
   (7...31).contains(place(of: request)) || place(of: request) == 38
 }
 
-/// Without a `default`: a new request has to be decided here, too.
+/// Without a `default`, so that a decision is needed here for each new request.
 private func place(of request: Request) -> Int {
   switch request {
   case .people(.registerDevice): 0

@@ -5,7 +5,7 @@ import Testing
 
 @testable import Calls
 
-/// The facts stored of calls for the history (protocol section 8).
+/// The facts about calls that are stored for the history (protocol section 8).
 struct HistoryRules {
   let stage = Stage()
 
@@ -44,7 +44,7 @@ struct HistoryRules {
     #expect(outcome(of: "alice") == .missed)
     #expect(outcome(of: "nobody") == nil, "a user without devices has no history")
 
-    // A busy user whom the policy does not ring missed it, too.
+    // A busy user whom the policy does not ring has also missed it.
     let other = stage.connect("dave")
     try carol.accept(try other.call(["carol"]))
     _ = try alice.call(["carol", "bob"]) { $0.whenBusy = .reject }

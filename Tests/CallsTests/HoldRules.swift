@@ -62,7 +62,7 @@ struct HoldRules {
     #expect(try isHeld("bob", in: first, seenBy: alice) == [false])
     #expect(try isHeld("bob", in: second, seenBy: carol) == [true], "the other one is held then")
     _ = bob.ask(.call(first, .leave))
-    #expect(try isHeld("bob", in: second, seenBy: carol) == [true], "nothing goes on by itself")
+    #expect(try isHeld("bob", in: second, seenBy: carol) == [true], "nothing resumes by itself")
   }
 
   @Test func soDoStartJoinRejoinAndTransfer() throws {

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Calls
 
-/// The chain of lists, and what a list may hold (protocol section 5, "List" and Epochs 2).
+/// The chain of lists, and the rules for a list's content (protocol section 5, "List" and Epochs 2).
 struct KeyChainRules {
   let stage = Stage()
 
@@ -139,7 +139,7 @@ struct KeyChainRules {
     #expect(mallory.code(.call(call, .accept(Join(joinId: joinId(9), joinKey: copied)))) == .requestInvalid)
     let zeros = joinId(0)
     #expect(mallory.code(.call(call, .accept(Join(joinId: zeros, joinKey: mallory.joinKey(zeros))))) == .requestInvalid)
-    // A joinId of somebody who has left never returns either, not even after a restart.
+    // A joinId of somebody who has left cannot be used again either, not even after a restart.
     _ = clients[1].ask(.call(call, .leave))
     #expect(
       mallory.code(.call(call, .accept(Join(joinId: theirs, joinKey: mallory.joinKey(theirs))))) == .requestInvalid)
@@ -149,7 +149,7 @@ struct KeyChainRules {
     #expect(again.code(.call(call, .accept(again.join()))) == nil)
   }
 
-  /// A ring's envelopes may all be for devices that can't be rung: its list has them all the same.
+  /// All of a ring's envelopes may be for devices that cannot be rung: its list still has these devices.
   @Test func noRatchetFollowsOnAListWithDevicesThatRing() throws {
     let alice = stage.connect("alice")
     let bob = stage.connect("bob")

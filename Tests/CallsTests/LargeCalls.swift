@@ -5,7 +5,7 @@ import Testing
 @testable import Calls
 
 struct LargeCalls {
-  /// Rings go out by the hundred, everybody accepts, one epoch takes all in.
+  /// Rings go out by the hundred, everybody accepts, and one epoch includes them all.
   @Test func aCallOfManyComesTogether() throws {
     let stage = Stage()
     let alice = stage.connect("alice")
@@ -26,7 +26,8 @@ struct LargeCalls {
     #expect(stage.node.control.timers.count == 0)
   }
 
-  /// A newcomer's key does not wait behind the announcement to everybody else, and the announcement waits for others longer in a larger call.
+  /// A newcomer's key does not wait for the announcement to everybody else. In a larger call the announcement waits
+  /// longer for further changes.
   @Test(arguments: [(300, 100), (800, 200), (1_500, 300)])
   func theLeaderAndTheNewcomerAreToldFirst(count: Int, wait: Int) throws {
     let stage = Stage { $0.limits.participants = 2_000 }
@@ -51,7 +52,7 @@ struct LargeCalls {
     #expect(Array(order.prefix(2)) == [alice.session, newcomer.session])
   }
 
-  /// A device hears of each join in fewer events than there are joins, and in bytes that do not grow with the call.
+  /// A device is told of joins in fewer events than there are joins, and the bytes do not grow with the call.
   @Test func aJoinCostsADeviceLessThanAnEvent() throws {
     let stage = Stage()
     let alice = stage.connect("alice")

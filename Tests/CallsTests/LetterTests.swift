@@ -7,8 +7,8 @@ import Testing
 
 @testable import Calls
 
-/// The messages between people and calls as JSON, and the numbers that restore their order. `Golden/letters.json` has an example of each; a change there is a
-/// change that the servers before it cannot read, and raises `LetterVersion.current`.
+/// The messages between people and calls as JSON, and the numbers that restore their order. `Golden/letters.json` has
+/// an example of each. A change there cannot be read by earlier servers, so it needs a higher `LetterVersion.current`.
 @Suite(.timeLimit(.minutes(2))) struct LetterTests {
   // MARK: JSON
 
@@ -76,7 +76,7 @@ import Testing
     #expect("\(error!)".contains("run one release on all servers"))
   }
 
-  /// Another node's bytes are no reason to trust them: each damaged letter is read or refused.
+  /// Bytes of another node are not trusted: each damaged letter is read or refused, without a trap.
   @Test func hostileBytesAreAnErrorAndNoTrap() throws {
     var random = SeededGenerator(seed: 33)
     var (read, refused) = (0, 0)
@@ -100,7 +100,7 @@ import Testing
             let start = Int.random(in: 0..<bytes.count, using: &random)
             bytes.removeSubrange(start..<min(bytes.count, start + Int.random(in: 1...20, using: &random)))
           default:
-            // Another value in the place of a number, `true` or `false`.
+            // Another value instead of a number, `true` or `false`.
             let places = bytes.indices.dropFirst().filter {
               bytes[$0 - 1] == UInt8(ascii: ":") && ![UInt8(ascii: "\""), UInt8(ascii: "{")].contains(bytes[$0])
             }
@@ -147,7 +147,7 @@ import Testing
       return
     }
     guard case .repeated = receiver.take(Letter(number: 0, message: 9)) else {
-      Issue.record("no sender numbers so")
+      Issue.record("no sender uses such numbers")
       return
     }
     #expect(receiver.waiting == 1)

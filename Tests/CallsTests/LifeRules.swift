@@ -129,7 +129,7 @@ struct LifeRules {
     try carol.accept(call)
     for client in [alice, bob] { try client.connectMedia(call) }
     stage.advance(.seconds(46))
-    // Both browsers are killed: their signaling ends at once, and their media is missed later.
+    // Both browsers are killed: their signaling ends at once, and the loss of media is noticed later.
     for client in [alice, bob] { client.disconnect() }
     stage.advance(.seconds(10))
     for client in [alice, bob] { try client.loseMedia(call, silence: .seconds(10)) }
@@ -137,7 +137,7 @@ struct LifeRules {
     #expect(carol.code(.call(call, .leave)) == nil)
     stage.advance(.seconds(400))
     let topic = stage.webhooks.compactMap { if case .ended(let ended) = $0.event.body { ended } else { nil } }
-    #expect(topic.last == Ended(reason: .allLeft, by: nil, seconds: 156), "Carol was the last, 110 s after the others")
+    #expect(topic.last == Ended(reason: .allLeft, by: nil, seconds: 156), "Carol was last, 110 s after the others")
   }
 
   @Test func secondsCountToTheLastConnectionOfAllWhoWereLost() throws {
@@ -172,7 +172,7 @@ struct LifeRules {
     try bob.connectMedia(call)
     bob.disconnect()
     stage.advance(.seconds(60))
-    #expect(try alice.phase(of: "bob", in: call) == .joined, "media goes on without signaling")
+    #expect(try alice.phase(of: "bob", in: call) == .joined, "media continues without signaling")
     _ = alice.events()
     try bob.loseMedia(call, silence: .seconds(6))
     #expect(alice.events().causes == [.disconnected])
@@ -350,7 +350,7 @@ struct LifeRules {
 }
 
 extension MediaOffer {
-  /// Sending sections by mid, VP8 or Opus, and as many receiving ones.
+  /// An offer with sending sections by mid, VP8 or Opus, and `receiving` more sections.
   static func sending(
     _ sections: [String: TrackSource], codec: String? = nil, fingerprint: UInt8 = 1, direction: Direction = .sendonly
   ) -> MediaOffer {

@@ -59,7 +59,7 @@ struct LinkRules {
       #expect(join(call, bad) == .callLinkInvalid)
     }
     #expect(guest.code(.call(call, .join(guest.join()))) == .callNotFound)
-    #expect(guest.code(.call(call, .accept(Join(link: good)))) == .callNotFound, "for join alone")
+    #expect(guest.code(.call(call, .accept(Join(link: good)))) == .callNotFound, "only for join")
     stage.advance(.milliseconds(59_999))
     #expect(join(call, good) == nil)
     stage.advance(.milliseconds(1))
@@ -116,7 +116,7 @@ struct LinkRules {
     _ = guests[0].ask(.call(call, .leave))
     #expect(join(call, link.link, guests[1]) == nil)
     _ = guests[1].ask(.call(call, .leave))
-    #expect(join(call, link.link, guests[2]) == .callFull, "three members are all, those who left counted")
+    #expect(join(call, link.link, guests[2]) == .callFull, "three members are the limit, including those who left")
   }
 
   @Test func aStrangerLearnsFromNoRefusalWhetherACallIsOrWas() throws {
@@ -164,14 +164,14 @@ struct LinkRules {
     let second = try alice.call([])
     _ = try link(second, 60)
     stage.advance(.seconds(119))
-    #expect(try alice.state(second).state == .ringing, "120 s are the least")
+    #expect(try alice.state(second).state == .ringing, "the minimum is 120 s")
     stage.advance(.seconds(1))
     #expect(alice.events().ended != nil)
     let third = try alice.call([])
     _ = try link(third)
     stage.advance(.seconds(130))
     #expect(alice.code(.call(third, .link(MakeLink(revoke: true)))) == nil)
-    #expect(alice.events().ended != nil, "alone for longer than 120 s already")
+    #expect(alice.events().ended != nil, "already alone for longer than 120 s")
   }
 
   @Test func rule9AnAloneTimeThatStartNamedStays() throws {

@@ -17,7 +17,8 @@ struct MailboxRules {
       event: EventMessage(at: now, call: CallID("c")!, body: .switchKeys(SwitchKeys(epoch: UInt32(number)))))
   }
 
-  /// Against the rule as the protocol words it: a single acknowledgement covers its number, a cumulative one all numbers up to its own.
+  /// Compared with the protocol's rule: a single acknowledgement covers its number, a cumulative one all numbers up to
+  /// its own.
   @Test(arguments: 1...20 as ClosedRange<UInt64>) func anAcknowledgementCoversItsNumbers(seed: UInt64) {
     var random = SeededGenerator(seed: seed)
     var mailbox = Mailbox(lastSeq: 0)
@@ -36,7 +37,8 @@ struct MailboxRules {
     }
   }
 
-  /// Ten times as many outstanding events may make each acknowledgement a little slower, not ten times. CPU time of the thread, which neighbours do not change.
+  /// With ten times as many outstanding events each acknowledgement may be a little slower, but not ten times. It
+  /// measures the thread's CPU time, which other threads do not affect.
   @Test func manyOutstandingEventsAreAcknowledgedInLinearTime() {
     func time(_ count: Int) -> UInt64 {
       (0..<5).map { _ in

@@ -29,7 +29,7 @@ struct MediaRules {
     #expect(clients[0].offer(call, unreadable, []) == .callEnded)
   }
 
-  /// Also after a drop-out: the SFU compares key IDs for the whole stay.
+  /// The same after a lost connection: the SFU compares key IDs for the whole stay.
   @Test(arguments: [true, false])
   func theSFUIsToldWhichParticipantsAreOnTheKeyList(hasKeys: Bool) throws {
     let alice = stage.connect("alice", keys: hasKeys)
@@ -37,7 +37,7 @@ struct MediaRules {
     if hasKeys {
       call = try alice.call(["nobody"], join: 1) { $0.aloneSeconds = 600 }
     } else {
-      // A device without keys starts no call, and may come into one.
+      // A device without keys cannot start a call, but may join one.
       _ = stage.connect("alice", "tablet")
       call = try stage.connect("host").call(["alice"])
       try alice.accept(call)
@@ -180,6 +180,6 @@ struct MediaRules {
     #expect(clients[2].names() == [.trackRemoved, .callMember])
     #expect(stage.takeMedia().contains { if case .remove(peer) = $0 { true } else { false } })
     stage.handle(.media(.connected(peer)))
-    #expect(clients[2].events().isEmpty, "what a former peer does is nobody's matter")
+    #expect(clients[2].events().isEmpty, "reports about a former peer are ignored")
   }
 }

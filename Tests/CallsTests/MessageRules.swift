@@ -38,7 +38,7 @@ struct MessageRules {
     #expect(messages(bob) == [CallMessage(from: 1, body: Base64Bytes([1]))])
     #expect(messages(carol).count == 1 && messages(alice).isEmpty)
     #expect(send(bob, to: [3, 3, 99, 2]) == nil)
-    #expect(messages(carol).map(\.from) == [2], "who is not there is passed over")
+    #expect(messages(carol).map(\.from) == [2], "absent recipients are skipped")
     #expect(messages(alice).isEmpty && messages(bob).isEmpty)
     for nobody in [[], [99], [1]] as [[ParticipantNumber]] { #expect(send(alice, to: nobody) == .userNotFound) }
     _ = carol.ask(.call(call, .leave))
@@ -115,7 +115,7 @@ struct MessageRules {
     #expect(wishes() == [Wishes(lastN: 0)])
     try alice.rejoin(call)
     #expect(alice.offer(call, .sending([:]), []) == nil)
-    #expect(wishes().isEmpty, "a new participant wants all again")
+    #expect(wishes().isEmpty, "a new participant wishes everything again")
   }
 
   @Test func mutedParticipantsAreReplacedAndTheirListIsBounded() throws {
@@ -130,7 +130,7 @@ struct MessageRules {
     #expect(code([3]) == nil && wishes().isEmpty)
     for number in [0, 4, .max] as [ParticipantNumber] { #expect(code([2, number]) == .userNotFound) }
     #expect(code(Array(repeating: 2, count: 65)) == .requestInvalid)
-    #expect(wishes().isEmpty, "nothing of a refused request holds")
+    #expect(wishes().isEmpty, "a refused request has no effect")
     #expect(bob.events().isEmpty && carol.events().isEmpty, "nobody is told")
     #expect(code([]) == nil && wishes() == [Wishes(lastN: 3)])
     try alice.rejoin(call)

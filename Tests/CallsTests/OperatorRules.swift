@@ -5,7 +5,7 @@ import Testing
 
 @testable import Calls
 
-/// The operator's commands, and what an operator is shown.
+/// The operator's commands, and the information that an operator gets.
 struct OperatorRules {
   let stage = Stage()
 
@@ -33,7 +33,7 @@ struct OperatorRules {
     #expect(stage.node.isIdle)
   }
 
-  /// Another server may be asked: question and answer go there and back as JSON.
+  /// The query may go to another server, so query and answer are JSON.
   @Test func inquiriesAndTheirAnswersAreReadAsTheyWereWritten() throws {
     let (alice, bob) = (stage.connect("alice"), stage.connect("bob"))
     let over = try alice.call(["bob"])

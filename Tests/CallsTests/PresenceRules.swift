@@ -8,14 +8,14 @@ import Testing
 struct PresenceRules {
   let stage = Stage()
 
-  /// alice and bob have a call behind them; the history says so.
+  /// The history has a past call of alice and bob.
   func acquainted(_ names: String...) {
     for case .ask(let id, .acquainted) in stage.takeOthers() {
       stage.handle(.answer(id, allowed: Set(names.map { UserID(unchecked: $0) })))
     }
   }
 
-  /// Watches by the word of the history; what came of it is in the events.
+  /// Watches with the answer of the history; the result is in the events.
   func watch(_ watcher: Client, _ names: String...) {
     let users = names.map { UserID(unchecked: $0) }
     stage.handle(.request(watcher.session, id: "w", .people(.watchPresence(WatchPresence(users: users)))))

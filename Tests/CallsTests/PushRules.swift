@@ -4,7 +4,7 @@ import Testing
 
 @testable import Calls
 
-/// Web Push: which browsers are told of a ring (protocol section 5, "Web Push").
+/// Web Push: which browsers are notified of a ring (protocol section 5, "Web Push").
 struct PushRules {
   let stage = Stage { $0.pushKey = Base64Bytes([4, 2]) }
 
@@ -23,7 +23,7 @@ struct PushRules {
     }
   }
 
-  /// As it is after a restart.
+  /// The state after a restart.
   private var stored: [PushSubscription] {
     stage.restart()
     return stage.node.everything.compactMap { if case .device(let device) = $0 { device.push } else { nil } }
@@ -64,7 +64,7 @@ struct PushRules {
     #expect(sent.isEmpty)
   }
 
-  /// Two tabs are two devices, and have one subscription.
+  /// Two tabs are two devices with one subscription.
   @Test func eachBrowserIsToldOnceAndNotWhileATabOfItIsConnected() throws {
     let alice = stage.connect("alice")
     let tabs = ["one", "two", "three"].map { stage.connect("bob", $0) }

@@ -5,7 +5,7 @@ import Testing
 
 @testable import Calls
 
-/// State that survives a restart besides the calls themselves: presence, former joins, calls of forgotten users.
+/// State besides the calls that survives a restart: presence, former joins, calls of forgotten users.
 struct RestartMemoryRules {
   let stage = Stage()
 
@@ -36,7 +36,7 @@ struct RestartMemoryRules {
     let alice = stage.connect("alice")
     #expect(try alice.started(["bob"]).results == [user("bob"): .offline])
     stage.advance(.seconds(120))
-    #expect(stage.disk.stored.presence.isEmpty, "nothing is kept for ever")
+    #expect(stage.disk.stored.presence.isEmpty, "nothing is kept forever")
     #expect(stage.node.storable == stage.disk.contents)
   }
 
@@ -44,7 +44,7 @@ struct RestartMemoryRules {
     func connect() -> Client { stage.connect("ivan", roles: ["interpreter"]) }
     let writes = stage.disk.writes
     let ivan = connect()
-    #expect(stage.disk.stored.presence.isEmpty, "what a role begins with is not written")
+    #expect(stage.disk.stored.presence.isEmpty, "a role's initial setting is not written")
     #expect(stage.disk.writes == writes + 1, "its keys are")
     #expect(ivan.code(.people(.setPresence(SetPresence(state: .available, role: "interpreter")))) == nil)
     stage.restart()
@@ -68,7 +68,7 @@ struct RestartMemoryRules {
     let again = stage.connect("bob")
     #expect(try again.accept(call, join: 2).participant == first.participant)
     #expect(try stage.connect("alice").phase(of: "bob", in: call) == .left)
-    #expect(again.code(.call(call, .rejoin(again.join(2)))) == .requestInvalid, "it stands for one stay")
+    #expect(again.code(.call(call, .rejoin(again.join(2)))) == .requestInvalid, "it identifies one stay")
     #expect(try again.rejoin(call, join: 3).participant == 3)
   }
 

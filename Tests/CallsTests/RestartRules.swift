@@ -83,7 +83,7 @@ struct RestartRules {
     #expect(try alice.phase(of: "bob", in: call) == .joined)
     stage.advance(.milliseconds(1))
     #expect(try alice.phase(of: "bob", in: call) == .disconnected)
-    // The server is away for most of the time that bob may be.
+    // The server is down for most of the time for which bob may be away.
     stage.restart(after: .seconds(299))
     let again = stage.connect("alice")
     #expect(try again.phase(of: "bob", in: call) == .disconnected)
@@ -97,7 +97,7 @@ struct RestartRules {
     let alice = stage.connect("alice", keys: false)
     try alice.rejoin(call)
     try alice.connectMedia(call)
-    // After 15 s bob is disconnected, and would hear of it for 2 minutes.
+    // After 15 s bob is disconnected, and could come back for 2 minutes.
     stage.advance(.seconds(15 + 121))
     #expect(!stage.connect("bob", keys: false, mode: .individual).names().contains(.callMember))
   }
@@ -125,7 +125,7 @@ struct RestartRules {
     let again = stage.connect("alice")
     let camera = try again.state(call).members[0].participants[0].tracks[1]
     #expect(camera.track == TrackID(participant: 1, index: 2) && camera.muted)
-    // The media plane is new: its first offer is taken, and n is never used for another source.
+    // The media plane is new: it accepts a first offer, and n is never used for another source.
     let shared: [String: TrackSource] = ["1": .screen]
     #expect(again.offer(call, .sending(shared), [MediaRequest.Track(mid: "1", source: .screen)]) == nil)
     #expect(stage.negotiations.last?.tracks.map(\.track) == [TrackID(participant: 1, index: 3)])
@@ -159,7 +159,7 @@ struct RestartRules {
     _ = try alice.get(.call(call, .invite(Invite(callees: [carol.user])))) as InviteResults
     stage.restart(after: .seconds(40))
     let again = stage.connect("bob", mode: .individual)
-    #expect(again.names().first == .callMissed, "who was rung hears what became of it")
+    #expect(again.names().first == .callMissed, "rung devices are told how the ring ended")
     #expect(!again.names().contains(.callRing))
     #expect(stage.disk.history.contains(.part(call, bob.user, name: "bob", .incoming, .missed)))
   }
@@ -380,7 +380,7 @@ struct RestartRules {
       try client.accept(call)
       most = max(most, stage.disk.writes - before)
     }
-    // Member, number, progress, mailbox, and of history two parts and a stay.
+    // A member, a number, progress, a mailbox, and in the history two parts and a stay.
     #expect(most <= 7)
     let before = stage.disk.writes
     stage.handle(.media(.speakers(call, [1])))

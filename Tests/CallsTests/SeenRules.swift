@@ -4,7 +4,7 @@ import Testing
 
 @testable import Calls
 
-/// The day on which a device was connected last (protocol section 5), for its own user.
+/// The day on which a device was last connected (protocol section 5), for its own user.
 struct SeenRules {
   private static let day = Duration.seconds(86_400)
   private let stage = Stage()

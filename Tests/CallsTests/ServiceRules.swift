@@ -84,7 +84,7 @@ struct ServiceRules {
     _ = bob.events()
     _ = try start(service, for: "alice", ["bob"])
     _ = alice.ask(.call(try #require(stage.node.control.calls.keys.first), .decline(Decline())))
-    #expect(bob.events().ended?.reason == .cancelled, "one who comes would be alone at once")
+    #expect(bob.events().ended?.reason == .cancelled, "somebody who joins would be alone at once")
     _ = try start(service, for: "alice", ["bob", "carol"])
     _ = stage.connect("carol")
     let three = try start(service, for: "alice", ["bob", "carol"]).call.id
@@ -138,7 +138,7 @@ struct ServiceRules {
     #expect(try again.get(.listCalls, as: CallList.self).calls.count == 1)
     let watcher = stage.connect("bob")
     let other = try watcher.call(["alice"])
-    #expect(try watcher.watch("alice") == ["alice": .offline], "a service is nobody's presence")
+    #expect(try watcher.watch("alice") == ["alice": .offline], "a service does not count for presence")
     _ = watcher.ask(.call(other, .end))
   }
 

@@ -12,7 +12,7 @@ final class Stage {
   var node: Node
   var now = Stage.start
   private(set) var inbox: [SessionID: [EventDelivery]] = [:]
-  /// The connections to which a list of devices was announced, in the order in which the announcements left.
+  /// The connections to which a list of devices was announced, in order.
   private(set) var announced: [SessionID] = []
   private(set) var closed: [SessionID] = []
   private(set) var media: [MediaCommand] = []
@@ -24,7 +24,7 @@ final class Stage {
   private(set) var disk = Disk()
   /// The public keys of the links that were made, by the server's tokens.
   var linkKeys: [String: Base64Bytes] = [:]
-  /// Devices that were written to the disk.
+  /// The devices on disk.
   private(set) var writes = 0
   private let configuration: CallConfiguration
   private var lastSession: UInt64 = 0
@@ -50,7 +50,7 @@ final class Stage {
     return joinId(of: 1 << 32 + lastJoin)
   }
 
-  /// Stands for SHA-256: 32 bytes that differ when the input does.
+  /// A substitute for SHA-256: 32 bytes that differ if the input does.
   static func digest(_ bytes: [UInt8]) -> [UInt8] {
     var state: UInt64 = 0xcbf2_9ce4_8422_2325
     for byte in bytes { state = (state ^ UInt64(byte)) &* 0x100_0000_01b3 }
@@ -67,7 +67,7 @@ final class Stage {
 
   // MARK: doing
 
-  /// The server dies, and starts again after a while: all connections are gone.
+  /// Kills the server and restarts it after a while: all connections are gone.
   func restart(after time: Duration = .zero) {
     now = now + time
     node = Node(
@@ -76,10 +76,10 @@ final class Stage {
     handle(.timeout)
   }
 
-  /// The server notes that it runs, as it does every few seconds.
+  /// Lets the server record that it runs, as it does every few seconds.
   func noteRunning() { disk.write([.store(.running(now))]) }
 
-  /// The state that a restart would find.
+  /// The state that a restart would load.
   var stored: Stored { disk.read() }
 
   func handle(_ command: NodeCommand) {
@@ -103,7 +103,7 @@ final class Stage {
     }
   }
 
-  /// Lets time pass, timer by timer.
+  /// Advances time from timer to timer.
   func advance(_ duration: Duration) {
     let end = now + duration
     while let deadline = node.nextDeadline, deadline <= end {
@@ -140,7 +140,7 @@ final class Stage {
     return client
   }
 
-  /// The public key of the link that a request comes by, else one for a new link.
+  /// The public key of the link that a request uses, or one for a new link.
   func linkKey(for request: Request) -> Base64Bytes {
     if case .calls(.call(_, .join(let body))) = request, let link = body.link, let key = linkKeys[link] { return key }
     lastRequest += 1
@@ -184,7 +184,7 @@ struct Client {
     ]
   }
 
-  /// A request that lets people in gets the words for them, unless it has its own.
+  /// Adds the words to a request that lets people in, unless it has its own.
   func ask(_ request: Request) -> Calls.Reply {
     let link = stage.linkKey(for: request)
     let completed = withWords(request, link: link)
@@ -194,12 +194,12 @@ struct Client {
   }
 
   /// The request with the words that it needs.
-  /// - Parameter link: the key of the link that it makes, or comes by.
+  /// - Parameter link: the key of the link that it makes or uses.
   func withWords(_ request: Request, link: Base64Bytes = Base64Bytes([])) -> Request {
     keysOfNow(for: request).map { Stage.words.completed(request, by: $0, link: link) } ?? request
   }
 
-  /// The keys that its participant in the call has, else those that the device has registered.
+  /// The keys of its participant in the call, or else those that the device has registered.
   private func keysOfNow(for request: Request) -> DeviceEntry? {
     if case .calls(.call(let call, let request)) = request {
       switch request {
@@ -225,7 +225,7 @@ struct Client {
     }
   }
 
-  /// nil when it went well.
+  /// nil on success.
   func error(_ request: Request) -> RequestError? {
     if case .failed(let error) = ask(request) { error } else { nil }
   }
@@ -263,7 +263,7 @@ struct Client {
     envelopes: [Envelope]? = nil, id: CallID? = nil
   ) -> Request {
     let own = self.join(join)
-    // The same start again has the same id.
+    // A repeated start has the same id.
     let known = join.map { CallID.uuid(UInt64($0), UInt64(user.text.utf8.first ?? 0)) }
     return .start(
       StartCall(
@@ -304,7 +304,7 @@ struct Client {
     try #require(try state(call).members.first { $0.user.text == user }).participants.map(\.participant)
   }
 
-  /// The refusal; nil when the client may read the topic.
+  /// The refusal; nil if the client may read the topic.
   func subscribe(_ channel: Channel) -> String? {
     stage.handle(.subscribe(session, channel, .auto))
     let admissions: [String?] = stage.others.compactMap {
@@ -358,7 +358,7 @@ struct Client {
     try get(.inCall(call, .keys(HandOutKeys(epoch: epoch, envelopes: others.map { envelope(for: $0, epoch: epoch) }))))
   }
 
-  /// The peer that the server made for this device's place in a call.
+  /// The peer that the server made for this device in a call.
   func peer(in call: CallID) throws -> PeerID {
     try #require(stage.node.control.calls[call]?.member(user)?.participant(on: device)?.peer)
   }

@@ -47,7 +47,7 @@ struct TopicRules {
     for case .ring(let ring) in topic {
       #expect(ring.from == alice.user && ring.metadata == nil && ring.envelope == nil && ring.list == nil)
     }
-    #expect(alice.names().contains(.keysRotate), "keys are on the own queue alone")
+    #expect(alice.names().contains(.keysRotate), "keys are only on the device's own queue")
     #expect(tablet.published(.call(call)).isEmpty)
   }
 

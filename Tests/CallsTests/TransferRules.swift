@@ -43,7 +43,7 @@ struct TransferRules {
     let events = alice.events()
     #expect(events.map(\.name) == [.trackRemoved, .callMember])
     #expect(events.causes == [.transferred])
-    #expect(phone.names() == [.callMember], "its tracks are no matter of its any more")
+    #expect(phone.names() == [.callMember], "its former tracks are ignored")
     #expect(tablet.names() == [.trackRemoved, .callMember])
     #expect(stage.takeMedia().contains { if case .remove(old) = $0 { true } else { false } })
     let participant = try #require(try alice.state(call).members[1].participants.first)
@@ -79,7 +79,7 @@ struct TransferRules {
     #expect(alice.events().causes == [.rejoined])
     try tablet.transfer(call)
     #expect(try phone.transfer(call).participant == 5)
-    #expect(try alice.participants(of: "bob", in: call) == [5], "the newest wish counts")
+    #expect(try alice.participants(of: "bob", in: call) == [5], "the newest request counts")
     #expect(alice.events().causes == [.joined, .failed, .rejoined])
   }
 
@@ -111,7 +111,7 @@ struct TransferRules {
     _ = try alice.handOut(call, 2, to: [phone, second])
     try phone.rejoin(call, join: 4)
     stage.advance(.milliseconds(150))
-    // Only the second had not opened its envelope: the switch, and what waits for it, come at once.
+    // Only the second device had not opened its envelope: the switch, and the events that wait for it, come at once.
     try tablet.transfer(call, join: 5)
     let list: KeyList = try tablet.get(.inCall(call, .listKeys(ListKeys())))
     #expect(list.epoch == 3 && list.list.map(\.device.text) == ["phone", "phone", "tablet"])
@@ -143,7 +143,7 @@ struct TransferRules {
     stage.advance(.seconds(15))
     #expect(try alice.participants(of: "bob", in: call) == [4])
     stage.advance(.seconds(5))
-    #expect(try alice.phase(of: "bob", in: call) == .left, "the 20 s go on")
+    #expect(try alice.phase(of: "bob", in: call) == .left, "the 20 s continue")
   }
 
   @Test func whenTheNewDeviceLeavesOrDiesTheOldOneStays() throws {
@@ -174,7 +174,7 @@ struct TransferRules {
     let last = try #require(alice.events().rotations.last)
     #expect(last.epoch == 4 && last.mode == .fresh && last.removed == [2])
     #expect(last.deliver?.map(\.device.text) == ["tablet"])
-    #expect(phone.events().rotations.map(\.epoch) == [3], "nothing for a device that went")
+    #expect(phone.events().rotations.map(\.epoch) == [3], "nothing for a device that has left")
     #expect(phone.code(.inCall(call, .listKeys(ListKeys()))) == .callNotJoined)
   }
 

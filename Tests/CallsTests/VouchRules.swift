@@ -121,7 +121,7 @@ struct VouchRules {
     #expect(try devices(stage.connect("carol")).revokes.isEmpty)
   }
 
-  /// A thief who has a device may sign what it likes: the owner's revokes stay.
+  /// A thief with a device may sign anything: the owner's revokes stay.
   @Test func aThiefsRevokesPushOutNoOthers() throws {
     #expect(phone.code(.people(.revokeDevice(statement("tablet", try fingerprint("tablet"))))) == nil)
     for number in 0..<100 {

@@ -6,9 +6,9 @@ import Testing
 
 @testable import Calls
 
-/// Changes of members of a large call go out together (protocol section 3).
+/// In a large call, changes of members are sent together (protocol section 3).
 struct WaitingChangesRules {
-  /// A call of as many as make it large, who have heard of each other.
+  /// A call just large enough for that, whose members know each other.
   private struct Large {
     let stage: Stage
     let call: CallID
@@ -50,11 +50,11 @@ struct WaitingChangesRules {
       #expect(events.changes.map(\.member.user.text) == ["a", "b", "c"])
       #expect(events.changes.allSatisfy { $0.cause == .joined })
     }
-    // Each hears of itself and of those behind it: the others are in the state that it got.
+    // Each is told of itself and of those after it: the others are in the state that it got.
     #expect(new.map { $0.events().changes.map(\.member.user.text) } == [["a", "b", "c"], ["b", "c"], ["c"]])
     try large.join("d")
     large.stage.advance(.milliseconds(100))
-    #expect(old.allSatisfy { $0.names().first == .callMember }, "a single change is what it always was")
+    #expect(old.allSatisfy { $0.names().first == .callMember }, "a single change has its usual form")
   }
 
   @Test func changesOfASmallCallDoNotWait() throws {
@@ -119,7 +119,7 @@ struct WaitingChangesRules {
     #expect(large.stage.node.control.timers.count == 0)
   }
 
-  /// The oracle is the same server in the same minute of a call that is not large: the waiting changes nothing but when a device hears.
+  /// The oracle is the same server in the same minute of a call that is not large: only the times of events may differ.
   @Test(arguments: UInt64(1)...40) func everyDeviceHearsWhatItWouldHaveHeardWithoutWaiting(seed: UInt64) throws {
     let waiting = try Rehearsal(crowd: 3, seed)
     let prompt = try Rehearsal(crowd: .max, seed)
@@ -134,7 +134,7 @@ struct WaitingChangesRules {
 
 /// A random minute of a call.
 private struct Rehearsal {
-  /// The changes of members by user, the events that may not overtake them, and the replies of `state` in their places.
+  /// The changes of members by user, the events that must not overtake them, and the replies of `state`, in order.
   private(set) var heard: [String: [EventBody]] = [:]
   private(set) var eventCount = 0
   private(set) var mergedCount = 0
@@ -176,9 +176,9 @@ private struct Rehearsal {
     case 10: _ = client.ask(.call(call, .cancel(Cancel())))
     default:
       guard var state = try? client.state(call) else { return }
-      // Changes that are told together have one revision.
+      // Changes that are sent together have one revision.
       state.rev = nil
-      // The reply stands among the events.
+      // The reply is in order with the events.
       listen()
       heard[client.user.text, default: []].append(.state(state))
     }

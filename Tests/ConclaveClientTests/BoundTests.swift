@@ -9,7 +9,7 @@ import Testing
 
 @testable import ConclaveClient
 
-/// A server that floods, and an app that does not read: neither grows the client's memory beyond its bounds.
+/// A server that floods, and an app that does not read: the client's memory stays within its bounds.
 @Suite(.timeLimit(.minutes(1)))
 struct BoundTests {
   private static let call = "00000000-0000-4000-8000-000000000001"
@@ -23,7 +23,7 @@ struct BoundTests {
 
   // MARK: what the app does not read
 
-  /// A flood of presences drives out the oldest of them, and nothing that the app has to keep.
+  /// A flood of presences displaces only the oldest presences, and nothing that the app has to keep.
   @Test func eventsToKeepAreNeverDropped() async {
     let queue = UnreadQueue<ClientEvent>()
     let pins = (1...3_000).map { PinnedDevice(user: "bob", device: "\($0)", fingerprint: [1]) }
@@ -50,7 +50,7 @@ struct BoundTests {
     #expect(last == .pinned(pins[0]), "the newest pin of a device took the place of the older one")
   }
 
-  /// A server floods the app with all that it can make up.
+  /// A server floods the app with everything that it can make up.
   @Test func noFloodDrivesOutAWarning() async {
     let queue = UnreadQueue<CallUpdate>()
     func warning(_ device: Int) -> CallUpdate {
@@ -85,7 +85,7 @@ struct BoundTests {
     #expect(senders == [4])
   }
 
-  /// The app never reads: rather than to lose a pin, the client stops to learn any.
+  /// The app never reads: rather than lose a pin, the client stops learning new ones.
   @Test func aClientWhoseAppDoesNotReadEndsBeforeItsPinsAreLost() async throws {
     let server = try await FakeServer { _, _ in ("ok", #"{"fingerprint":"AAAA"}"#) }
     let client = try client(of: server)
@@ -104,7 +104,7 @@ struct BoundTests {
 
   // MARK: what has arrived
 
-  /// Everything arrives in the end, and not more than the bound waits.
+  /// Everything arrives in the end, and never more than the bound waits.
   @Test func aFloodWaitsInTheSocket() async throws {
     let server = try await FakeServer()
     let connection = SignalingConnection(
@@ -176,7 +176,7 @@ struct BoundTests {
     }
   }
 
-  /// It floods with events and takes no acknowledgement: these would pile up here.
+  /// It floods with events and reads no acknowledgements, which would pile up here.
   @Test func aServerThatDoesNotReadIsLeft() throws {
     let (inputs, source, demand) = FrameHandler.Inputs.make()
     let channel = EmbeddedChannel(handler: FrameHandler(source, demand))
@@ -226,14 +226,14 @@ struct BoundTests {
     #expect(kept == EarlyEvents.limit)
     let (events, isComplete) = early.take(CallID("call0")!)
     #expect(events.count == EarlyEvents.callLimit && !isComplete)
-    // A part behind what was lost would be out of order.
+    // A part after the lost one would be out of order.
     let isKept = early.keep(Self.delivery(301), of: CallID("call1")!)
     #expect(!isKept)
     let isLargeKept = early.keep(Self.delivery(1, bytes: EarlyEvents.byteLimit), of: CallID("call0")!)
     #expect(!isLargeKept)
   }
 
-  /// The server floods a call whose join it does not answer. The client asks for what was lost then.
+  /// The server floods a call whose join it does not answer. The client then asks for what was lost.
   @Test func aJoinThatLostEventsCatchesUp() async throws {
     let server = try await FakeServer { destination, _ in
       destination.hasSuffix("/rejoin") ? nil : ("ok", #"{"fingerprint":"AAAA"}"#)
@@ -251,7 +251,7 @@ struct BoundTests {
     for seq in 1...UInt64(EarlyEvents.callLimit + 1) {
       try await server.event("speakers", seq: seq, body: Self.silence, on: 1)
     }
-    // The last one, which there is no room for, is acknowledged.
+    // The last one, for which there is no room, is acknowledged.
     while let received = await frames.next(), received.frame.headers["id"] != "a\(EarlyEvents.callLimit + 1)" {}
     try await server.reply(to: request, body: Self.joined, on: 1)
     _ = try await joined
@@ -266,7 +266,7 @@ struct BoundTests {
 
   // MARK: requests of its own
 
-  /// The client makes no request for each event of a server that answers none.
+  /// The client does not make a request for each event of a server that answers none.
   @Test func eventsWithoutEndCauseNoRequestsWithoutEnd() async throws {
     let server = try await FakeServer { destination, _ in
       if destination.hasSuffix("/rejoin") { return ("ok", Self.joined) }
@@ -280,7 +280,7 @@ struct BoundTests {
     try await server.event(
       "call.state", seq: seq, body: #"{"at":1,"call":"\#(Self.call)","# + Self.state.dropFirst(), on: 1)
     for number in 1...200 {
-      // Each number is missing one before it.
+      // Before each number one is missing.
       seq += 2
       let changed = #"{"at":1,"call":"\#(Self.call)","user":"user\#(number)"}"#
       try await server.event("keys.devices-changed", seq: seq, body: changed, on: 1)
@@ -296,11 +296,11 @@ struct BoundTests {
       }
     }
     await count { $0.headers["id"] == "a\(seq)" }
-    // Goes out behind what the events have caused.
+    // It is sent after the requests that the events have caused.
     _ = try await client.joinableCalls()
     await count { $0.headers["destination"] == "/app/calls/list" }
     #expect(requests["/app/calls/\(Self.call)/state"] == 1)
-    // One more is the newcomer's, who has no list after 5 s.
+    // One more is from the newcomer, which has no list after 5 s.
     #expect((1...2).contains(requests["/app/calls/\(Self.call)/keys/list"] ?? 0))
     // One for the members, and one for each ring that is kept.
     #expect((2...1 + CallClient.maximumRings).contains(requests["/app/devices/list"] ?? 0))
@@ -314,7 +314,7 @@ struct BoundTests {
     + #""policy":{},"members":[{"user":"alice","state":"joined","participants":[{"participant":5,"device":"phone","#
     + #""joinId":"AAAAAAAAAAAAAAAAAAAAAA==","connected":true,"held":false,"tracks":[]}]}]}"#
 
-  /// With a key of a device that is not known. Its id is always the same, so that the ring is kept again each time.
+  /// With a key of an unknown device. Its id is always the same, so that the ring is kept again each time.
   private static func ring(_ number: Int) -> String {
     let device = #""user":"bob","device":"d\#(number)""#
     return

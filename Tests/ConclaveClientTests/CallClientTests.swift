@@ -6,7 +6,7 @@ import Testing
 
 @testable import ConclaveClient
 
-/// Clients in calls on a server in this process, over real connections.
+/// Clients in calls, with a server in this process and real connections.
 @Suite(.timeLimit(.minutes(1)))
 struct CallClientTests {
   @Test func threeDevicesAgreeOnAKeyAndACode() async throws {
@@ -44,7 +44,7 @@ struct CallClientTests {
     await house.close()
   }
 
-  /// The state that an app has to keep between its starts.
+  /// The state that an app has to keep across restarts.
   @Test func stateThatAnAppKeepsIsCodable() throws {
     let pin = PinnedDevice(
       user: "bob", device: "phone", fingerprint: [1, 2], isVerified: true, signAlgorithm: "ES256", signKey: [3])
@@ -60,7 +60,7 @@ struct CallClientTests {
     #expect(try kept(ring) == ring)
   }
 
-  /// As behind a web proxy, which passes on HTTP and nothing else.
+  /// As behind a web proxy, which forwards only HTTP.
   @Test func aCallIsMadeOverWebSockets() async throws {
     let house = try await House()
     let (alice, bob) = try await (house.client("alice", isWeb: true), house.client("bob", isWeb: true))
@@ -127,7 +127,7 @@ struct CallClientTests {
     let call = try await alice.client.start(callees: ["bob"], media: .audio)
     let bobs = try await bob.client.accept(bob.ring())
     try await expectAgreement([call, bobs])
-    // A new process of the same device, with its stored keys: it takes the old connection's place.
+    // A new process of the same device, with its stored keys: it replaces the old connection.
     let again = try await house.client("bob", identity: bob.identity)
     let rejoined = try await again.client.rejoin(call.id)
     #expect(rejoined.participant > bobs.participant)

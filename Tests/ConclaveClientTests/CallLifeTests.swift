@@ -5,7 +5,7 @@ import Testing
 
 @testable import ConclaveClient
 
-/// Calls that outlive connections and servers, and what is said in them, over real connections.
+/// Calls that outlive connections and servers, and their messages, over real connections.
 @Suite(.timeLimit(.minutes(1)))
 struct CallLifeTests {
   /// A log of a call's updates, read by a task.
@@ -51,7 +51,7 @@ struct CallLifeTests {
     await house.close()
   }
 
-  /// The event that a participant has left may be there before the reply to its own `leave`.
+  /// The event that a participant has left may arrive before the reply to its own `leave`.
   @Test func aLeavingUserIsNotToldThatTheCallIsOver() async throws {
     let house = try await House()
     let (alice, bob) = try await (house.client("alice"), house.client("bob"))
@@ -93,7 +93,7 @@ struct CallLifeTests {
     let carols = try await carol.client.join(call.id, link: link.link, secret: link.secret)
     try await expectAgreement([call, bobs, carols])
     #expect(await call.snapshot?.members.filter(\.isByLink).map(\.user) == ["carol"])
-    await #expect(throws: SignalingError.self, "guests alone can be removed") { try await call.removeGuest("carol") }
+    await #expect(throws: SignalingError.self, "only guests can be removed") { try await call.removeGuest("carol") }
     await #expect(throws: SignalingError.self) { try await call.removeGuest("two words") }
     try await call.revokeLinks()
     let dave = try await house.client("dave")

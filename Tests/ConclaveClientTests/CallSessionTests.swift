@@ -38,7 +38,7 @@ struct CallSessionTests {
     #expect(session.state.members.map(\.user.text) == ["alice", "bob", "carol"])
   }
 
-  /// The server tells changes of a large call together, and this participant's own may be among them.
+  /// The server sends changes of a large call together, and this participant's own may be among them.
   @Test func changesThatComeTogetherAreJudgedAfterTheLast() {
     func changes(_ all: (MemberState, MemberCause)...) -> EventBody {
       .members(MemberChanges(members: all.map { MemberChange(member: $0, cause: $1) }))

@@ -28,7 +28,7 @@ struct ConfirmationTests {
 
   @Test func aDeviceThatDoesNotConfirmIsNamedAndNobodyStops() {
     var world = three()
-    // Carol has a secret of her own.
+    // Carol has a different secret.
     world.members["carol"]!.agreement.epochs[3]?.secret = Epoch.secret(using: &world.generator)
     world.members["carol"]!.agreement.confirmations = Confirmations()
     world.run(.seconds(30))
@@ -61,7 +61,7 @@ struct ConfirmationTests {
     #expect(world.members["bob"]!.confirmation == .confirmed)
   }
 
-  /// After a fresh epoch the join key is replaced, and the next envelope comes to the new one.
+  /// After a fresh epoch the join key is replaced, and the next envelope is sealed to the new one.
   @Test func joinKeysAreReplaced() throws {
     var world = three()
     world.rotate(["alice", "bob", "carol"], mode: .fresh, leader: "alice")
@@ -69,7 +69,7 @@ struct ConfirmationTests {
     let refresh = try #require(world.members["bob"]!.confirmations.last?.joinKey)
     #expect(refresh.generation == 1)
     #expect(world.members["bob"]!.agreement.join.published == 1)
-    // The next is announced: an envelope to the old key is refused, one to the new key opens.
+    // The next epoch is announced: an envelope to the old key is refused, one to the new key opens.
     world.announce(["alice", "bob", "carol"], mode: .fresh, leader: "alice")
     world.envelopes = []
     world.run(.seconds(1))
@@ -85,7 +85,7 @@ struct ConfirmationTests {
     #expect(world.members["bob"]!.agreement.epochs[world.epoch]?.secret != nil)
     #expect(
       world.members["bob"]!.agreement.join.opener(JoinCredentials.hash(world.members["bob"]!.entry.joinKey!)) == nil)
-    // Not twice within four minutes.
+    // It is not replaced twice within four minutes.
     world.switchAll()
     world.run(.seconds(2))
     #expect(world.members["bob"]!.confirmations.compactMap(\.joinKey).count == 1)

@@ -12,7 +12,7 @@ struct CrossingTests {
   private static let crossed = "6f0c2f6e-4d5e-4b52-9f0c-1f2a3b4c5d6e"
   private static let other = "7f0c2f6e-4d5e-4b52-9f0c-1f2a3b4c5d6e"
 
-  /// A server in whose view the first `starts` of Alice's cross a call of `members`, `user:state:device` each.
+  /// A server for which Alice's first `starts` starts cross a call of `members`, each given as `user:state:device`.
   private final class Crossing: Sendable {
     private struct State {
       var starts = 0
@@ -24,14 +24,14 @@ struct CrossingTests {
     private let starts: Int
     private let members: [String]
 
-    /// - Parameter refusals: the code with which the first request of a path is refused.
+    /// - Parameter refusals: the codes with which the first request of each path is refused.
     init(starts: Int = 1, members: [String], refusals: [String: String] = [:]) {
       self.starts = starts
       self.members = members
       state = Mutex(State(refusals: refusals))
     }
 
-    /// The requests about calls, in their order.
+    /// The requests about calls, in order.
     var paths: [String] { state.withLock { $0.paths } }
 
     func reply(_ destination: String, _ body: String) -> (status: String, body: String)? {
@@ -132,7 +132,7 @@ struct CrossingTests {
     let crossing = Crossing(
       starts: 9, members: ["bob:joined:laptop", "alice:ringing"], refusals: [state: "call.ended"])
     let (client, _) = try await client(of: crossing)
-    // The second time the call can be come into.
+    // The second time the call can be entered.
     #expect(try await client.start(callees: ["bob"], media: .audio).id == Self.crossed)
     await #expect(throws: SignalingError.crossed(call: Self.crossed)) {
       _ = try await client.start(callees: ["bob"], media: .audio)
@@ -141,7 +141,7 @@ struct CrossingTests {
     await client.close()
   }
 
-  /// The server may say what it likes of the call's people.
+  /// The server may claim anything about the call's people.
   @Test func aRingOfSomebodyWhoIsNotCalledIsNotAnswered() async throws {
     let crossing = Crossing(members: ["bob:joined:laptop", "alice:ringing"])
     let (client, server) = try await client(of: crossing)

@@ -6,7 +6,7 @@ import Testing
 
 @testable import ConclaveClient
 
-/// Envelopes for devices of other makes: which key they are wrapped to, and by which algorithm.
+/// Envelopes for devices with other clients: which key they are wrapped to, and by which algorithm.
 struct EnvelopeTests {
   private let sender = DeviceIdentity(user: "alice", device: "phone")!
   private let rsa = try! _RSA.Encryption.PrivateKey(keySize: .bits2048)

@@ -4,7 +4,7 @@ import Testing
 
 @testable import ConclaveClient
 
-/// Epochs as an honest server runs them: which devices can read each other, and when.
+/// Epochs with an honest server: which devices can read each other, and when.
 struct EpochTests {
   private func three() -> KeyWorld {
     var world = KeyWorld()
@@ -16,7 +16,7 @@ struct EpochTests {
     return world
   }
 
-  /// After a restart of the server the announcement comes when all of a large call are back.
+  /// After a restart of the server the announcement comes once everybody in a large call is back.
   @Test(arguments: [(2, 5_020), (300, 8_000), (5_000, 15_000)])
   func aNewcomerWaitsLongerForTheListOfALargeCall(members: Int, milliseconds: Int) throws {
     var world = KeyWorld()
@@ -107,7 +107,7 @@ struct EpochTests {
   @Test func theFirstAnswerCountsWhenTheLeaderWasChanged() throws {
     var world = three()
     let names = ["alice", "bob", "carol"]
-    // Bob is asked second, makes a secret of his own, and is told that he was late.
+    // Bob is asked second, makes another secret, and is told that he was late.
     let second = world.rotation(to: names, mode: .fresh, leader: "bob", for: "bob")
     world.announce(names, mode: .fresh, leader: "alice")
     let counted = world.envelopes
@@ -120,7 +120,8 @@ struct EpochTests {
     #expect(try world.travel("one key", from: "bob", to: "carol").0 == "one key")
   }
 
-  /// The server took another's answer, and forgot the envelope for this device when the next epoch began while it was away.
+  /// The server accepted another leader's answer, and forgot the envelope for this device when the next epoch began
+  /// during its absence.
   @Test func aLeaderThatWasNotAnsweredAsksForTheKey() throws {
     var world = three()
     let names = ["alice", "bob", "carol"]
@@ -132,7 +133,7 @@ struct EpochTests {
     world.switchAll()
     #expect(!world.members["bob"]!.isSending)
     world.advance(by: .milliseconds(500))
-    #expect(world.members["bob"]!.keyRequests == 0, "the answer may be on its way")
+    #expect(world.members["bob"]!.keyRequests == 0, "the answer may be in flight")
     world.feed(.handedOut(epoch: world.epoch, taken: nil), to: "bob")
     #expect(world.members["bob"]!.keyRequests == 1)
     world.feed(.keyRequest(KeyRequest(epoch: world.epoch, to: world.entryWithKeys("bob"))), to: "alice")

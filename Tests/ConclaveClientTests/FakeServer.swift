@@ -3,7 +3,7 @@ import NIOPosix
 import STOMP
 import Synchronization
 
-/// A STOMP server of one test: it takes every token but "bad", answers requests by `reply`, and shows what it got.
+/// A STOMP server for one test: it accepts every token but "bad", answers requests by `reply`, and records what it got.
 final class FakeServer: Sendable {
   struct Received: Sendable {
     var connection: Int
@@ -11,7 +11,7 @@ final class FakeServer: Sendable {
   }
 
   let port: Int
-  /// All frames, in their order.
+  /// All frames, in order.
   let frames: AsyncStream<Received>
   private let channel: any Channel
   private let open = Mutex<[Int: any Channel]>([:])
@@ -20,7 +20,8 @@ final class FakeServer: Sendable {
   /// The server's reply to a SEND: status and JSON body; nil for silence.
   typealias Reply = @Sendable (_ destination: String, _ body: String) -> (status: String, body: String)?
 
-  /// `user` is the user name in every CONNECTED. The frame from `behind` for a request's destination is written right after the reply.
+  /// `user` is the user name in every CONNECTED. The frame from `behind` for a request's destination is sent right
+  /// after the reply.
   init(
     user: String = "alice", reply: @escaping Reply = { _, _ in ("ok", "{}") },
     behind: @escaping @Sendable (_ destination: String) -> Frame? = { _ in nil }
@@ -68,7 +69,7 @@ final class FakeServer: Sendable {
     return Frame(.message, headers, body: ByteBuffer(string: body))
   }
 
-  /// Answers a request that `reply` was silent about.
+  /// Answers a request that `reply` did not answer.
   func reply(to request: String, body: String, on connection: Int) async throws {
     let headers: Headers = [
       "destination": "/user/queue/replies", "subscription": "replies", "message-id": "r", "request-id": request,

@@ -63,7 +63,7 @@ struct FrameCipherTests {
     let cipher = try #require(world.members["alice"]).cipher
     cipher.send(try key(of: world))
     #expect(try header(world.seal("y", from: "alice")).counter == 1)
-    // Under an earlier epoch of the stay counters would start again.
+    // Under an earlier epoch of the stay, counters would restart.
     cipher.send(try key(of: world, epoch: 1))
     #expect(cipher.sendingEpoch == 2)
     #expect(try header(world.seal("z", from: "alice")).counter == 2)
@@ -84,7 +84,7 @@ struct FrameCipherTests {
     try frame.withUnsafeBytes { try SFrameHeader(parsing: $0.bytes) }
   }
 
-  /// A former stay's key is never sent under again, whatever is said of it.
+  /// A former stay's key is never used for sending again, whatever the server says.
   @Test func aFormerStayDoesNotComeBack() throws {
     let world = world()
     let cipher = try #require(world.members["alice"]).cipher
@@ -109,7 +109,7 @@ struct FrameCipherTests {
     #expect(throws: FrameCipherError.noKey) { try world.seal("x", from: "alice") }
   }
 
-  /// A reflected frame is nobody's: this device holds no key that opens its own.
+  /// A reflected frame does not open: this device has no key for its own frames.
   @Test func ownFramesDoNotOpen() throws {
     let world = world()
     let frame = try world.seal("x", from: "alice")
@@ -122,7 +122,7 @@ struct FrameCipherTests {
   private func at(_ milliseconds: UInt64) -> Instant { Instant(nanoseconds: milliseconds * 1_000_000) }
   private let alicesTrack = TrackID(participant: 1, index: 1)
 
-  /// A frame counts only in the slot of its track; elsewhere neither its key nor its replay window is touched.
+  /// A frame counts only in the slot of its track; elsewhere it affects neither its key nor its replay window.
   @Test func aFrameInAnothersSlotIsNotLookedAt() throws {
     let world = world()
     let bob = try #require(world.members["bob"]).cipher
@@ -149,7 +149,8 @@ struct FrameCipherTests {
     #expect(throws: Never.self) { try bob.open(frames[2], from: .slot("3", now: at(9_000))) }
   }
 
-  /// A member holds the group's secret and can forge anyone's frames: in the second after a slot's change it moves the window by 64 at most, and mutes no one.
+  /// A member holds the group's secret and can forge anyone's frames: in the second after a slot's change it moves the
+  /// window by at most 64, and mutes no one.
   @Test func aForgedCounterInAFormerSlotMutesNobody() throws {
     let world = world()
     let bob = try #require(world.members["bob"]).cipher
@@ -166,7 +167,7 @@ struct FrameCipherTests {
     #expect(throws: Never.self) { try bob.open(world.seal("2", from: "alice"), from: .slot("3", now: at(3))) }
   }
 
-  /// The cipher holds three epochs, and only the newest of those with the same low byte.
+  /// The cipher keeps three epochs, and only the newest of those with the same low byte.
   @Test func oldEpochsMakeRoom() {
     let cipher = FrameCipher()
     func install(_ epoch: UInt32) {

@@ -6,7 +6,7 @@ import Testing
 
 @testable import ConclaveClient
 
-/// A server on free ports, and clients of it.
+/// A server on free ports, and its clients.
 final class House {
   struct Resident {
     let client: CallClient
@@ -56,14 +56,14 @@ final class House {
     try await Server(configuration, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
   }
 
-  /// Another process of the server, as far as its clients can tell: it knows what is on the disk.
+  /// To the clients this is another process of the server: it knows only what is on the disk.
   func restart() async throws {
     await server?.stop()
     server = nil
     server = try await Self.run(configuration)
   }
 
-  /// - Parameter isWeb: whether the client takes the WebSocket.
+  /// - Parameter isWeb: whether the client uses the WebSocket.
   func client(_ user: String, identity: DeviceIdentity? = nil, isWeb: Bool = false) async throws -> Resident {
     let identity = try identity ?? #require(DeviceIdentity(user: user, device: "phone"))
     let token = try tokens.mint(
@@ -81,7 +81,7 @@ final class House {
   }
 }
 
-/// The same code and the same epoch to send under, at everyone.
+/// Waits until everyone has the same code and sends under the same epoch.
 func expectAgreement(_ calls: [JoinedCall]) async throws {
   try await eventually {
     var codes: Set<String?> = []

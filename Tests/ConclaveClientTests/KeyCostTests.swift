@@ -7,16 +7,17 @@ import Testing
 
 @testable import ConclaveClient
 
-/// The CPU time that one device spends on the keys of a large call. `CONCLAVE_KEY_COSTS=10,100,1000` prints a table; docs/benchmarks.md has it.
+/// The CPU time that one device spends on the keys of a large call. `CONCLAVE_KEY_COSTS=10,100,1000` prints the table
+/// of docs/benchmarks.md.
 @Suite(.serialized)
 struct KeyCostTests {
   private static let sizes =
     ProcessInfo.processInfo.environment["CONCLAVE_KEY_COSTS"]?.split(separator: ",").compactMap { Int($0) } ?? [20]
 
-  /// A list of `count` devices, and a device on it that holds its secret.
+  /// A list of `count` devices, and a device on it that has its secret.
   private struct Crowd {
     var entries: [ListEntry]
-    /// As the leader gets them.
+    /// The entries as the leader gets them.
     var delivered: [ListEntry]
     var directory: [DeviceEntry] = []
     var agreement: KeyAgreement
@@ -110,7 +111,7 @@ struct KeyCostTests {
       }
     }
 
-    /// The server's replies to what was asked.
+    /// The server's replies to the requests.
     mutating func answer() {
       let asked = effects
       effects = []
@@ -137,7 +138,7 @@ struct KeyCostTests {
         added: added, removed: [], deliver: deliver, admissions: words(for: added))
     }
 
-    /// All tags of the newest epoch, as the server adds them up.
+    /// All tags of the newest epoch, as added up by the server.
     func confirmed() throws -> KeysConfirmed {
       let newest = try #require(agreement.epochs[epoch])
       let key = try #require(newest.confirmationKey(KeyWorld.call))
@@ -156,7 +157,7 @@ struct KeyCostTests {
     return Double(ThreadClock.now() - start) / 1e6
   }
 
-  /// Others join one after the other, each in an epoch of its own.
+  /// Others join one after the other, each in a separate epoch.
   @Test(arguments: sizes)
   func anothersJoin(_ count: Int) throws {
     var crowd = try Crowd(count)
@@ -210,7 +211,7 @@ struct KeyCostTests {
     report("leader", count, parts)
   }
 
-  /// A newcomer reads the whole list, and the words for all on it.
+  /// A newcomer reads the whole list and the words for everybody on it.
   @Test(arguments: sizes)
   func aNewcomersFirstList(_ count: Int) throws {
     let crowd = try Crowd(count)

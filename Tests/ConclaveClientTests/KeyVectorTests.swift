@@ -8,7 +8,8 @@ import Octets
 import SFrame
 import Testing
 
-/// Every layout and derivation of the key agreement against vectors of another implementation, and each with one bit flipped.
+/// Every layout and derivation of the key agreement, compared with vectors of another implementation, and each with one
+/// bit flipped.
 struct KeyVectorTests {
   private let vectors: KeyVectors
 
@@ -136,7 +137,7 @@ struct KeyVectorTests {
     }
   }
 
-  /// Whether the bucket is found to be so.
+  /// Whether the bucket is found to be valid.
   private func expect(
     _ finding: Confirmation.Finding, _ isFound: Bool, _ bucket: ConfirmationBucket, _ confirmation: inout Confirmation
   ) {
@@ -156,7 +157,7 @@ struct KeyVectorTests {
     var all = Confirmation(key: key, list: epoch.list, own: 0)
     for bucket in vector.buckets { expect(.right, true, bucket, &all) }
     #expect(all.isComplete && all.missing.isEmpty)
-    // Taken back.
+    // Buckets with withdrawn bits.
     for bucket in vector.some.buckets where bucket.who != vector.buckets[bucket.index].who {
       expect(.right, false, bucket, &all)
     }
@@ -215,7 +216,7 @@ struct KeyVectorTests {
   }
 }
 
-/// Messages of the vectors, opened as a client opens them.
+/// Messages of the vectors, opened like a client.
 struct MessageVectorTests {
   private let vectors: KeyVectors
 

@@ -5,7 +5,7 @@ import MediaModel
 
 @testable import ConclaveClient
 
-/// `Tests/Vectors/keys.json`, made by an implementation that is none of ours.
+/// `Tests/Vectors/keys.json`, made by an independent implementation.
 struct KeyVectors: Decodable {
   struct KeyPair: Decodable {
     var privateScalar: Base64Bytes

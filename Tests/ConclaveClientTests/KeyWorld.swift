@@ -5,7 +5,8 @@ import Octets
 
 @testable import ConclaveClient
 
-/// Some devices and the server between them, as the protocol wants it: lists, announcements, envelopes, switches. Tests interfere where they like.
+/// Some devices and a correct server between them: lists, announcements, envelopes, switches. Tests can interfere
+/// anywhere.
 struct KeyWorld {
   /// Alice and Bob in epoch 2.
   static var pair: KeyWorld {
@@ -57,19 +58,19 @@ struct KeyWorld {
   var switched: UInt32 = 0
   var now = Instant(nanoseconds: 1_000_000_000)
   var generator = SplitMix64(seed: 4)
-  /// Envelopes taken by the server, not yet delivered.
+  /// Envelopes that the server has accepted and not yet delivered.
   var envelopes: [Envelope] = []
-  /// Whether everybody hears of everybody's confirmation at once.
+  /// Whether everybody gets everybody's confirmation at once.
   var confirms = true
-  /// How many look-ups of each member get no answer.
+  /// The number of look-ups of each member that get no answer.
   var failingLookUps: [String: Int] = [:]
   /// Members without a signed word.
   var uninvited: Set<String> = []
-  /// The join keys that replaced those of the lists.
+  /// The join keys that replaced those on the lists.
   var refreshes: [String: JoinKey] = [:]
   private var nextDelivery: UInt64 = 0
 
-  /// Adds a device that has joined; not on any list yet.
+  /// Adds a device that has joined and is not on any list yet.
   mutating func join(_ name: String, identity: DeviceIdentity? = nil, participant: ParticipantNumber? = nil) {
     let identity = identity ?? DeviceIdentity(user: name, device: "phone")!
     let join = JoinCredentials(identity, call: Self.call, at: Self.clock, using: &generator)
@@ -88,7 +89,7 @@ struct KeyWorld {
     tellState()
   }
 
-  /// Another stay of a device: what it had is forgotten.
+  /// Starts another stay of a device, which forgets what it had.
   mutating func rejoin(_ name: String, as participant: ParticipantNumber) {
     join(name, identity: members[name]!.agreement.own.identity, participant: participant)
   }
@@ -131,7 +132,7 @@ struct KeyWorld {
 
   func entries(_ names: [String]) -> [ListEntry] { names.map { members[$0]!.entry }.sorted { $0.address < $1.address } }
 
-  /// The words for these members: the initiator lets everybody in. None for members whom `uninvited` names.
+  /// The words for these members: the initiator lets everybody in, except the members in `uninvited`.
   func words(for names: [String]) -> [Admission]? {
     guard let alice = members["alice"]?.agreement.own.identity else { return nil }
     return names.filter { !uninvited.contains($0) }.compactMap { members[$0]?.entry.user }.map {
@@ -164,14 +165,14 @@ struct KeyWorld {
     return entry
   }
 
-  /// Announces the next epoch to everyone on its list; the leader's envelopes are then waiting in `envelopes`.
+  /// Announces the next epoch to everyone on its list; afterwards the leader's envelopes wait in `envelopes`.
   mutating func announce(_ names: [String], mode: RotationMode, leader: String, only: [String]? = nil) {
     let rotations = names.map { ($0, rotation(to: names, mode: mode, leader: leader, for: $0)) }
     move(to: names, mode: mode)
     for (name, rotation) in rotations where only?.contains(name) ?? true { feed(.rotate(rotation), to: name) }
   }
 
-  /// The server announces the list of these; nobody hears of it.
+  /// The server announces a list of these members, but nobody is told.
   mutating func move(to names: [String], mode: RotationMode) {
     list = entries(names)
     epoch += 1
@@ -208,7 +209,7 @@ struct KeyWorld {
     for entry in list { feed(.switchKeys(epoch: epoch), to: entry.user.text) }
   }
 
-  /// A whole rotation, as an honest server does it.
+  /// A complete rotation by an honest server.
   mutating func rotate(_ names: [String], mode: RotationMode, leader: String) {
     announce(names, mode: mode, leader: leader)
     deliverEnvelopes()
@@ -224,7 +225,7 @@ struct KeyWorld {
     for name in members.keys.sorted() { perform(members[name]!.agreement.handleTimeout(now: now), of: name) }
   }
 
-  /// Lets time go on in steps, so that each timer fires at its time.
+  /// Advances time in steps, so that each timer fires when it is due.
   mutating func run(_ duration: Duration, step: Duration = .milliseconds(100)) {
     let end = now.advanced(by: duration)
     while now < end { advance(by: step) }
@@ -289,7 +290,7 @@ struct KeyWorld {
     for entry in list { feed(.confirmed(confirmed), to: entry.user.text) }
   }
 
-  /// The sums of these tags, as the server makes them.
+  /// The sums of these tags, as computed by the server.
   static func buckets(_ list: [ListEntry], _ tags: [ParticipantNumber: [UInt8]]) -> [ConfirmationBucket] {
     stride(from: 0, to: list.count, by: 64).map { start in
       var who: UInt64 = 0

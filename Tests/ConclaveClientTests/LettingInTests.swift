@@ -8,7 +8,7 @@ import Testing
 
 @testable import ConclaveClient
 
-/// Words by which people are let into a call (protocol section 5.13). Lies about them are in the table of lies.
+/// The words that let people into a call (protocol section 5.13). Lies about them are in the table of lies.
 struct LettingInTests {
   /// Known answers of another implementation (`Tests/Vectors/keys.py`).
   private struct KnownAnswers: Decodable {
@@ -96,7 +96,7 @@ struct LettingInTests {
     #expect(!made.isGood(in: link.call, by: keys) && !joined.isGood(in: link.call, by: nil))
   }
 
-  /// A list counts though words beside it are of other types; the good ones count too.
+  /// A list counts even if some words beside it have wrong types; the good words count, too.
   @Test(arguments: [0, 1 << 20]) func malformedWordsArePassedOver(_ capacity: Int) throws {
     let word = Admission.letting(bob.address.user, into: Self.call, by: alice)
     let rotation = Rotate(
@@ -123,7 +123,7 @@ struct LettingInTests {
     #expect(read.admissions == [word] && read.signers == rotation.signers && read.epoch == 2)
   }
 
-  /// After a restart of the app, a server and its accomplice have a chain of their own for the user.
+  /// After a restart of the app, a server and its accomplice present another chain for the user.
   @Test(arguments: [true, false]) func aCallThatIsComeBackToHasTheRootThatItHad(isKept: Bool) throws {
     var generator = SplitMix64(seed: 3)
     let mallory = DeviceIdentity(user: "mallory", device: "phone")!

@@ -6,7 +6,7 @@ import Testing
 
 @testable import ConclaveClient
 
-/// A server that lies about secrets, epochs and devices: what the agreement makes of it.
+/// How the agreement reacts to a server that lies about secrets, epochs and devices.
 struct LyingServerTests {
   // MARK: secrets
 
@@ -21,7 +21,7 @@ struct LyingServerTests {
       Envelope.sealing(
         SymmetricKey(data: zeros), for: bob, alg: WrapAlgorithm.hpke.rawValue, publicKey: publicKey, in: context,
         from: alice) == nil)
-    // A client of another kind makes one.
+    // Another client makes one.
     var envelope = try #require(
       Envelope.sealing(
         SymmetricKey(size: .bits256), for: bob, alg: WrapAlgorithm.hpke.rawValue, publicKey: publicKey, in: context,
@@ -31,7 +31,7 @@ struct LyingServerTests {
     #expect(throws: KeyRefusal.envelopeNotReadable) { try envelope.opened(with: key) }
   }
 
-  /// The reply to `/keys`, and an envelope, after the history has broken: nothing of an agreement that is over is accepted.
+  /// A reply to `/keys` and an envelope after the history has broken: an agreement that is over accepts nothing.
   @Test func nothingIsAcceptedWhenTheHistoryIsBroken() throws {
     var world = KeyWorld.pair
     world.announce(["alice", "bob"], mode: .fresh, leader: "alice")
@@ -48,7 +48,7 @@ struct LyingServerTests {
     #expect(world.envelopes.count == 1, "it hands out nothing")
   }
 
-  /// Between a request and the moment it is posted the epoch may have ended.
+  /// The epoch may end between a request and the moment at which it is posted.
   @Test func nothingIsPostedForAnEpochThatIsOver() throws {
     var world = KeyWorld.pair
     let handOut = Request.inCall(KeyWorld.call, .keys(HandOutKeys(epoch: 2, envelopes: [])))
@@ -64,7 +64,7 @@ struct LyingServerTests {
 
   // MARK: epochs
 
-  /// z13: nobody came, and the next secret follows from this one.
+  /// z13: nobody joined, and the next secret is derived from this one.
   @Test func aRatchetThatNobodyCameForIsRefused() {
     var world = KeyWorld.pair
     world.announce(["alice", "bob"], mode: .ratchet, leader: "alice")
@@ -74,7 +74,7 @@ struct LyingServerTests {
     }
   }
 
-  /// Each join is a ratchet: the secret grows old though the epochs change.
+  /// Each join is a ratchet: the secret ages although the epochs change.
   @Test func ratchetsMakeNoSecretYounger() {
     var world = KeyWorld.pair
     var names = ["alice", "bob"]
@@ -93,14 +93,15 @@ struct LyingServerTests {
     #expect(world.members["bob"]!.refusals.count { $0 == .keyTooOld } == 1)
   }
 
-  /// z7: a device that rings could hear the room, and so could anybody who stored the packets and finds the device later.
+  /// z7: a ringing device could hear the room, and so could anybody who stored the packets and gets hold of the device
+  /// later.
   @Test func nothingIsSealedWhileNobodyElseHasJoined() throws {
     var world = KeyWorld()
     world.start("alice")
     world.run(.seconds(600), step: .seconds(10))
     #expect(world.members["alice"]!.silence == [.alone])
     #expect(throws: FrameCipherError.noKey) { try world.seal("x", from: "alice") }
-    // Bob comes by a link: he is not on epoch 1's list, and only devices that rang could hear.
+    // Bob joins by a link: he is not on epoch 1's list, and only devices that rang could hear.
     world.join("bob")
     #expect(world.members["alice"]!.silence == [.alone])
     world.rotate(["alice", "bob"], mode: .ratchet, leader: "alice")
@@ -122,7 +123,7 @@ struct LyingServerTests {
     return KeyAgreement(identity: alice, join: join, pins: pins, now: Instant(nanoseconds: 1))
   }
 
-  /// z5: the server makes up a device for somebody who is known. It rings, gets no key before epoch 2, and is told of.
+  /// z5: the server makes up a device of a known person. It rings, gets no key before epoch 2, and is reported.
   @Test func aNewDeviceOfAKnownPersonGetsNoRingEnvelope() throws {
     var generator = SplitMix64(seed: 17)
     let (phone, ghost) = (DeviceIdentity(user: "bob", device: "phone")!, DeviceIdentity(user: "bob", device: "ghost")!)
@@ -136,7 +137,7 @@ struct LyingServerTests {
     #expect(envelopes.map(\.to) == [phone.address, stranger.address])
     #expect(agreement.ringKeys.first?.list[ghost.address] == nil)
     #expect(effects.contains { if case .warn(let warning) = $0 { warning.problem == .newDevice } else { false } })
-    // The server refuses the envelopes once: by then the ghost is pinned, and still gets none.
+    // The server refuses the envelopes once: by then the ghost is pinned, but it still gets none.
     agreement.ringAlone()
     #expect(agreement.ring(listed, using: &generator).envelopes.map(\.to) == [phone.address, stranger.address])
     // Bob's verified phone vouches for it: then it is Bob's.
@@ -159,7 +160,7 @@ struct LyingServerTests {
 
   // MARK: the list
 
-  /// A listed device is never shown as one of the call that it is not in, and none that is listed goes unshown.
+  /// A listed device is never shown as present in a call that it is not in, and every listed device is shown.
   @Test func tilesAreTheList() throws {
     var world = KeyWorld.pair
     func devices() -> [String: ListedDevice] {
@@ -181,7 +182,7 @@ struct LyingServerTests {
     #expect(devices()["bob/phone/2"]?.standing == .departed, "another stay of the device")
     tell { _ in }
     #expect(devices()["bob/phone/2"]?.standing == .present)
-    // z17: Bob's number under the name of another device. Nothing that could be Bob's device is said to hear nothing.
+    // z17: Bob's number under the name of another device. No device that could be Bob's is marked as unable to hear.
     var bob = world.state.members.first { $0.user.text == "bob" }!
     bob.participants[0].device = DeviceID("tablet")!
     let shown = world.members["alice"]!.agreement.devices([bob])
@@ -193,7 +194,7 @@ struct LyingServerTests {
     #expect(devices()["carol/phone/3"]?.hasConfirmed == false)
   }
 
-  /// z6: the thief's phone is revoked for Alice. Bob never verified the device that revoked it, and hands it the key.
+  /// z6: the thief's phone is revoked for Alice. Bob never verified the device that revoked it, and gives it the key.
   @Test func aRevokedDeviceThatOthersGiveTheKeyStopsTheSending() throws {
     var world = KeyWorld.pair
     world.join("carol")
@@ -215,7 +216,7 @@ struct LyingServerTests {
     #expect(shown.map(\.user) == ["carol"] && shown.allSatisfy(\.hasConfirmed), "it hears, and is said to")
     world.feed(.sendAnyway(shown), to: "alice")
     #expect(world.members["alice"]!.isSending)
-    // In another stay it is asked for again.
+    // In another stay the person is asked about it again.
     world.rejoin("carol", as: 7)
     world.rotate(["alice", "bob", "carol"], mode: .fresh, leader: "bob")
     #expect(!world.members["alice"]!.isSending)
@@ -260,7 +261,7 @@ struct LyingServerTests {
 
   // MARK: order
 
-  /// z14: the server holds words back and lets them in later. 64 frames of sound are 1.3 s.
+  /// z14: the server withholds spoken words and delivers them later. 64 frames of sound are 1.3 s.
   @Test func soundThatComesTooLateIsDropped() throws {
     let world = KeyWorld.pair
     let bob = try #require(world.members["bob"]).cipher
@@ -291,7 +292,7 @@ struct LyingServerTests {
 
   // MARK: muting
 
-  /// The server is asked to forward nothing of a muted track; a lying one would. Nothing of it leaves the cipher.
+  /// The server is asked not to forward a muted track, but a lying one would. The cipher outputs nothing of it.
   @Test func nothingOfAMutedTrackIsSealed() throws {
     let world = KeyWorld.pair
     let alice = try #require(world.members["alice"]).cipher
@@ -329,7 +330,7 @@ struct LyingServerTests {
       token: { "token" })
   }
 
-  /// A changed key that a person accepts was compared with nobody: it may not vouch or revoke.
+  /// A changed key that a person accepts has not been compared with anybody, so it may not vouch or revoke.
   @Test func aChangedKeyThatIsAcceptedIsKnownAndNotVerified() async throws {
     let old = PinnedDevice(
       user: "bob", device: "phone", fingerprint: [UInt8](repeating: 1, count: 32), isVerified: true)

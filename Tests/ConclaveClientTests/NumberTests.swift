@@ -7,14 +7,15 @@ import Testing
 
 @testable import ConclaveClient
 
-/// Numbers of the server at the ends of their ranges: refused or taken, they end no client.
+/// Numbers from the server at the ends of their ranges: refused or accepted, they do not crash a client.
 struct NumberTests {
   private static let extremes = [
     "0", "1", "255", "2147483647", "2147483648", "4294967294", "4294967295", "4294967296", "9007199254740992",
     "9223372036854775807", "18446744073709551615", "-1", "-9223372036854775808",
   ]
 
-  /// The text with one number replaced, for each number and each extreme, and with all replaced by the same one.
+  /// The text with one number replaced, for each number and each extreme, and with all numbers replaced by each
+  /// extreme.
   private func variants(of json: String) -> [String] {
     let numbers = numbers(in: json)
     return Self.extremes.flatMap { extreme in
@@ -29,7 +30,7 @@ struct NumberTests {
     }
   }
 
-  /// Where numbers stand outside of strings.
+  /// The ranges of numbers outside strings.
   private func numbers(in json: String) -> [Range<String.Index>] {
     var found: [Range<String.Index>] = []
     var isInString = false
@@ -65,7 +66,7 @@ struct NumberTests {
     return try object.mapValues { String(decoding: try JSONSerialization.data(withJSONObject: $0), as: UTF8.self) }
   }
 
-  /// Bob's agreement enters no epoch that the server has not proven, now or an hour later.
+  /// Bob's agreement enters no unproven epoch, now or an hour later.
   private func hear(_ input: KeyInput, _ world: KeyWorld, upTo epoch: UInt32 = 2, _ what: String) {
     var world = world
     world.feed(input, to: "bob")
@@ -149,7 +150,7 @@ struct NumberTests {
     let (list, honest) = (world.keyList(since: 2), try text(rotation))
     for text in variants(of: honest) {
       guard let changed = decode(Rotate.self, text), changed != rotation else { continue }
-      // Neither the leader's number nor the time of a join key is a part of the list's hash.
+      // The list's hash includes neither the leader's number nor the time of a join key.
       hear(.rotate(changed), before, upTo: changed.epoch == 3 ? 3 : 2, text)
     }
     for text in variants(of: try text(list)) {
@@ -189,7 +190,7 @@ struct NumberTests {
     #expect(world.members["bob"]!.agreement.current == UInt32.max)
     #expect(try world.travel("x", from: "bob", to: "carol").0 == "x")
     #expect(world.members["bob"]!.refusals.isEmpty)
-    // The same again, one of a list that is another, and the numbers behind zero.
+    // A repetition, one with another list, and the numbers after zero.
     world.feed(.rotate(rotation), to: "bob")
     world.feed(.list(world.keyList(since: .max - 1)), to: "bob")
     for epoch: UInt32 in [0, 1] {
@@ -205,7 +206,7 @@ struct NumberTests {
     #expect(world.members["bob"]!.refusals == [.brokenHistory])
   }
 
-  /// Links behind the highest number are no chain.
+  /// Links after the highest number are not a chain.
   @Test func aChainThatGoesOnBehindTheHighestNumberIsBroken() throws {
     for count in 1...3 {
       var world = atTheEnd(.max - 1)

@@ -5,7 +5,7 @@ import Testing
 
 @testable import ConclaveClient
 
-/// Acknowledgements that nobody waits for are written together, and never stay behind.
+/// Acknowledgements that nobody waits for are written together, and are never left behind.
 struct OpenChannelTests {
   private let channel = NIOAsyncTestingChannel()
   private let open: OpenChannel
@@ -14,7 +14,7 @@ struct OpenChannelTests {
 
   private func event(_ id: String) -> Frame { Frame(.message, ["ack": id]) }
 
-  /// The ids, or commands, of the frames that the next write brought; nil when there was none.
+  /// The ids, or commands, of the frames in the next write; nil when there was none.
   private func written() async throws -> [String]? {
     guard var bytes = try await channel.readOutbound(as: ByteBuffer.self) else { return nil }
     var decoder = FrameDecoder(version: .v12, limits: .client)

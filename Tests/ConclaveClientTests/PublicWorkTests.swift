@@ -7,7 +7,8 @@ import Testing
 
 @testable import ConclaveClient
 
-/// The participants of one process share what public bytes say; it must be what each would have read by itself.
+/// The participants of one process share the parsed form of public bytes, which must equal what each would have parsed
+/// itself.
 struct PublicWorkTests {
   private static func entry(_ number: Int, stay: UInt8 = 1) -> ListEntry {
     ListEntry(
@@ -37,7 +38,7 @@ struct PublicWorkTests {
     for entry in whole.entries { #expect(changed[entry.participant] == entry && changed.holds(entry)) }
   }
 
-  /// A device that comes back takes the place of itself; a second entry of one device, or entries out of order, are refused.
+  /// A device that comes back replaces itself; a second entry of one device, or entries out of order, are refused.
   @Test func onlyInPlaceOfItselfADeviceComesAgain() throws {
     let list = try EpochList((1...3).map { Self.entry($0) }, epoch: 2)
     var back = Self.entry(2, stay: 7)
@@ -63,7 +64,7 @@ struct PublicWorkTests {
     #expect(try work.list(after: before, adding: added, removing: [], epoch: 3, listHash: hash) === changed)
     let whole = (1...4).map { Self.entry($0) }
     #expect(try work.list(whole, epoch: 3, listHash: hash) === changed)
-    // The hash is the server's word: other entries make another list whatever it says.
+    // The server claims the hash: other entries make another list, whatever the hash says.
     let other = try work.list((1...3).map { Self.entry($0) }, epoch: 3, listHash: hash)
     #expect(other.entries.count == 3)
     let alone = PublicWork(capacity: 0)

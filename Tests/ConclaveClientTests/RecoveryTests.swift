@@ -4,7 +4,7 @@ import Testing
 
 @testable import ConclaveClient
 
-/// Coming back by itself, in virtual time.
+/// Automatic recovery, in virtual time.
 struct RecoveryTests {
   private struct Machine {
     var recovery = Recovery()
@@ -36,7 +36,7 @@ struct RecoveryTests {
     _ = machine.on(.signalingLost)
     _ = machine.on(.signalingBack)
     #expect(machine.on(.state(standing)) == .rejoin)
-    // Once: what comes meanwhile is about the participant that was.
+    // Only once: events meanwhile concern the former participant.
     #expect(machine.on(.state(.absent)) == nil)
     #expect(machine.on(.rejoined) == nil)
     // The state that follows the rejoin has no media yet.

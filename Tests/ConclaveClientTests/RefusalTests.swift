@@ -5,7 +5,7 @@ import Testing
 
 @testable import ConclaveClient
 
-/// Protocol section 5, epochs, rule 8, and envelopes that prove no sender: what a dishonest server or member might try.
+/// Attempts of a dishonest server or member: protocol section 5, epochs, rule 8, and envelopes that prove no sender.
 struct RefusalTests {
   @Test func aLowerEpoch() {
     var world = KeyWorld.pair
@@ -41,7 +41,7 @@ struct RefusalTests {
     var world = KeyWorld.pair
     world.join("eve")
     world.feed(.keyRequest(KeyRequest(epoch: 2, to: world.entryWithKeys("eve"))), to: "alice")
-    // The device's right name with another's join key is a stranger too.
+    // The device's correct name with another's join key is a stranger, too.
     var masked = world.entryWithKeys("bob")
     masked.joinKey = world.members["eve"]!.entry.joinKey
     world.feed(.keyRequest(KeyRequest(epoch: 2, to: masked)), to: "alice")
@@ -79,7 +79,7 @@ struct RefusalTests {
       from: identity)!
   }
 
-  /// A fresh epoch has been announced to Bob, and this is Alice's envelope for him.
+  /// Announces a fresh epoch to Bob, and returns Alice's envelope for him.
   private func envelope(_ world: inout KeyWorld) -> Envelope {
     world.announce(["alice", "bob"], mode: .fresh, leader: "alice")
     return world.envelopes.removeFirst()
@@ -112,7 +112,8 @@ struct RefusalTests {
     for envelope in all { world.deliver(envelope, to: "bob") }
     world.switchAll()
     #expect(throws: FrameCipherError.noKey) { try world.seal("x", from: "bob") }
-    // Only those of epochs that are over were acknowledged: nobody is to send them again. That of epoch 9 waits for its list.
+    // Only envelopes of past epochs were acknowledged, so that they are not sent again. The one of epoch 9 waits for
+    // its list.
     #expect(world.members["bob"]!.acknowledged.values.filter { $0 }.count == 2)
     #expect(world.members["bob"]!.listRequests == 1)
     world.deliver(good, to: "bob")

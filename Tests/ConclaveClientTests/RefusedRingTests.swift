@@ -6,14 +6,15 @@ import Testing
 
 @testable import ConclaveClient
 
-/// The server takes a ring's envelopes only if every one is for a device that a callee has (protocol section 5.7).
+/// The server accepts a ring's envelopes only if each is for a device of a callee (protocol section 5.7).
 @Suite(.timeLimit(.minutes(1)))
 struct RefusedRingTests {
-  /// A server that lists Bob's devices, of which the tablet is removed after the first look, and refuses envelopes by `refuses`.
+  /// A server that lists Bob's devices, of which the tablet is removed after the first look-up, and refuses envelopes
+  /// by `refuses`.
   private final class Ringing: Sendable {
     private struct State {
       var lists = 0
-      /// The devices that each `start` had an envelope for.
+      /// The devices for which each `start` had an envelope.
       var starts: [[String]] = []
     }
 

@@ -3,7 +3,7 @@ import Testing
 
 @testable import ConclaveClient
 
-/// A device whose keys the server does not have gets no envelopes: it must not look connected, nor wait for ever.
+/// A device whose keys the server lacks gets no envelopes: it must neither look connected nor wait forever.
 @Suite(.timeLimit(.minutes(1)))
 struct RegistrationTests {
   @Test func aRefusedDeviceIsToldWhy() async throws {

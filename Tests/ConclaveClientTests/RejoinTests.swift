@@ -8,8 +8,8 @@ import Testing
 struct RejoinTests {
   private static let call = "00000000-0000-4000-8000-000000000001"
 
-  /// Protocol section 4, rule 16: only a state of now says that this device is absent. One from before the rejoin lacks the new participant, and heeding it
-  /// would begin another rejoin, and so on for ever.
+  /// Protocol section 4, rule 16: only a current state says that this device is absent. A state from before the rejoin
+  /// lacks the new participant, and obeying it would begin another rejoin, and so on forever.
   @Test func aStateFromBeforeTheRejoinDoesNotBeginAnother() async throws {
     let rejoins = Mutex(0)
     let server = try await FakeServer { destination, _ in
@@ -38,7 +38,8 @@ struct RejoinTests {
     await client.close()
   }
 
-  /// A device gets the call's state once for each connection. Events for the participant that was still tell it of the others.
+  /// A device gets the call's state once for each connection. Events for the former participant still inform it about
+  /// the others.
   @Test func aCallGoesOnFromTheStateOfItsConnection() async throws {
     let bodies = Mutex<[String]>([])
     let server = try await FakeServer { destination, body in
@@ -77,7 +78,7 @@ struct RejoinTests {
     await client.close()
   }
 
-  /// The call with Bob in which Alice's phone is this participant.
+  /// The call with Bob, with Alice's phone as this participant.
   private static func state(of participant: Int, isConnected: Bool = true) -> String {
     #"{"at":1,"call":"\#(call)","id":"\#(call)","state":"active","media":"audio","initiator":"bob","startedAt":1,"epoch":4,"#
       + #""policy":{"invite":"members","whenBusy":"ring","ringSeconds":30,"screens":1},"members":["#

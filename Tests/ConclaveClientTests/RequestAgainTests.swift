@@ -9,7 +9,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(1)))
 struct RequestAgainTests {
-  /// Protocol section 4, rule 14: a repetition is taken for the first.
+  /// Protocol section 4, rule 14: a repetition counts as the first request.
   @Test func aRequestInFlightIsAnsweredOnTheNextConnection() async throws {
     let asked = Mutex(0)
     let server = try await FakeServer { destination, _ in
@@ -32,7 +32,7 @@ struct RequestAgainTests {
     await client.close()
   }
 
-  /// The device of somebody who comes into a large call uses up its units, and has to have the keys of all others nevertheless.
+  /// A device that joins a large call uses up its units, but still needs the keys of all others.
   @Test(arguments: ["rate.limited", "server.busy"])
   func aRequestThatTheServerHasNoRoomForIsMadeAgain(code: String) async throws {
     let asked = Mutex<[String: Int]>([:])

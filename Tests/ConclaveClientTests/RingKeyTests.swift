@@ -6,7 +6,7 @@ import Testing
 
 @testable import ConclaveClient
 
-/// The key that goes with a ring: what a callee makes of it, and of forged or old ones.
+/// The key that comes with a ring: what a callee does with it, and with forged or old ones.
 struct RingKeyTests {
   private struct Caller {
     let alice = DeviceIdentity(user: "alice", device: "phone")!
@@ -16,7 +16,7 @@ struct RingKeyTests {
     var envelopes: [Envelope]
     var ring: Ring
     var effects: [KeyEffect]
-    /// As `devices/list` brings it.
+    /// The entry in `devices/list`.
     var directory: [DeviceEntry]
 
     init(_ change: (inout [DeviceEntry]) -> Void = { _ in }) {
@@ -62,7 +62,7 @@ struct RingKeyTests {
 
   private static let now = Instant(nanoseconds: 1_000_000_000)
 
-  /// Bob answers; what his agreement then holds, and what it wants done.
+  /// Bob answers; returns his agreement and its requests.
   private func accept(
     _ caller: Caller, _ ring: Ring, as participant: UInt32 = 2, clock: Timestamp = KeyWorld.clock, pins: Pins = Pins(),
     knows: Bool = true
@@ -101,7 +101,7 @@ struct RingKeyTests {
     take(effects, bobs)
     take(caller.effects, alices)
     #expect(throws: FrameCipherError.noKey, "nothing is sealed while it rings") { try alices.seal([1], track: 1) }
-    // Its 10 s begin when it sends.
+    // Its 10 s begin when it starts to send.
     #expect(caller.agreement.switching.securing.due == nil)
     var generator = SplitMix64(seed: 9)
     let state = caller.joined(1, [(caller.alice, 1, caller.agreement.join.joinId), (caller.bob, 2, bob.join.joinId)])
@@ -113,7 +113,7 @@ struct RingKeyTests {
     #expect(caller.agreement.switching.securing.due == Self.now.advanced(by: .seconds(10)))
   }
 
-  /// Nothing can be sealed to Carol's wrap key, or to one of a kind that is not known here: Bob is rung with a key all the same.
+  /// Nothing can be sealed to Carol's wrap key, or to one of an unknown kind: Bob is still rung with a key.
   @Test(arguments: [WrapAlgorithm.hpke.rawValue, WrapAlgorithm.rsa.rawValue, WrapAlgorithm.ecies.rawValue, "ROT13"])
   func aDeviceWithABadWrapKeyIsLeftOut(_ algorithm: String) throws {
     let caller = Caller { devices in
@@ -155,7 +155,7 @@ struct RingKeyTests {
       })
   }
 
-  /// A recorded ring is of no use a quarter of an hour later; a clock that is a little wrong does no harm.
+  /// A recorded ring is useless a quarter of an hour later; a slightly wrong clock does no harm.
   @Test func anOldRingBringsNoKey() {
     let caller = Caller()
     for (minutes, isUsed) in [(-11, false), (-9, true), (9, true), (11, false)] {

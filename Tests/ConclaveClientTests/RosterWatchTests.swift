@@ -4,7 +4,7 @@ import Testing
 
 @testable import ConclaveClient
 
-/// The list of the epoch in use, compared with the call's members: in virtual time, over an unreliable network.
+/// The current epoch's list, compared with the call's members, in virtual time and over an unreliable network.
 struct RosterWatchTests {
   private var watch = RosterWatch()
   private var now = Instant(nanoseconds: 1_000_000_000)
@@ -54,7 +54,7 @@ struct RosterWatchTests {
     watch.suspects[entry.address].map { watch.warns(of: $0, now: now) } ?? false
   }
 
-  /// Seconds until it stops for the ghost, answered by an honest server; nil after the limit.
+  /// The seconds until it stops for the ghost, with answers of an honest server; nil after the limit.
   private mutating func secondsToStop(_ limit: Int, _ each: (inout RosterWatchTests) throws -> Void) rethrows -> Int? {
     for second in 1...limit {
       try each(&self)
@@ -79,13 +79,13 @@ struct RosterWatchTests {
     answer()
     #expect(watch.stopping(.stranger, now: now).map(\.participant) == [2])
     #expect(!watch.isHeld)
-    // All ends at once when the cause is gone.
+    // Everything ends at once when the cause is gone.
     watch.see(member(ghost), now: now)
     #expect(watch.stopping(.stranger, now: now).isEmpty && watch.suspects.isEmpty)
     #expect(watch.nextTimeout == nil)
   }
 
-  /// A server may keep a state back after a reconnect, and take the device off the list before it comes.
+  /// A server may withhold a state after a reconnect, and remove the device from the list before the state arrives.
   @Test mutating func aDeviceThatNobodyLetInIsToldOfAfterItHasLeft() throws {
     let (own, ghost) = (entry("alice", 1), entry("bob", 2))
     var lettingIn = LettingIn(CallID(unchecked: "6d1f0d6c-0000-4000-8000-000000000000"), .started)
@@ -125,7 +125,7 @@ struct RosterWatchTests {
     wait(.milliseconds(1))
     let asked4 = asks()
     #expect(asked4)
-    // The answer that was under way does not come any more: asked again.
+    // The pending answer will not arrive any longer, so it asks again.
     watch.signaling(false, now: now)
     watch.signaling(true, now: now)
     answer()
@@ -136,7 +136,7 @@ struct RosterWatchTests {
     #expect(watch.stopping(.stranger, now: now).map(\.participant) == [2])
   }
 
-  /// z18: a server that breaks the connection, or keeps the answers back, again and again.
+  /// z18: a server that breaks the connection, or withholds the answers, again and again.
   @Test(arguments: [2, 4, 7]) mutating func noServerKeepsTheStopAwayByBreakingTheConnection(_ interval: Int) throws {
     let (own, ghost) = (entry("alice", 1), entry("bob", 2))
     try begin([own, ghost], members: [member(own)])
@@ -152,7 +152,8 @@ struct RosterWatchTests {
     #expect(seconds <= 11)
   }
 
-  /// A device that comes back often, as on a bad network: its numbers differ for a moment each time, and it is in the call in between.
+  /// A device that comes back often, as on a bad network: each time its numbers differ for a moment, and in between it
+  /// is in the call.
   @Test mutating func timeRunsBackWhileTheDeviceIsThere() throws {
     let (own, bob) = (entry("alice", 1), entry("bob", 2))
     try begin([own, bob], members: [member(own), member(bob)])
@@ -163,7 +164,7 @@ struct RosterWatchTests {
       watch.see(member(bob), now: now)
       wait(.seconds(2))
     }
-    // On no list it is remembered for a minute.
+    // Without being listed, it is remembered for a minute.
     watch.see(member(bob, .left, isThere: false), now: now)
     wait(.seconds(8))
     watch.use(try EpochList([own], epoch: 3), now: now)
@@ -188,7 +189,7 @@ struct RosterWatchTests {
     #expect(watch.stopping(.stranger, now: now).map(\.participant) == [2])
   }
 
-  /// After a reconnect the state may explain what is listed: nothing is said of it before, but it is shown.
+  /// After a reconnect the state may explain a listed device: until then it is shown without a warning.
   @Test mutating func aWarningWaitsForTheStateAndNotForEver() throws {
     let (own, ghost) = (entry("alice", 1), entry("bob", 2))
     try begin([own], members: [member(own)])
@@ -230,7 +231,7 @@ struct RosterWatchTests {
     #expect(watch.stopping(.departed, now: now).isEmpty)
   }
 
-  /// z3: a device that "left" under one number and is listed under the next, every 2.5 s.
+  /// z3: every 2.5 s, a device has "left" under one number and is listed under the next.
   @Test mutating func aDepartedDeviceDoesNotHearOnUnderNewNumbers() throws {
     let own = entry("alice", 1)
     var number: UInt32 = 2
@@ -255,17 +256,17 @@ struct RosterWatchTests {
     #expect(seconds <= 15, "it hears for \(seconds) s")
   }
 
-  /// z3 b: said to have left from the start, and never seen in the call as it is listed.
+  /// z3 b: a device that is said to have left from the start, and is never in the call as it is listed.
   @Test mutating func aDeviceThatWasNeverThereIsAStrangerWhateverTheStateSays() throws {
     let (own, zed) = (entry("alice", 1), entry("zed", 2))
     try begin([own, zed], members: [member(own), member(zed, .left, isThere: false)])
     #expect(kind(zed) == .stranger && warns(zed))
-    // A number or a join of its own does not make it the one that is listed.
+    // With another number or join it is not the listed device.
     watch.see(member(entry("zed", 3)), now: now)
     #expect(kind(zed) == .stranger)
   }
 
-  /// The server loses the participant again and again: the next stay goes on counting.
+  /// The server drops the participant again and again: the next stay continues the count.
   @Test mutating func theNextStayRemembersWhatTheFormerOneSuspected() throws {
     let (own, ghost) = (entry("alice", 1), entry("bob", 2))
     try begin([own, ghost], members: [member(own)])
@@ -286,7 +287,7 @@ struct RosterWatchTests {
     #expect(try #require(stopped) <= 12)
   }
 
-  /// Rejoined: the former stay is listed until the next epoch, for as long as leaders take.
+  /// After a rejoin the former stay is listed until the next epoch, for as long as leaders take.
   @Test mutating func aFormerStayCountsAsLeft() throws {
     let (own, bob) = (entry("alice", 1), entry("bob", 2))
     try begin([own, bob], members: [member(own), member(bob)])
@@ -327,14 +328,15 @@ struct RosterWatchTests {
     wait(.seconds(600))
     let asked7 = asks()
     #expect(!asked7)
-    // Another device is another matter.
+    // Another device counts separately.
     watch.use(try EpochList([own, ghost, entry("carol", 5)], epoch: 3), now: now)
     wait(.seconds(5))
     let asked8 = asks()
     #expect(asked8)
   }
 
-  /// z9: the person sends in spite of the one that was named. Another one, or the same with another key or join, stops the sending again.
+  /// z9: the person sends in spite of the named device. Another one, or the same with another key or join, stops the
+  /// sending again.
   @Test mutating func sendingAnywayIsAboutTheOnesThatWereNamed() throws {
     let (own, carol, ghost) = (entry("alice", 1), entry("carol", 2), entry("zed", 3))
     try begin([own, carol], members: [member(own)])

@@ -8,7 +8,7 @@ import Testing
 
 @testable import ConclaveClient
 
-/// The connection against a server on a real socket, which does what each test wants.
+/// The connection to a server on a real socket, which behaves as each test needs.
 @Suite(.timeLimit(.minutes(1)))
 struct SignalingConnectionTests {
   private static let silence = #"{"at":1,"call":"c","participants":[2]}"#
@@ -60,7 +60,7 @@ struct SignalingConnectionTests {
     await connection.close()
   }
 
-  /// After the highest number no number is missing, and a lower one is an event like any other.
+  /// After the highest number no number is missing, and a lower one is a normal event.
   @Test func aNumberAtTheEndOfTheRangeDoesNoHarm() async throws {
     let server = try await FakeServer()
     let connection = await connected(to: server)
@@ -166,7 +166,7 @@ struct SignalingConnectionTests {
     }
   }
 
-  /// The server is not asked who this device is: under another name its rings and devices would be another's.
+  /// The server does not decide who this device is: under another name its rings and devices would be somebody else's.
   @Test func aServerThatTakesTheDeviceForAnothersIsLeft() async throws {
     let server = try await FakeServer(user: "mallory")
     let connection = connection(to: server)
@@ -178,7 +178,7 @@ struct SignalingConnectionTests {
 }
 
 extension SignalingConnection {
-  /// The events among what arrives.
+  /// The events among the arriving messages.
   fileprivate nonisolated var deliveries: AsyncCompactMapSequence<ArrivalQueue, ReceivedEvent> {
     arrivals.compactMap { if case .event(let delivery) = $0 { delivery } else { nil } }
   }

@@ -7,7 +7,8 @@ import Testing
 struct StateOrderTests {
   private static let call = "00000000-0000-4000-8000-000000000001"
 
-  /// The reply and an event that was sent after it come in one read: Bob, who is in the state, has left since, and Carol has come in an event that was lost.
+  /// The reply and an event sent after it arrive in one read: Bob, who is in the state, has left since, and Carol has
+  /// joined in an event that was lost.
   @Test func aStateThatWasAskedForOverwritesNoNewerEvent() async throws {
     for seq: UInt64 in [1, 2, 3, 4, 5].map({ $0 * 10 }) {
       let server = try await FakeServer(
@@ -40,7 +41,7 @@ struct StateOrderTests {
     }
   }
 
-  /// A state counts unless it is older than what was seen.
+  /// A state counts unless it is older than the newest known one.
   @Test func anOldStateIsIgnored() async throws {
     let server = try await FakeServer { destination, _ in
       destination.hasSuffix("/rejoin")
@@ -76,7 +77,7 @@ struct StateOrderTests {
     await client.close()
   }
 
-  /// The call in which Alice's phone is participant 5; large, so that reading it takes its time.
+  /// The call in which Alice's phone is participant 5. It is large, so that parsing it takes a while.
   private static func state(with users: [String], rev: String? = nil) -> String {
     let people = (users + (0..<500).map { "user\($0)" }).enumerated().map { member($1, $0 + 6) }
     return

@@ -5,7 +5,7 @@ import Testing
 
 @testable import ConclaveClient
 
-/// Devices whose keys changed, or are new, or are not their own: they get no key, people are told, and the call goes on with the others.
+/// Devices with changed, new or foreign keys: they get no key, people are told, and the call continues with the others.
 struct TrustTests {
   private func three() -> KeyWorld {
     var world = KeyWorld()
@@ -51,7 +51,7 @@ struct TrustTests {
     }
   }
 
-  /// It is kept, and opens when the person trusts just that key; the sender learns why it waits.
+  /// It is kept, and opens when the person trusts exactly that key; the sender is told why it waits.
   @Test func anEnvelopeOfAChangedDeviceWaitsForThePerson() throws {
     var world = withChangedBob()
     world.announce(["alice", "bob", "carol"], mode: .fresh, leader: "bob")
@@ -92,7 +92,8 @@ struct TrustTests {
     #expect(throws: FrameCipherError.self) { try world.travel("back", from: "bob", to: "carol") }
   }
 
-  /// The frames of a revoked device open under no epoch any more, not even under one whose secret is gone and whose keys are kept for its last frames.
+  /// The frames of a revoked device no longer open under any epoch, not even under one whose secret is gone and whose
+  /// keys are kept for its last frames.
   @Test func nothingOfARevokedDeviceOpens() throws {
     var world = three()
     func seal() throws -> [[UInt8]] { try (0..<3).map { _ in try world.seal("x", from: "bob") } }
@@ -112,7 +113,7 @@ struct TrustTests {
         #expect(throws: FrameCipherError.unknownKey) { try world.open(frame, as: name) }
       }
       #expect(world.members[name]!.warnings.map(\.problem) == [.revoked])
-      // It has the key in use, and another member may give it the next.
+      // It has the current key, and another member may give it the next one.
       guard case .revoked(let shown) = world.members[name]!.silence.first else {
         Issue.record("\(name): \(world.members[name]!.silence)")
         continue
@@ -120,7 +121,7 @@ struct TrustTests {
       #expect(shown.map(\.user) == ["bob"] && !world.members[name]!.isSending)
     }
     #expect(try world.open(alices, as: "carol").0 == "y")
-    // The leader's next envelopes leave out the revoked device.
+    // The leader's next envelopes omit the revoked device.
     world.announce(["alice", "bob", "carol"], mode: .fresh, leader: "alice")
     #expect(world.envelopes.map(\.to.user.text) == ["carol"])
     world.deliverEnvelopes()
@@ -133,7 +134,7 @@ struct TrustTests {
   @Test func aJoinKeyThatItsDeviceDidNotSignGetsNothing() {
     var world = three()
     world.join("dave")
-    // The server puts a key of its own in the place of Dave's.
+    // The server replaces Dave's key by one of its own.
     let own = P256.KeyAgreement.PrivateKey()
     world.members["dave"]!.entry.joinKey?.publicKey = Base64Bytes(Array(own.publicKey.derRepresentation))
     world.announce(["alice", "bob", "carol", "dave"], mode: .fresh, leader: "alice")
@@ -176,7 +177,7 @@ struct TrustTests {
     #expect(try world.travel("now", from: "alice", to: "bob").0 == "now")
   }
 
-  /// A call of 70 into which people come one after another.
+  /// A call of 70 that people join one after another.
   private func crowd() -> (world: KeyWorld, names: [String]) {
     var world = KeyWorld()
     world.confirms = false
@@ -197,7 +198,7 @@ struct TrustTests {
       world.rotate(names, mode: .ratchet, leader: "alice")
     }
     #expect(world.members["guest10"]!.lookUps.count == before)
-    #expect(world.members["guest10"]!.warnings.isEmpty, "it does not know them yet, and that is no news")
+    #expect(world.members["guest10"]!.warnings.isEmpty, "it does not know them yet, and does not report that")
     world.run(.milliseconds(400))
     #expect(
       world.members["guest10"]!.lookUps.dropFirst(before).map(\.users) == [["x1", "x2", "x3"].map { UserID($0)! }])

@@ -10,7 +10,7 @@ struct UnreadQueueTests {
     return updates
   }
 
-  /// An app that was away for a thousand changes reads the newest state of each kind once, and each message.
+  /// An app that was away for a thousand changes reads the newest state of each kind once, and every message.
   @Test func onlyTheNewestOfAStateWaits() async {
     let queue = UnreadQueue<CallUpdate>()
     for number in 1...1_000 {
@@ -45,7 +45,7 @@ struct UnreadQueueTests {
     queue.yield(.rejoining)
     queue.finish()
     #expect(await reader.value == [.restartMedia, .rejoining])
-    // A cancelled reader does not wait for ever.
+    // A cancelled reader does not wait forever.
     let other = Task { await read(UnreadQueue<CallUpdate>()) }
     other.cancel()
     #expect(await other.value.isEmpty)

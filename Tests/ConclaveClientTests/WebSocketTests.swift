@@ -6,16 +6,16 @@ import Testing
 
 @testable import ConclaveClient
 
-/// The client's end of a WebSocket, against servers that break its rules.
+/// The client side of a WebSocket, with servers that break the rules.
 @Suite(.timeLimit(.minutes(1)))
 struct WebSocketTests {
-  /// A server's frames in, the client's frames out.
+  /// Passes a server's frames in and the client's frames out.
   private final class Line {
     let channel = EmbeddedChannel(handler: WebSocketBytes())
 
     init() throws { try channel.connect(to: SocketAddress(ipAddress: "127.0.0.1", port: 1)).wait() }
 
-    /// The bytes that come behind the WebSocket.
+    /// The bytes that the WebSocket delivers.
     func read(_ frame: WebSocketFrame) throws -> String? {
       try channel.writeInbound(frame)
       return try channel.readInbound(as: ByteBuffer.self).map { String(buffer: $0) }
@@ -71,7 +71,7 @@ struct WebSocketTests {
     #expect(!line.channel.isActive)
   }
 
-  /// The client leaves a web server that answers anything else than a WebSocket, and comes again later.
+  /// The client disconnects from a web server that answers anything but a WebSocket, and tries again later.
   @Test(arguments: [
     "HTTP/1.1 403 Forbidden\r\ncontent-length: 2\r\n\r\nno",
     "HTTP/1.1 301 Moved\r\nlocation: /elsewhere\r\ncontent-length: 0\r\n\r\n",

@@ -35,7 +35,7 @@ struct WrapTests {
     #expect(hex(opened) == vector.pt)
   }
 
-  /// RFC 9180 appendix A.3 and its like, base mode: the library that the envelopes stand on.
+  /// RFC 9180 appendix A.3 and similar vectors, base mode: the library that the envelopes use.
   @Test func theBaseModeVectorsForP256Open() throws {
     let all = try vectors("rfc9180-subset", as: [HPKEVector].self).filter { $0.kemId == 0x10 && $0.mode == 0 }
     #expect(all.count == 2)

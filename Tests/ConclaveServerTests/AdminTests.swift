@@ -31,7 +31,7 @@ func aCallIsNamedByTheFirstCharactersThatNoOtherOneHas(text: String, named: Stri
   }
   let running = AdminCalls(calls: [summary(call), summary("3f0d8a4e-0000-4000-8000-000000000002")], total: 2)
   #expect((try? running.call(beginningWith: text))?.text == named)
-  // Another call, which is not listed, may begin like this too.
+  // Another call, which is not listed, may begin with the same characters.
   let newest = AdminCalls(calls: running.calls, total: 3)
   #expect(throws: ConfigurationError.self) { try newest.call(beginningWith: text) }
 }

@@ -13,7 +13,7 @@ import Testing
 
 private let alice = UserID(unchecked: "alice")
 
-/// A history that everybody asks for at once.
+/// A history that everybody requests at once.
 struct ArchiveTests {
   private let folder = FileManager.default.temporaryDirectory.path + "/archive-\(UUID().uuidString)"
   private let store: SQLiteStore
@@ -33,7 +33,7 @@ struct ArchiveTests {
     let (replies, told) = AsyncStream.makeStream(of: Bool.self)
     let more = 10
     let archive = archive
-    // As long as the history is held nobody is answered.
+    // Requests are not answered while the history is held.
     try await store.reader.writeWithoutTransaction { _ in
       for _ in 0..<Archive.maximumWaiting + more {
         archive.answer(.totals(alice, with: UserID(unchecked: "bob"))) { reply in

@@ -8,7 +8,7 @@ import Testing
 
 @testable import ConclaveServer
 
-/// An app's back end on a free loopback port: keeps what is POSTed and answers as it is told.
+/// An app's back end on a free loopback port: records what is POSTed and answers as configured.
 final class BackEndServer: Sendable {
   struct Received: Sendable {
     var path: String
@@ -23,7 +23,7 @@ final class BackEndServer: Sendable {
     var location: String?
     var retryAfter: String?
     var delay = TimeAmount.zero
-    /// Bytes of the body come one by one, with this pause.
+    /// The body's bytes are sent one by one, with this pause.
     var drip: TimeAmount?
     /// The connection ends without an answer.
     var hangsUp = false
@@ -39,8 +39,8 @@ final class BackEndServer: Sendable {
   private let scheme: String
 
   /// - Parameters:
-  ///   - certificate: the name of one in ListeningTests/Vectors, for HTTPS.
-  ///   - answer: to the request of this number, from 0.
+  ///   - certificate: the name of a certificate in ListeningTests/Vectors, for HTTPS.
+  ///   - answer: the answer to the request of this number, from 0.
   init(certificate: String? = nil, answer: @escaping @Sendable (Int, Received) -> Answer) async throws {
     let server = SetOnce<BackEndServer>()
     let take = Box { received in server.value?.keep(received, answer) ?? Answer(status: 503) }
@@ -71,12 +71,12 @@ final class BackEndServer: Sendable {
 
   func stop() async { try? await group.shutdownGracefully() }
 
-  /// Connections that are open now.
+  /// The open connections.
   var connections: Int { open.withLock { $0.count } }
-  /// Connections until now.
+  /// The number of connections so far.
   var accepted: Int { acceptedCount.withLock { $0 } }
 
-  /// Closes the connections that are open now.
+  /// Closes the open connections.
   func closeConnections() {
     for channel in open.withLock({ Array($0.values) }) { channel.close(promise: nil) }
   }
@@ -154,7 +154,7 @@ extension BackEndServer.Handler {
   }
 }
 
-/// Waits for what other threads do, at most 10 s.
+/// Waits for other threads, at most 10 s.
 func eventually(_ condition: () -> Bool) async -> Bool {
   for _ in 0..<1000 {
     if condition() { return true }

@@ -33,7 +33,7 @@ private func ended(_ call: String, seconds: Int = 7) -> EventMessage {
     body: .ended(.init(reason: .allLeft, by: nil, seconds: seconds)))
 }
 
-/// As a back end checks it, with Foundation's and swift-crypto's own means.
+/// Checks it like a back end, with only Foundation and swift-crypto.
 private func isSigned(_ request: BackEndServer.Received, by secret: String) -> Bool {
   let parts = (request.headers["conclave-signature"] ?? "").split(separator: ",").map { $0.split(separator: "=") }
   guard parts.count == 2, parts[0].first == "t", parts[1].first == "v1", let time = Int(parts[0][1]) else {
@@ -45,7 +45,7 @@ private func isSigned(_ request: BackEndServer.Received, by secret: String) -> B
     && abs(Date().timeIntervalSince1970 - Double(time)) < 600
 }
 
-/// Each byte of an answer comes in time, and the whole does not.
+/// Each byte of an answer comes in time, but the whole answer does not.
 struct DrippingServers {
   @Test func anAuthorizeAnswerByteByByteIsGivenUpWithItsConnection() async throws {
     let server = try await BackEndServer { _, _ in
@@ -164,7 +164,7 @@ struct AuthorizeTests {
     let server = try await BackEndServer { _, _ in .init(body: body) }
     let backEnd = try authorizer(server.url)
     let allowed = await backEnd.authorizer?.allowed(.ring, from: alice, to: [bob, carol])
-    #expect(allowed?.allowed == [bob], "and nobody who was not asked about")
+    #expect(allowed?.allowed == [bob], "and nobody who was not in the question")
     let request = try #require(server.received.first)
     #expect(isSigned(request, by: secret))
     let asked = try #require(try JSONSerialization.jsonObject(with: Data(request.body)) as? [String: Any])

@@ -8,7 +8,7 @@ import Testing
 @testable import Calls
 @testable import ConclaveServer
 
-/// Keeps the lines, each as its metadata.
+/// Records the metadata of each line.
 private final class Lines: LogHandler, Sendable {
   let lines = Mutex<[(level: Logger.Level, metadata: [String: String])]>([])
   var logLevel: Logger.Level {
@@ -190,7 +190,7 @@ struct CallLogTests {
   }
 }
 
-/// Each line of what is written becomes an entry of the journal, with the priority in front of it.
+/// Each written line becomes an entry of the journal, with the priority as its prefix.
 @Test func aLineForTheJournalIsOneAndHasItsPriority() {
   let line = JournalLogHandler.line(.warning, "conclave", "two\n<0>lines", ["call": "c1", "at": "9"])
   #expect(line == #"<4>warning conclave: at=9 call=c1 two\n<0>lines"#)

@@ -129,7 +129,7 @@ struct CallSpansTests {
     stage.take(change(11, .connected, member(alice, .joined, [2], connected: [2])))
     stage.take(change(20, .joined, member(alice, .joined, [2, 3], connected: [2])))
     stage.take(change(22, .transferred, member(alice, .joined, [3], connected: [3])))
-    // Disconnected, and back. A change that says nothing new ends nothing.
+    // Disconnected and back. A change without news ends nothing.
     stage.take(change(23, .held, member(alice, .joined, [3], connected: [3])))
     stage.take(change(30, .disconnected, member(alice, .disconnected, [3])))
     stage.take(change(40, .rejoined, member(alice, .joined, [4])))

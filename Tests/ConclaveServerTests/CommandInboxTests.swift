@@ -6,7 +6,7 @@ import Testing
 
 @testable import ConclaveServer
 
-/// How the loop is told of commands, without a loop.
+/// How the loop is notified of commands, tested without a loop.
 struct CommandInboxTests {
   private final class Count: Sendable {
     let count = Mutex(0)

@@ -5,11 +5,11 @@ import Testing
 
 @testable import ConclaveServer
 
-/// A running server takes a part of a new configuration, and names the rest.
+/// A running server applies a part of a new configuration, and names the rest.
 struct ConfigurationReloadTests {
   private func read(_ text: String) throws -> Configuration { try Configuration(json: Array(text.utf8)) }
 
-  /// The names of the changes that a running server takes, and of the others.
+  /// The names of the changes that a running server applies, and of the others.
   private func changes(_ old: Configuration, _ new: Configuration) -> [[String]] {
     let (live, waiting) = old.changes(to: new)
     return [live, waiting]
@@ -20,7 +20,7 @@ struct ConfigurationReloadTests {
     let new = try read(
       #"{"log":"debug","listen":{"http":"127.0.0.1:8080","origins":["https://a.example"]},"limits":{"ringing":7},"page":{"videoFirst":true}}"#
     )
-    // A default that is written out is no change.
+    // An explicit default is not a change.
     #expect(
       changes(old, new) == [
         ["limits.body", "limits.ringing", "listen.origins", "log"], ["listen.http", "page.videoFirst"],
@@ -70,7 +70,7 @@ struct ConfigurationReloadTests {
     #expect(lines.texts == ["one", "two"])
   }
 
-  /// Keeps the messages.
+  /// Records the messages.
   private final class Lines: LogHandler, Sendable {
     private let kept = Mutex<[String]>([])
     var texts: [String] { kept.withLock { $0 } }

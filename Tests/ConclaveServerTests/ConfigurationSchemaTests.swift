@@ -3,7 +3,7 @@ import Testing
 
 @testable import ConclaveServer
 
-/// The schema follows from the declarations of the members, and says what the server does.
+/// The schema is derived from the declarations of the members, and agrees with the server.
 struct ConfigurationSchemaTests {
   private func member(_ name: String, of value: JSONValue) -> JSONValue? {
     guard case .object(let entries) = value else { return nil }

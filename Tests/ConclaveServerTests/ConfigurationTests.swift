@@ -93,7 +93,8 @@ func tracesHaveAPathBelowTheCollectorsAddress(url: String) throws {
   #expect(configuration.telemetry?.traces == base + "/v1/traces")
 }
 
-/// Linux gives these to outgoing connections, so a start could find one taken. The kernel's default is 32768 to 60999; this machine's may be lower.
+/// Linux uses these for outgoing connections, so that one could be taken at a start. The kernel's default is 32768 to
+/// 60999; this machine's may be lower.
 @Test func defaultPortsAreBelowThoseOfOutgoingConnections() {
   let range = try? String(contentsOfFile: "/proc/sys/net/ipv4/ip_local_port_range", encoding: .utf8)
   let here = range?.split(whereSeparator: \.isWhitespace).first.flatMap { Int($0) } ?? 32_768
@@ -177,7 +178,7 @@ func tracesHaveAPathBelowTheCollectorsAddress(url: String) throws {
   #expect(error?.description.contains("chmod 600 \(file)") == true)
 }
 
-/// A start takes an expired certificate, and clients then fail without a word.
+/// A server starts with an expired certificate, and clients would fail without a message.
 @Test func checkConfigTellsThatTheCertificateHasExpired() throws {
   let vectors = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../ListeningTests/Vectors").path
   let text = #"{"tls":{"certificate":"\#(vectors)/test-certificate.pem","key":"\#(vectors)/test-key.pem"}}"#

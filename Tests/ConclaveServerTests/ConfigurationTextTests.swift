@@ -3,9 +3,9 @@ import Testing
 
 @testable import ConclaveServer
 
-/// Where in its file a mistake stands.
+/// The position of a mistake in its file.
 struct ConfigurationTextTests {
-  /// The error of a file with this text, without the folder's name.
+  /// The error for a file with this text, without the folder's name.
   private func told(_ text: String) throws -> [String] {
     let folder = NSTemporaryDirectory() + "configuration-\(UInt64.random(in: .min ... .max))/"
     try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
@@ -41,7 +41,7 @@ struct ConfigurationTextTests {
 
   @Test func aMemberThatIsAbsentIsFoundByItsObject() throws {
     #expect(try told("{\n\"tls\": {\"certificate\": \"c\"}}") == ["c.json:2:1: tls.key: is missing"])
-    // The default of media.port is at fault, which stands nowhere.
+    // The conflict is with the default of media.port, which is not in the file.
     #expect(
       try told("{\"listen\": {\"http\": 30000}}") == [
         "media.port: 30000 is the port of listen.http already; take another"
@@ -59,7 +59,7 @@ struct ConfigurationTextTests {
   func textThatIsNoJSONIsFoundAndExplained(text: String, words: String) throws { #expect(try told(text) == [words]) }
 
   @Test func aPlaceIsFoundInAnyText() throws {
-    // Texts that were not read as JSON before are never looked at; these must not trap all the same.
+    // Only texts that were read as JSON are searched, but these must not trap either.
     for text in ["", "{", "{\"", "{\"a", "{\"a\"", "{\"a\":", "{\"a\":[", "[[[", "{\"a\\", "}", "{]", "{,,,", "\"\\\""]
     {
       let located = ConfigurationText(Array(text.utf8), file: "f").located(ConfigurationError("a.b: is wrong"))

@@ -22,14 +22,14 @@ private final class Box<Value: Sendable>: Sendable {
   init(_ value: Value) { self.value = Mutex(value) }
 }
 
-/// A control plane with a real database whose disk can be held, and a list instead of clients.
+/// A control plane with a real database whose disk can be blocked, and a list instead of clients.
 private final class Plane: Sendable {
   let folder = FileManager.default.temporaryDirectory.path + "/plane-\(UUID().uuidString)"
   let store: SQLiteStore
   let health = StoreHealth()
   let loop: any EventLoop
   let control: ControlPlane
-  /// All that clients were told, as `session id`, with the users whose presence was on the disk at that moment.
+  /// Everything that clients were told, as `session id`, with the users whose presence was on the disk at that moment.
   let told: AsyncStream<(String, stored: [String])>
   private let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
   private let reading = NIOThreadPool(numberOfThreads: 1)
@@ -47,7 +47,7 @@ private final class Plane: Sendable {
   /// Sessions whose requests are refused.
   let inDebt = Box<Set<SessionID>>([])
 
-  /// - Parameter backEnd: decides which users a user may reach, if there is one.
+  /// - Parameter backEnd: decides which users a user may reach; nil: no back end.
   init(backEnd: BackEnd? = nil) throws {
     try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
     let store = try SQLiteStore(path: folder + "/conclave.sqlite")
@@ -125,7 +125,7 @@ private final class Plane: Sendable {
     control.submit(.request(SessionID(rawValue: session), id: id, .listCalls))
   }
 
-  /// Until `releaseDisk` no transaction ends.
+  /// No transaction ends until `releaseDisk`.
   func holdDisk() { store.writer.asyncWriteWithoutTransaction { [disk] _ in disk.wait() } }
   func releaseDisk() { disk.signal() }
 
@@ -144,9 +144,9 @@ private final class Plane: Sendable {
   }
 }
 
-/// Everything that a client was told is on the disk, and nobody's connection waits for the disk.
+/// Everything that a client was told is on the disk, and no connection waits for the disk.
 @Suite(.timeLimit(.minutes(2))) struct ControlPlaneTests {
-  /// A request that came before its user's debt was known may stand in line behind the one that made the debt.
+  /// A request that came before its user's debt was known may be queued behind the one that made the debt.
   @Test func aRequestInLineIsRefusedWhenItsUserHasCausedTooMuch() async throws {
     let plane = try Plane()
     plane.connect(1, "alice")
@@ -166,7 +166,7 @@ private final class Plane: Sendable {
     try await plane.stop()
   }
 
-  /// Presence goes to all connections that watch the user: the one that changes it pays for that, by bytes.
+  /// Presence goes to all connections that watch the user: whoever changes it is charged for the bytes.
   @Test func eventsAreChargedToWhoeverCausedThem() async throws {
     let plane = try Plane()
     plane.connect(1, "alice")
@@ -193,7 +193,7 @@ private final class Plane: Sendable {
     plane.setPresence(1, "a")
     var told = plane.told.makeAsyncIterator()
     let reply = try #require(await told.next())
-    #expect(reply.0 == "1 a" && reply.stored == [], "it goes on in memory, as with a disk that fails")
+    #expect(reply.0 == "1 a" && reply.stored == [], "it continues in memory, as with a failing disk")
     #expect(plane.health.statistics.failure?.contains("a server that started later uses the file") == true)
     try await plane.stop()
   }
@@ -208,7 +208,7 @@ private final class Plane: Sendable {
     plane.setPresence(2, "b2")
     plane.listCalls(1, "a2")
     try await plane.settle()
-    #expect(plane.replies == 0, "the loop has gone on, and told nobody what is not on the disk")
+    #expect(plane.replies == 0, "the loop has continued, and told nobody what is not on the disk")
     plane.releaseDisk()
     var told = plane.told.makeAsyncIterator()
     var order: [String] = []
@@ -218,7 +218,7 @@ private final class Plane: Sendable {
       #expect(stored.contains("alice"), "\(reply) may tell of it")
       if order.contains("2 b2") { #expect(stored == ["alice", "bob"]) }
     }
-    // Users are served round-robin, and each one's requests in order.
+    // Users are served round-robin, and each user's requests in order.
     #expect(order.first == "1 a1" && order.filter { $0.hasPrefix("1") } == ["1 a1", "1 a2"])
     #expect(order.filter { $0.hasPrefix("2") } == ["2 b1", "2 b2"])
     try await plane.stop()
@@ -230,12 +230,12 @@ private final class Plane: Sendable {
     plane.holdDisk()
     plane.listCalls(1, "a1")
     var told = plane.told.makeAsyncIterator()
-    #expect(await told.next()?.0 == "1 a1", "nothing was to be stored")
+    #expect(await told.next()?.0 == "1 a1", "there was nothing to store")
     plane.releaseDisk()
     try await plane.stop()
   }
 
-  /// One transaction holds all that came while the one before was under way.
+  /// One transaction has all the changes that came during the previous one.
   @Test func manyRequestsShareATransaction() async throws {
     let plane = try Plane()
     for session in UInt64(1)...50 { plane.connect(session, "user\(session)") }
@@ -250,7 +250,7 @@ private final class Plane: Sendable {
     try await plane.stop()
   }
 
-  /// The deadline of a question runs from the request, so a slow disk must not use it up.
+  /// The deadline of a question is measured from the request, so a slow disk must not use it up.
   @Test func theBackEndIsAskedWhileTheDiskIsSlow() async throws {
     let server = try await BackEndServer { _, _ in .init(body: #"{"allowed":[]}"#) }
     let backEnd = try authorizer(server.url)
@@ -271,7 +271,7 @@ private final class Plane: Sendable {
     await server.stop()
   }
 
-  /// A server that stops when it is idle has told everything before.
+  /// A server that stops when it is idle has sent everything before.
   @Test func aDrainEndsWhenTheDiskHasWhatIsTold() async throws {
     let plane = try Plane()
     plane.connect(1, "alice")
@@ -297,7 +297,7 @@ private final class Plane: Sendable {
       await plane.control.stop()
       hasStopped.value.withLock { $0 = true }
     }()
-    // `stop` runs on the loop; it is there before the disk goes on.
+    // `stop` runs on the loop; it starts before the disk continues.
     while await !plane.control.isEnding { await Task.yield() }
     #expect(!hasStopped.value.withLock { $0 }, "the transaction is under way")
     plane.releaseDisk()

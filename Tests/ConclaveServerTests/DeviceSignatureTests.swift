@@ -7,7 +7,7 @@ import Testing
 
 private let message = Array("conclave-admission-v1".utf8)
 
-/// Words of devices, signed by swift-crypto as clients sign them (protocol section 5.13).
+/// Words of devices, signed with swift-crypto like clients do (protocol section 5.13).
 struct DeviceSignatureTests {
   private func isValid(_ algorithm: String, _ key: some Collection<UInt8>, _ signature: some Collection<UInt8>) -> Bool
   {
@@ -40,7 +40,7 @@ struct DeviceSignatureTests {
         changed[index] ^= 1
         #expect(!isValid(algorithm, key, changed), "\(algorithm), byte \(index)")
       }
-      // Bytes are missing, or stand behind the key or the signature.
+      // Bytes are missing, or follow the key or the signature.
       #expect(!isValid(algorithm, key.dropLast(), signature) && !isValid(algorithm, key + [0], signature))
       #expect(!isValid(algorithm, key, signature.dropLast()) && !isValid(algorithm, key, signature + [0]))
       #expect(!isValid(algorithm, [], signature) && !isValid(algorithm, key, []))
@@ -52,12 +52,12 @@ struct DeviceSignatureTests {
       let key = try _RSA.Signing.PrivateKey(unsafeKeySize: .init(bitCount: bits))
       #expect(try isValid("PS256", key.publicKey.derRepresentation, pss(key)) == isAllowed, "\(bits) bits")
     }
-    // One bit more than 4,096; nobody needs to have signed.
+    // One bit more than 4,096; no signature is needed.
     let longer = try _RSA.Signing.PublicKey(n: [1] + [UInt8](repeating: 0xff, count: 512), e: [1, 0, 1])
     #expect(!isValid("PS256", longer.derRepresentation, [UInt8](repeating: 1, count: 513)))
   }
 
-  /// A signature by PKCS #1 v1.5 is of another algorithm.
+  /// A signature by PKCS #1 v1.5 has another algorithm.
   @Test func otherFormsOfASignatureAreRefused() throws {
     let rsa = try _RSA.Signing.PrivateKey(keySize: .bits2048)
     let pkcs1 = try rsa.signature(for: SHA256.hash(data: message), padding: .insecurePKCS1v1_5).rawRepresentation

@@ -14,7 +14,7 @@ import Testing
 
 /// Where each effect goes, without workers and clients.
 struct EffectOutletTests {
-  /// All that went out, in order.
+  /// Everything that was sent, in order.
   private final class Record: Sendable {
     private let words = Mutex<[String]>([])
     func add(_ word: String) { words.withLock { $0.append(word) } }

@@ -28,7 +28,8 @@ import Testing
     return try #require(await entry.respond(to: request))
   }
 
-  /// An app's own page is of another origin, and `application/json` makes browsers ask first (Fetch standard, CORS-preflight fetch).
+  /// An app's own page has another origin, and `application/json` makes browsers send a preflight request (Fetch
+  /// standard, CORS-preflight fetch).
   @Test(arguments: [("https://app.example", true), ("https://APP.example:443", true), ("https://evil.example", false)])
   func pagesOfTheOperatorsOriginsLetGuestsIn(origin: String, isNamed: Bool) async throws {
     let entry = GuestEntry(
@@ -122,7 +123,7 @@ import Testing
     #expect(entry.counts.limited == 1)
   }
 
-  /// The attacker and the guest have one address: that of an office, or of a provider's NAT.
+  /// The attacker and the guest share an address, such as that of an office or a provider's NAT.
   @Test func wrongLinksAreLimitedAndTakeNothingFromRightOnes() async throws {
     let entry = entry()
     let wrong = #"{"call":"c1","link":"bad","name":"A"}"#
@@ -151,7 +152,7 @@ import Testing
     #expect(try await renew(tokens[1]) == 200)
   }
 
-  /// 1,000 wrong links a second for a minute, from ever new /64s of one /56, or through a proxy.
+  /// 1,000 wrong links a second for a minute, each from a new /64 of one /56, or through a proxy.
   @Test(arguments: [false, true])
   func aFloodOfWrongLinksLocksNoGuestOut(throughProxy: Bool) throws {
     func address(_ text: String) throws -> AddressBlock {
@@ -169,17 +170,17 @@ import Testing
         unseen += 1
       }
       guard number % 1_000 == 999 else { continue }
-      // An honest guest each second, at home, or behind the same proxy.
+      // An honest guest every second, at home or behind the same proxy.
       let home = throughProxy ? nil : try address("2001:db8:2:\(String(number, radix: 16))::1")
       let call = CallID(unchecked: "c\(number)")
       #expect(rates.look(from: home, now: now) == nil && rates.take(for: call, from: home, now: now) == nil)
     }
-    // An address that sends nothing but wrong links is not looked at while there are too many of them.
+    // An address that has sent only wrong links is not checked while there are too many of them.
     #expect(
       throughProxy ? unseen == 0 : checked < 60 * GuestRates.wrongOfAll.perSecond + GuestRates.wrongOfAll.burst + 1)
   }
 
-  /// The holder of one link may come from as many addresses as it likes.
+  /// The holder of one link may come from any number of addresses.
   @Test func oneLinkDoesNotUseUpTheRateOfAll() throws {
     var rates = GuestRates()
     for number in 0..<10_000 {
@@ -194,7 +195,7 @@ import Testing
     #expect(passed == GuestRates.ofAll.burst - GuestRates.perCall.burst)
   }
 
-  /// Ten thousand guests with buckets that are not full: more are made to wait, and nothing grows.
+  /// Ten thousand guests with buckets that are not full: further guests have to wait, and nothing grows.
   @Test func guestsAreRememberedWithinBounds() throws {
     var rates = GuestRates()
     var waits = 0

@@ -168,7 +168,7 @@ import Testing
     await server.stop()
   }
 
-  /// The other side closes it in the moment in which the request arrives.
+  /// The other side closes it at the moment at which the request arrives.
   @Test func aRequestOnAReusedConnectionThatEndsIsSentAgain() async throws {
     let server = try await BackEndServer { number, _ in .init(hangsUp: number == 1) }
     let client = try HTTPClient()

@@ -13,7 +13,7 @@ import Testing
 
 private let alice = UserID(unchecked: "alice")
 
-/// The database's periodic work, each second's step called by hand.
+/// The database's periodic work, with each second's step called by the test.
 @Suite(.timeLimit(.minutes(2))) struct HousekeepingTests {
   private let folder = FileManager.default.temporaryDirectory.path + "/housekeeping-\(UUID().uuidString)"
   private let store: SQLiteStore
@@ -36,7 +36,7 @@ private let alice = UserID(unchecked: "alice")
     return users
   }
 
-  /// A call that ended so many days ago.
+  /// A call that ended `days` days ago.
   private func old(_ id: String, days: Int) -> [StoreChange] {
     let call = CallID(unchecked: id)
     let then = clock.now() - .seconds(86_400 * days)
@@ -78,14 +78,14 @@ private let alice = UserID(unchecked: "alice")
     try FileManager.default.removeItem(atPath: folder)
   }
 
-  /// The loop that asks for it has connections to serve.
+  /// The loop that requests it has connections to serve.
   @Test func itsCallerDoesNotWaitForTheDisk() async throws {
     try SQLiteStore(path: store.path).forget(alice)
     let (users, told) = AsyncStream.makeStream(of: UserID.self)
     let held = DispatchSemaphore(value: 0)
     store.writer.asyncWriteWithoutTransaction { _ in held.wait() }
     for n in 1...3 { housekeeping.begin(now: second(n)) { told.yield($0) } }
-    // Here nobody has waited; only now the disk goes on.
+    // Up to here nobody has waited; only now the disk continues.
     held.signal()
     for await user in users {
       #expect(user == alice)

@@ -14,7 +14,7 @@ private let now = Timestamp(milliseconds: 1_790_000_000_000)
 private let good = #"{"sub":"alice","exp":\#(now.milliseconds / 1000 + 60),"iss":"app","aud":"conclave"}"#
 private let forge = Result { try TokenForge() }
 
-/// Tokens that are checked with a key set, which may change.
+/// Tokens checked with a key set, which may change.
 @Suite(.timeLimit(.minutes(1))) struct KeySetTests {
   private let folder = FileManager.default.temporaryDirectory.path + "/keys-\(UInt64.random(in: .min ... .max))"
   private func withKeys(
@@ -48,7 +48,7 @@ private let forge = Result { try TokenForge() }
           let token = try forge.token(good, algorithm, kid: id)
           #expect(await refusal(token, by: tokens) == (id == own ? nil : .algorithm), "\(algorithm) with \(id)")
         }
-        // Signed by one key's algorithm, named as another's.
+        // Signed with one key's algorithm, but named as another's.
         let crossed = try forge.token(
           good, algorithm == "ES256" ? "ES384" : "ES256", kid: nil,
           header: #"{"alg":"\#(algorithm)","kid":"\#(own)"}"#)
@@ -117,7 +117,7 @@ private let forge = Result { try TokenForge() }
           let token = try forge.token(good, "ES256", kid: kid)
           #expect(await refusal(token, by: tokens) == .key)
         }
-        // Without an id there is no doubt only if there is one key.
+        // Without an id the key is unambiguous only if there is one.
         let token = try forge.token(good, "ES256", kid: nil)
         #expect(await refusal(token, by: tokens) == (ids.count == 1 ? nil : .key))
       }
@@ -189,7 +189,7 @@ private let forge = Result { try TokenForge() }
       }
       try Data(try forge.jwks(["ed25519"]).utf8).write(to: URL(fileURLWithPath: file), options: .atomic)
       await source.read()
-      // The key that was taken out is not good any more.
+      // The removed key is no longer valid.
       #expect(await refusal(first, by: tokens) == .key)
       #expect(await refusal(second, by: tokens) == nil)
       try FileManager.default.removeItem(atPath: file)
@@ -247,7 +247,7 @@ private let forge = Result { try TokenForge() }
     await server.stop()
   }
 
-  /// Each byte comes in time, and the whole never. A login must not wait for it, nor the next reading.
+  /// Each byte comes in time, but the whole answer never does. Neither a login nor the next reading may wait for it.
   @Test func anAnswerByteByByteHoldsUpNoLoginAndNoLaterReading() async throws {
     let forge = try forge.get()
     let answer = Answer(try forge.jwks(["p256"]))

@@ -5,7 +5,7 @@ import Testing
 
 @testable import ConclaveServer
 
-/// The machine's clock was set while calls run: what people are told goes by it.
+/// The machine's clock is set during calls: the times that people are told follow it.
 struct MachineTimesTests {
   private let start = Timestamp(milliseconds: 1_790_000_000_000)
   private let hour = Duration.seconds(3_600)
@@ -39,7 +39,7 @@ struct MachineTimesTests {
     #expect(other.expiresAt == start - .seconds(60))
   }
 
-  /// A client waits from `at` to `expiresAt`, so both are told by one clock.
+  /// A client waits from `at` to `expiresAt`, so both must come from the same clock.
   @Test func aRingLastsAsLongAsBefore() throws {
     let ring = Ring(
       from: UserID(unchecked: "ann"), media: .audio, members: [], waiting: false, expiresAt: start + .seconds(30),

@@ -36,7 +36,7 @@ import Testing
   #expect(lines.contains(#"conclave_client_round_trip_seconds_bucket{le="+Inf"} 3"#))
   #expect(lines.contains("conclave_client_round_trip_seconds_count 3"))
   #expect(lines.contains("conclave_calls 2") && lines.contains("conclave_participants 5"))
-  // The figures are those of this process, so each is there.
+  // The figures are those of this process, so none is missing.
   for name in ["cpu_seconds_total", "resident_memory_bytes", "open_fds", "max_fds", "start_time_seconds"] {
     let value = lines.first { $0.hasPrefix("process_\(name) ") }?.split(separator: " ").last.flatMap { Double($0) }
     #expect(value ?? 0 > 0, "process_\(name)")

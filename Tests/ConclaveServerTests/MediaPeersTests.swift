@@ -53,7 +53,7 @@ struct MediaPeersTests {
 
   private struct Unexpected: Error {}
 
-  /// A command as `worker: what it says`.
+  /// A command as `worker: content`.
   private func text(_ routed: MediaPeers.Routed) -> String {
     let what =
       switch routed.command {
@@ -135,8 +135,8 @@ struct MediaPeersTests {
     #expect(try offer(4, id: "d").worker != one)
   }
 
-  /// A worker that joins learns of the peers that the other one has confirmed, as they are by then; of the others when they are confirmed. Later changes go to
-  /// both.
+  /// A worker that joins is told the current state of the peers that the other one has confirmed, and of others when
+  /// they are confirmed. Later changes go to both.
   @Test mutating func theWorkersOfACallKnowItsPeers() throws {
     let (one, two, three) = (PeerID(rawValue: 1), PeerID(rawValue: 2), PeerID(rawValue: 3))
     let track = TrackID(participant: 1, index: 0)
@@ -161,7 +161,7 @@ struct MediaPeersTests {
     #expect(peers.route(.remove(one)).map(text) == ["0: remove 1", "1: remove 1"])
     #expect(peers.remove(one).commands.isEmpty)
     #expect(peers.route(.mute(one, track, true)).isEmpty)
-    // The second worker has no peer of the call any more.
+    // The second worker no longer has a peer of the call.
     #expect(peers.route(.remove(three)).map(text) == ["0: remove 3", "1: remove 3"])
     #expect(peers.remove(three).commands.map(text) == ["1: remove 2", "0: share [0]"])
   }

@@ -6,7 +6,7 @@ import Testing
 
 @testable import ConclaveServer
 
-/// SDPs are read beside the loop, and their user's commands wait.
+/// SDPs are parsed outside the loop, and their user's commands wait.
 @Suite(.timeLimit(.minutes(1))) struct OfferReaderTests {
   @Test func anOfferComesBackBeforeWhatItsUserSentLater() async throws {
     let threads = NIOThreadPool(numberOfThreads: 1)

@@ -5,7 +5,7 @@ import Testing
 
 @testable import ConclaveServer
 
-/// In which order effects go out, without a disk.
+/// The order in which effects are sent, tested without a disk.
 struct PendingEffectsTests {
   private var pending = PendingEffects()
 
@@ -68,7 +68,8 @@ struct PendingEffectsTests {
       metadata: nil)
   }
 
-  /// Each reply to a join of a call of 1,000 has the whole state: half a megabyte, and far fewer than 100,000 may wait.
+  /// Each reply to a join of a call of 1,000 has the whole state of half a megabyte, so far fewer than 100,000 may
+  /// wait.
   @Test mutating func repliesWithTheStateOfALargeCallAreBoundedByTheirBytes() {
     let joined = Joined(call: state(members: 1_000), participant: 1, ice: ICE())
     var replies = 0

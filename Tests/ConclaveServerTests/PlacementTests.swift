@@ -3,7 +3,7 @@ import Testing
 
 @testable import ConclaveServer
 
-/// Those of the first workers of a server.
+/// The addresses of the first workers of a server.
 func addresses(_ workers: Int) -> [WorkerAddress] {
   (0..<workers).map { WorkerAddress(node: Incarnation(6), worker: $0) }
 }
@@ -48,7 +48,7 @@ extension Placement {
     placement.peers(of: large, notOn: addresses(1)[0]).sorted { $0.rawValue < $1.rawValue }.map(\.rawValue) == [
       2, 3, 4, 5, 7, 8,
     ])
-  // A place that is free is taken before another worker's.
+  // A free place is used before another worker joins.
   placement.remove(PeerID(rawValue: 0))
   placement.remove(PeerID(rawValue: 1))
   #expect(placement.number(for: PeerID(rawValue: 9), of: large) == 0)

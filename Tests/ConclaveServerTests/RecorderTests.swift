@@ -32,19 +32,19 @@ private final class Rig {
 
   deinit { try? FileManager.default.removeItem(atPath: folder) }
 
-  /// SQLite itself says that the disk is full.
+  /// SQLite itself reports that the disk is full.
   func makeFull(_ isFull: Bool) throws {
     try store.writer.writeWithoutTransaction { try $0.execute(sql: "PRAGMA max_page_count = \(isFull ? 1 : 1 << 20)") }
   }
 
-  /// More than fits into the pages that are there.
+  /// More than fits into the existing pages.
   var large: [StoreChange] {
     let device = Device(user: alice, device: DeviceID(unchecked: "phone"))
     let calls = (0..<2_000).map { CallID(unchecked: "\($0)") }
     return [.mailbox(device, StoredMailbox(envelopes: [], rung: calls))]
   }
 
-  /// Takes changes and writes all that may be written, as `ControlPlane` does, without a thread of its own.
+  /// Takes changes and writes all that may be written, like `ControlPlane`, without a separate thread.
   func write(_ changes: [StoreChange], now: Instant) {
     recorder.record(changes)
     flush(now: now)
@@ -63,14 +63,14 @@ private final class Rig {
     }
   }
 
-  /// The disk is full, and the recorder has met it.
+  /// The disk is full, and the recorder has noticed it.
   func fail(at now: Instant) throws {
     try makeFull(true)
     write(large, now: now)
     #expect(health.statistics.failure?.contains("the disk is full") == true)
   }
 
-  /// Rewrites, the same way. Returns the changes that were to be written.
+  /// Rewrites in the same way. Returns the changes that should be written.
   func rewrite(at now: Instant, _ everything: [StoreChange] = [.reset]) -> [StoreChange]? {
     guard let changes = recorder.rewrite(now: now, everything: { everything }) else { return nil }
     recorder.finish(failure(of: changes), now: now)
@@ -116,7 +116,7 @@ struct RecorderTests {
     #expect(rig.recorder.settled == 5 && rig.recorder.next(now: second(2)) == nil)
     #expect(rig.recorder.rewrite(now: second(4)) { [.reset] } == [began, part(nil), part(.missed), .reset])
     rig.recorder.record([.reset])
-    #expect(rig.recorder.settled == 6, "a rewrite holds up nobody either")
+    #expect(rig.recorder.settled == 6, "a rewrite delays nobody either")
   }
 
   @Test func aDiskThatDoesNotAnswerIsAFailure() throws {
@@ -130,7 +130,7 @@ struct RecorderTests {
     #expect(rig.recorder.settled == 2 && rig.health.statistics.failure?.contains("has not answered") == true)
     #expect(rig.recorder.rewrite(now: second(60)) { [.reset] } == nil, "the transaction is under way still")
     rig.recorder.finish(nil, now: second(61))
-    #expect(rig.health.statistics.failure != nil, "what came behind it is not on the disk")
+    #expect(rig.health.statistics.failure != nil, "later changes are not on the disk")
     #expect(rig.recorder.rewrite(now: second(61)) { [.reset] } == [began, part(.missed), .reset])
     rig.recorder.finish(nil, now: second(62))
     #expect(rig.health.statistics.failure == nil && rig.health.statistics.lost == 0)
@@ -164,7 +164,7 @@ struct RecorderTests {
     rig.write([began, part(.answered)], now: second(1))
     #expect(try rig.outcomes().isEmpty)
     #expect(rig.rewrite(at: second(2)) == nil)
-    #expect(rig.health.statistics.failures == 1, "one try, though two were to be written")
+    #expect(rig.health.statistics.failures == 1, "one try for two changes")
     #expect(rig.rewrite(at: second(3)) != nil)
     #expect(try rig.outcomes() == [.answered], "nothing is missing")
     #expect(rig.health.statistics.failure == nil)
@@ -191,7 +191,7 @@ struct RecorderTests {
     let device = Device(user: alice, device: DeviceID(unchecked: "phone"))
     let mailbox = StoredMailbox(envelopes: [], rung: [call])
     let changes = try #require(rig.recorder.rewrite(now: second(3)) { [.reset, .mailbox(device, mailbox)] })
-    // The rewrite is under way: nobody waits for it, and it knows nothing of these.
+    // The rewrite is running: nobody waits for it, and it does not include these.
     rig.write([.mailbox(device, StoredMailbox(envelopes: [], rung: []))], now: second(3))
     rig.write([began, part(.missed)], now: second(4))
     #expect(rig.recorder.rewrite(now: second(9)) { [] } == nil, "one at a time")

@@ -14,7 +14,7 @@ private func spans(_ count: Int) -> [Span] {
   }
 }
 
-/// The order and the times of sending.
+/// The order and times of sending.
 struct SpanQueueTests {
   private let start = Instant(nanoseconds: 0)
   private func at(_ seconds: Double) -> Instant { start.advanced(by: .milliseconds(Int(seconds * 1_000))) }

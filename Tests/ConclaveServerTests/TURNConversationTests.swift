@@ -5,7 +5,7 @@ import Testing
 
 @testable import ConclaveServer
 
-/// The talk of `check-turn` with a TURN server, and its conclusions.
+/// The conversation of `check-turn` with a TURN server, and its conclusions.
 struct TURNConversationTests {
   private static let credentials = TURNConversation.Credentials(name: "1:alice", password: "word")
   private static let relayed = MediaModel.SocketAddress(ipv4: 0xCB00_7109, port: 49_152)
@@ -131,7 +131,7 @@ struct TURNConversationTests {
     if let nonce { message.add(.nonce, nonce.utf8) }
   }
 
-  /// Answers a request; the next one.
+  /// Answers a request; returns the next one.
   private mutating func answer(
     _ conversation: inout TURNConversation, _ request: TURNMessage, _ kind: TURNMessage.Kind,
     _ fill: (inout TURNMessage) -> Void

@@ -40,7 +40,7 @@ private let seconds = now.milliseconds / 1000
     #expect(few.device == nil && few.name == nil && few.roles.isEmpty && !few.isService)
   }
 
-  /// RFC 8693 has a text, and IdentityServer writes a list. Another form is another issuer's matter.
+  /// RFC 8693 defines a string, and IdentityServer writes a list. Other forms are ignored.
   @Test(arguments: [
     (#""read service""#, true), (#"["read","service"]"#, true), (#"["services"]"#, false), ("7", false), ("{}", false),
   ])
@@ -49,7 +49,7 @@ private let seconds = now.milliseconds / 1000
     #expect(claims.isService == isService)
   }
 
-  /// An issuer takes names from people, too. The user then goes by the id.
+  /// An issuer may also accept names that people choose. Such a user is shown by id.
   @Test(arguments: ["\u{2060}", "\u{3164}\u{FE0F}", "", " ", "A\u{2028}B"])
   func aNameThatCannotBeSeenCountsAsAbsent(name: String) async throws {
     let user = try #require(UserID("alice"))
@@ -57,7 +57,7 @@ private let seconds = now.milliseconds / 1000
     #expect(try await tokens.verify(token, now: now).name == nil)
   }
 
-  /// Neither key makes tokens that count for the other, and the app can name nobody as a guest.
+  /// Tokens made with one key are invalid for the other, and the app cannot make anybody a guest.
   @Test func guestsHaveTokensOfTheirOwn() async throws {
     let guests = TokenAuthority(guestSecret: TokenForge.secret)
     let guest = try #require(UserID("guest~ana"))
@@ -91,13 +91,13 @@ private let seconds = now.milliseconds / 1000
     let token = TokenForge.hmac(claims(), header: #"{"alg":"\#(algorithm)"}"#)
     #expect(await refusal(token) == nil)
     #expect(await refusal(token, by: TokenAuthority(secret: TokenForge.secret + "!")) == .signature)
-    // RFC 7518 section 3.2: a key is as long as the digest.
+    // RFC 7518 section 3.2: a key is at least as long as the digest.
     let short = String(repeating: "s", count: 40)
     let weak = TokenForge.hmac(claims(), header: #"{"alg":"\#(algorithm)"}"#, secret: short)
     #expect(await refusal(weak, by: TokenAuthority(secret: short)) == (algorithm == "HS256" ? nil : .algorithm))
   }
 
-  /// The payload is nobody's word before the signature is right: `"aud":[]` once ended the process here.
+  /// The payload is untrusted until the signature has been verified: `"aud":[]` once crashed the process here.
   @Test(arguments: [
     #"{"sub":"x","exp":9000000000,"aud":[]}"#, "", "{", "[]", #"{"sub":"x","sub":"y"}"#, "\u{0}",
     String(repeating: "[", count: 2_000),

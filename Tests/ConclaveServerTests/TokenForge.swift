@@ -2,7 +2,7 @@ import Crypto
 import CryptoExtras
 import Foundation
 
-/// Signs whatever it is told to, so that a test can break every rule. It shares no code with the server's own.
+/// Signs anything, so that a test can break every rule. It shares no code with the server.
 struct TokenForge: Sendable {
   static let secret = String(repeating: "s", count: 64)
 
@@ -18,7 +18,7 @@ struct TokenForge: Sendable {
     Data(bytes).base64EncodedString().replacing("+", with: "-").replacing("/", with: "_").replacing("=", with: "")
   }
 
-  /// A token by the shared secret, or another one.
+  /// A token signed with the shared secret, or with another one.
   static func hmac(
     _ claims: String, header: String = #"{"alg":"HS256"}"#, secret: String = secret
   ) -> String {
@@ -36,7 +36,7 @@ struct TokenForge: Sendable {
     return signed + "." + base64URL(code)
   }
 
-  /// A token by one of the keys, signed as `algorithm` asks, whatever the header says.
+  /// A token signed with one of the keys by `algorithm`, whatever the header says.
   func token(
     _ claims: String, _ algorithm: String, kid: String?, header: String? = nil
   ) throws -> String {

@@ -8,7 +8,7 @@ import Testing
 
 @testable import ConclaveServer
 
-/// Tokens of strangers: nothing traps, and none but the issuer's own is good.
+/// Tokens of strangers: nothing traps, and only the issuer's own are valid.
 @Suite(.timeLimit(.minutes(1))) struct TokenFuzzTests {
   private let now = Timestamp(milliseconds: 1_790_000_000_000)
   private let good = #"{"sub":"alice","exp":1790000060,"iss":"app","aud":["conclave"]}"#
@@ -42,7 +42,7 @@ import Testing
       let (original, tokens) = originals[round % originals.count]
       let token = changed(original, &random)
       #expect(await !isGood(token, tokens) || token == original, "seed \(seed), round \(round): \(token)")
-      // The other authority never takes it, changed or not.
+      // The other authority never accepts it, changed or not.
       #expect(await !isGood(token, round % originals.count == 0 ? set : secret), "seed \(seed), round \(round)")
     }
   }
@@ -70,7 +70,7 @@ import Testing
     return String(decoding: bytes, as: UTF8.self)
   }
 
-  /// Claims behind a right signature, which an issuer's own mistake may be: any JSON is read or refused.
+  /// Claims with a valid signature, as after an issuer's mistake: any JSON is read or refused.
   @Test(arguments: 1...3 as ClosedRange<UInt64>) func signedClaimsOfAnyFormAreReadOrRefused(seed: UInt64) async {
     let tokens = TokenAuthority(secret: TokenForge.secret)
     var random = SeededGenerator(seed: seed)
@@ -94,7 +94,7 @@ import Testing
     #expect(read > 50, "seed \(seed)")
   }
 
-  /// A key set is the operator's, and may come from a server of others.
+  /// A key set is chosen by the operator, but may come from another server.
   @Test(arguments: 1...3 as ClosedRange<UInt64>) func anyKeySetIsReadOrRefused(seed: UInt64) throws {
     let original = Array(try TokenForge().jwks().utf8)
     var random = SeededGenerator(seed: seed)

@@ -7,7 +7,8 @@ import Testing
 
 @testable import ConclaveServer
 
-/// A machine that was suspended, or started with a wrong clock, has the right time later. Tokens and credentials then count by it at once.
+/// The clock of a machine that was suspended, or started with a wrong time, is corrected later. Tokens and credentials
+/// then follow it at once.
 struct WallClockTests {
   private final class Machine: Sendable {
     private let time = Mutex(Timestamp(milliseconds: 1_790_000_000_000))
@@ -30,7 +31,7 @@ struct WallClockTests {
     await #expect(throws: TokenError.expired) { try await tokens.verify(old, now: clock.machineTime()) }
   }
 
-  /// A guest's token is good for an hour of the machine's clock.
+  /// A guest's token is valid for an hour of the machine's clock.
   @Test func guestsTokensFollowIt() async throws {
     let machine = Machine()
     let tokens = TokenAuthority(guestSecret: TokenForge.secret)
@@ -49,7 +50,7 @@ struct WallClockTests {
     #expect(claims.expiresAt == machine.now + GuestEntry.lifetime)
   }
 
-  /// The clock may be set before the server has looked at it for the first time.
+  /// The clock may be set before the server reads it for the first time.
   @Test func aStepInTheFirstSecondIsNoticed() {
     var watch = ClockWatch()
     let steady = Timestamp(milliseconds: 1_790_000_001_000)

@@ -12,7 +12,7 @@ import Testing
 
 private let now = Timestamp(milliseconds: 1_790_000_000_000)
 
-/// nil if it is not an address as inet_pton(3) reads it.
+/// nil if inet_pton(3) does not accept the address.
 private func parsed(_ text: String) -> SocketAddress? {
   var (ipv4, ipv6) = (in_addr(), in6_addr())
   if inet_pton(AF_INET, text, &ipv4) == 1 { return SocketAddress(ipv4: UInt32(bigEndian: ipv4.s_addr), port: 443) }
@@ -114,7 +114,8 @@ private func bytes(_ text: String) throws -> [UInt8] { try #require([UInt8](base
     }
   }
 
-  /// Releases up to 0.2 wrote the file by swift-crypto. Subscriptions belong to the key, so each release has to read the other's.
+  /// Releases up to 0.2 wrote the file with swift-crypto. Subscriptions belong to the key, so releases have to read
+  /// each other's files.
   @Test func theFileOfAnEarlierReleaseIsReadAndTheOtherWayRound() throws {
     let path = NSTemporaryDirectory() + "conclave-\(UInt64.random(in: .min ... .max))"
     defer { try? FileManager.default.removeItem(atPath: path) }
@@ -155,7 +156,7 @@ private func bytes(_ text: String) throws -> [UInt8] { try #require([UInt8](base
   ])
   func anythingElseIsNone(text: String) { #expect(PushEndpoint(text) == nil) }
 
-  /// An endpoint that is read means what was written, and can be put into a request as it is.
+  /// A parsed endpoint means what was written, and can be put into a request unchanged.
   @Test(arguments: 1...3 as ClosedRange<UInt64>) func aChangedEndpointIsOneOrNone(seed: UInt64) throws {
     var random = SeededGenerator(seed: seed)
     let pieces = Array("https://push.example:8443/x?y[::1]127.0.0.1@#\\\r\n %\u{0}é-_.~:/")
@@ -190,7 +191,8 @@ private func bytes(_ text: String) throws -> [UInt8] { try #require([UInt8](base
     #expect(PushAddresses(allowed: AddressList([text])).includes(address))
   }
 
-  /// Each block of IANA's registries of special-purpose addresses, by its first and its last address, and what else is no host's own.
+  /// Each block in IANA's registries of special-purpose addresses, by its first and last address, and other addresses
+  /// that belong to no host.
   @Test(arguments: [
     ("0.0.0.0", "0.255.255.255"), ("10.0.0.0", "10.255.255.255"), ("100.64.0.0", "100.127.255.255"),
     ("127.0.0.0", "127.255.255.255"), ("169.254.0.0", "169.254.255.255"), ("172.16.0.0", "172.31.255.255"),

@@ -3,7 +3,7 @@ import Testing
 
 @testable import ConclaveServer
 
-/// In virtual time.
+/// The queue in virtual time.
 struct WebhookQueueTests {
   private static func post(_ id: Int, of line: String, bytes: Int = 2) -> WebhookQueue.Post {
     .init(id: "\(id)", line: line, event: "call.member", body: Array(repeating: 0, count: bytes))
@@ -90,7 +90,7 @@ struct WebhookQueueTests {
     for i in 1...WebhookQueue.maximumPosts { queue.add(Self.post(i, of: "call \(i % 7)"), now: Self.at(0)) }
     #expect(queue.count == WebhookQueue.maximumPosts)
     #expect(queue.drops == [.full: 1])
-    #expect(queue.next(now: Self.at(0))?.id == "8", "1 is gone, and its call goes on with its next post")
+    #expect(queue.next(now: Self.at(0))?.id == "8", "1 is gone, and its call continues with its next post")
     queue.finished(try #require(busy), .delivered, now: Self.at(0), jitter: 0)
     #expect(queue.count == WebhookQueue.maximumPosts - 1)
   }

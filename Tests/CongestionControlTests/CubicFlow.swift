@@ -1,7 +1,8 @@
 import CongestionControl
 import Glibc
 
-/// A TCP download with Cubic's window (RFC 9438): slow start, a cut to 0.7 once a round trip when a packet is missing, and the cubic rise.
+/// A TCP download with Cubic's window (RFC 9438): slow start, a cut to 0.7 at most once per round trip when a packet is
+/// missing, and the cubic growth.
 final class CubicFlow {
   private static let size = 1_500
   private let roundTrip: Microseconds
@@ -41,7 +42,7 @@ final class CubicFlow {
       number += 1
       inFlight += 1
       if !bottleneck.enqueue(packet, now: now) {
-        // Three later packets tell of it.
+        // Three later packets reveal the loss.
         losses.append(now + roundTrip + bottleneck.delay(at: now))
       }
     }
@@ -60,7 +61,7 @@ final class CubicFlow {
     let t = Double(now - began) / 1_000_000
     let k = cbrt(most * 0.3 / 0.4)
     let wanted = 0.4 * pow(t - k, 3) + most
-    // Not slower than Reno.
+    // At least as fast as Reno.
     window += max((wanted - window) / window, 0.5 / window)
   }
 

@@ -1,7 +1,7 @@
 import CongestionControl
 import Seeded
 
-/// One receiver of the SFU with its path: source, allocator, controller, pacer, and the browser at the other end.
+/// One receiver of the SFU and its path: source, allocator, controller, pacer, and the browser at the other end.
 final class Flow {
   static let audioRate = 68_000
   private static let audioSize = 170
@@ -29,7 +29,7 @@ final class Flow {
   private var nacks = Queue<(sequences: [Int], arrival: Microseconds)>()
   private var lastArrival: Microseconds = 0
 
-  // The tables are made of it.
+  // The tables are made from it.
   private(set) var log = FlowLog()
 
   init(index: Int, controller: any RateController, path: PathModel, seed: UInt64) {
@@ -41,7 +41,7 @@ final class Flow {
     streams = [StreamWish(height: 720, steps: VideoSource.steps)]
   }
 
-  /// The step that is allocated; nil is paused.
+  /// The allocated step; nil is paused.
   var step: Int? { allocator.step(0) }
   var isAtTop: Bool { step == VideoSource.steps.count - 1 && source.spatial == 2 }
 

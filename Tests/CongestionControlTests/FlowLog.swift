@@ -40,7 +40,7 @@ struct FlowLog {
     if old?.spatial != new?.spatial { spatialChanges += 1 }
   }
 
-  /// bit/s without padding that arrived in a time.
+  /// The bit/s without padding that arrived in an interval.
   func rate(_ time: Range<Microseconds>) -> Int {
     let slices = Int(time.lowerBound / (100 * millisecond))..<Int(time.upperBound / (100 * millisecond))
     let bytes = slices.reduce(0) { $0 + ($1 < arrived.count ? arrived[$1] : 0) }

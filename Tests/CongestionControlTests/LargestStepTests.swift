@@ -2,11 +2,11 @@ import Testing
 
 @testable import CongestionControl
 
-/// The estimator takes any time from a receiver, and its state stays in range: a trap would end all calls.
+/// The estimator accepts any time from a receiver, and its state stays in range: a trap would end all calls.
 struct LargestStepTests {
   private static let limit: Microseconds = 1 << 56
 
-  /// Arrivals at the ends of the range that is taken, and behind it, in each order, for packets that left up to an hour ago.
+  /// Arrivals at the ends of the accepted range, and beyond, in each order, for packets sent up to an hour ago.
   @Test(arguments: 0..<4) func arrivalsAtTheEndsOfTheRange(order: Int) {
     var estimator = RateEstimator(now: 0)
     estimator.demand = RateDemand(allocated: 1 << 40, nextStep: 1 << 40, wished: 1 << 40)
@@ -21,7 +21,7 @@ struct LargestStepTests {
     for i in 0..<(1 << 22) {
       now += i % 4_096 == 0 ? 3_600 * .second : 50
       estimator.sent(number, size: 65_535, kind: .video, probe: UInt8(truncatingIfNeeded: i >> 8), now: now)
-      // Each eighth is missing first and comes later, and each seventh is never spoken of.
+      // Every eighth is missing first and arrives later, and every seventh is never reported.
       if i % 8 == 0 { estimator.missing(number, now: now) }
       if i % 7 != 0 { estimator.received(number, arrival: arrivals[i % arrivals.count], now: now) }
       number &+= 1
@@ -34,7 +34,7 @@ struct LargestStepTests {
     #expect((60_000...20_000_000).contains(estimator.target))
   }
 
-  /// A receiver that names one arrival for all packets makes a slice of any size.
+  /// A receiver that reports the same arrival for all packets makes a slice of any size.
   @Test func aSliceOfAnySizeHasARate() throws {
     var rate = AcknowledgedRate()
     for time: Microseconds in 0..<30 {

@@ -41,7 +41,8 @@ struct LayerAllocatorTests {
     #expect(allocator.nextStep(of: [Self.camera]) == nil)
   }
 
-  /// Twelve publishers: a screen, one enlarged camera and ten small ones. The golden table is what a target gives when it is reached from above.
+  /// Twelve publishers: a screen, one enlarged camera and ten small ones. The golden table has the allocation for each
+  /// target when it is reached from above.
   @Test func theTargetFallsAndRises() throws {
     let streams = [Self.screen, Self.enlarged] + [StreamWish](repeating: Self.camera, count: 10)
     var allocator = LayerAllocator()
@@ -54,7 +55,7 @@ struct LayerAllocatorTests {
     for target in targets {
       let steps = settled(&allocator, streams, target, now: &now)
       #expect(allocator.rate(of: streams) <= target / 100 * 103)
-      // The screen is the last to go.
+      // The screen is the last to be dropped.
       if steps[0] == nil { #expect(target < 300_000) }
       falling[target] = steps
     }
@@ -64,7 +65,7 @@ struct LayerAllocatorTests {
       let steps = settled(&allocator, streams, target, now: &now)
       for (a, b) in zip(steps, falling[target]!) { worst = max(worst, abs((a ?? -1) - (b ?? -1))) }
     }
-    // The way up needs 5 % more, and takes from no stream to give to another.
+    // Going up needs 5 % more, and never takes from one stream to give to another.
     #expect(worst <= 4)
     let again = settled(&allocator, streams, 10_000_000, now: &now)
     #expect(again == full)
@@ -81,8 +82,8 @@ struct LayerAllocatorTests {
     "2 8 2 2 2 2 2 2 2 2 2 2", "2 4 1 0 0 0 0 0 0 0 0 0", "0 0 0 0 0 0 0 0 0 0 0 0", "0 0 0 0 - - - - - - - -",
   ]
 
-  /// Each step that the target has room for is taken, by whomever: were it kept for a stream that it does not suffice for, no probe would go beyond it,
-  /// and nobody would ever get more.
+  /// Every step that fits into the target is used, by any stream. If it were reserved for a stream for which it is not
+  /// enough, no probe would go beyond it, and nobody would ever get more.
   @Test func noStepThatFitsIsLeft() {
     func camera(_ rates: [Int]) -> StreamWish {
       StreamWish(
@@ -104,7 +105,7 @@ struct LayerAllocatorTests {
     #expect(streams.indices.map { allocator.step($0) } == [1, 1, 1])
   }
 
-  /// A probe for the rate of both would be for more than a narrow path carries, and the screen would stay away.
+  /// A probe for the rate of both would exceed what a narrow path carries, and the screen would not come back.
   @Test func aScreenNeedsNoRoomBesideTheCameraThatItReplaces() {
     func stream(_ rate: Int, isScreen: Bool) -> StreamWish {
       StreamWish(
@@ -120,7 +121,7 @@ struct LayerAllocatorTests {
     #expect(allocator.nextStep(of: streams) == 110_000)
   }
 
-  /// Cameras come back one after the other where the rate is low, and together where their key frames are little of it.
+  /// Cameras come back one after the other if the rate is low, and together if their key frames are a small part of it.
   @Test(arguments: [(250_000, 1), (4_000_000, 8)]) func camerasComeBackInTurn(target: Int, most: Int) {
     let streams = [StreamWish](repeating: Self.camera, count: 8)
     var allocator = LayerAllocator()
@@ -148,7 +149,7 @@ struct LayerAllocatorTests {
     _ = allocator.allocate(
       streams, target: used / 100 * 90, proven: used, isCongested: false, now: now + 100 * millisecond)
     #expect(allocator.rate(of: streams) == used)
-    // A queue is.
+    // A queue is a reason.
     let isLowered = allocator.allocate(
       streams, target: used / 100 * 90, proven: used, isCongested: true, now: now + 100 * millisecond)
     #expect(isLowered)

@@ -4,14 +4,14 @@ import Seeded
 let millisecond: Microseconds = 1_000
 let second: Microseconds = 1_000_000
 
-/// A packet on its way. Sizes are those on the wire.
+/// A packet in flight. Sizes are those on the wire.
 struct Packet {
   var flow: Int
   var number: Int
   var size: Int
   var kind: SentKind
   var sent: Microseconds
-  /// The number of a video packet, counted without gaps; a retransmission has that of its original. −1 otherwise.
+  /// The number of a video packet, counted without gaps; a retransmission has its original's number. −1 otherwise.
   var sequence = -1
   var frame = -1
 }
@@ -37,7 +37,7 @@ struct Queue<Element> {
     return elements[head]
   }
 
-  /// Puts `element` behind all that are not after it.
+  /// Inserts `element` behind all elements that are not after it.
   mutating func insert(_ element: Element, isAfter: (Element, Element) -> Bool) {
     var i = elements.count
     while i > head, isAfter(elements[i - 1], element) { i -= 1 }
@@ -47,9 +47,9 @@ struct Queue<Element> {
 
 /// The link that all flows share: a rate that changes with time, and a queue that drops at its tail.
 final class Bottleneck {
-  /// bit/s from a time on.
+  /// The rates in bit/s, each from a time on.
   let schedule: [(from: Microseconds, rate: Int)]
-  /// The queue's length, as time at the rate of the moment.
+  /// The queue's length, as time at the current rate.
   let limit: Microseconds
   private var waiting = Queue<(packet: Packet, came: Microseconds)>()
   private var waitingBytes = 0
@@ -62,7 +62,7 @@ final class Bottleneck {
 
   func rate(at time: Microseconds) -> Int { schedule.last { $0.from <= time }!.rate }
 
-  /// How long a packet that comes now would wait.
+  /// How long a packet that arrives now would wait.
   func delay(at now: Microseconds) -> Microseconds {
     max(0, busyUntil - now) + Microseconds(waitingBytes * 8 * 1_000_000 / rate(at: now))
   }
@@ -75,7 +75,7 @@ final class Bottleneck {
     return true
   }
 
-  /// Hands on what has left the link until `now`, with the time at which it did.
+  /// Returns the packets that have left the link until `now`, with their times.
   func drain(until now: Microseconds, _ deliver: (Packet, Microseconds) -> Void) {
     while let (packet, came) = waiting.first {
       let start = max(busyUntil, came)
@@ -98,14 +98,14 @@ struct PathModel {
   /// Losses in bursts (Gilbert–Elliott): the share, and the mean length in packets.
   var burstLoss = 0.0
   var burstLength = 8.0
-  /// Uniform from 0 to twice this, in order but for `reordering`.
+  /// Uniform from 0 to twice this, in order except for `reordering`.
   var jitter: Microseconds = 0
   var reordering = 0.0
-  /// Reports that do not come.
+  /// The share of reports that are lost.
   var feedbackLoss = 0.0
-  /// In this time no report comes.
+  /// The time in which no report arrives.
   var feedbackOutage: Range<Microseconds> = 0..<0
-  /// Reports are late by so much from a time on.
+  /// The delay of reports from a time on.
   var feedbackDelay: (from: Microseconds, delay: Microseconds) = (.max, 0)
   private var isBad = false
 

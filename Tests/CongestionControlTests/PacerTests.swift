@@ -70,7 +70,7 @@ struct PacerTests {
     #expect(pacer.offer(packet(70, frame: 4), rate: rate, now: 0) == .dropped)
     #expect(pacer.needsKeyFrame(slot: 3))
     #expect(pacer.offer(packet(71, frame: 5), rate: rate, now: 0) == .dropped)
-    // The key frame takes the place of what waited.
+    // The key frame replaces the waiting packets.
     #expect(pacer.offer(packet(80, frame: 6, isKeyFrame: true), rate: rate, now: 0) == .queued)
     #expect(pacer.queuedBytes == 1_200)
     #expect(!pacer.needsKeyFrame(slot: 3))
@@ -82,13 +82,13 @@ struct PacerTests {
     for i in 0..<12 as Range<UInt64> {
       #expect(pacer.offer(packet(i, frame: 1, slot: UInt8(i % 3)), rate: rate, now: 0) == .queued)
     }
-    // The key frame's second packet came before its first.
+    // The key frame's second packet arrived before its first.
     #expect(pacer.offer(packet(20, frame: 2, slot: 1), rate: rate, now: 0) == .queued)
     for i in 21..<24 as Range<UInt64> {
       #expect(pacer.offer(packet(i, frame: 2, slot: 1, isKeyFrame: true), rate: rate, now: 0) == .queued)
     }
     #expect(pacer.queuedBytes == 12 * 1_200)
-    // An older packet that comes late does not make it new again.
+    // An older packet that arrives late does not make it new again.
     #expect(pacer.offer(packet(24, frame: 1, slot: 1), rate: rate, now: 0) == .queued)
     #expect(pacer.offer(packet(25, frame: 2, slot: 1, isKeyFrame: true), rate: rate, now: 0) == .queued)
     var left: [UInt64] = []
@@ -97,7 +97,7 @@ struct PacerTests {
     #expect(pacer.isEmpty && pacer.queuedBytes == 0)
   }
 
-  /// The lists against an array, with slots that are emptied at random.
+  /// The lists compared with an array, with slots that are emptied at random.
   @Test(arguments: [81, 82, 83] as [UInt64])
   func theQueueKeepsItsOrder(seed: UInt64) {
     var random = SeededGenerator(seed: seed)

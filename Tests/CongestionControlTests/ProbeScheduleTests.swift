@@ -16,7 +16,7 @@ struct ProbeScheduleTests {
       deviation: deviation, roundTrip: 40 * millisecond, now: now)
   }
 
-  /// Waits for a probe, as long as 10 s, and lets it arrive at the rate of the target: it fails.
+  /// Waits up to 10 s for a probe, and lets it arrive at the rate of the target, so that it fails.
   /// - Returns: how long it took until the probe was ordered.
   private mutating func fail(deviation: Microseconds) throws -> Microseconds {
     let began = now
@@ -42,7 +42,8 @@ struct ProbeScheduleTests {
     return 0
   }
 
-  /// A full path delays each packet differently. When the delays become alike the path has changed, and the pause after failed probes ends.
+  /// A full path delays each packet differently. When the delays become equal the path has changed, and the pause after
+  /// failed probes ends.
   @Test mutating func afterFailuresOnAPathWithJitterACalmOneIsProbedAtOnce() throws {
     for _ in 0..<5 { schedule.sent(number, size: 1_000, kind: .video, probe: 0, now: now) }
     for _ in 0..<8 { _ = try fail(deviation: 12 * millisecond) }
@@ -51,7 +52,7 @@ struct ProbeScheduleTests {
     #expect(order(deviation: 3 * millisecond) != nil)
   }
 
-  /// On a path without jitter it says nothing that there is still none.
+  /// On a path without jitter, continued absence of jitter means nothing.
   @Test mutating func failuresOnACalmPathAreWaitedOut() throws {
     for _ in 0..<5 { schedule.sent(number, size: 1_000, kind: .video, probe: 0, now: now) }
     for _ in 0..<8 { _ = try fail(deviation: 2 * millisecond) }

@@ -5,7 +5,7 @@ import Testing
 @testable import CongestionControl
 
 struct RateEstimatorTests {
-  /// Sends for a time at a rate and reports each 50 ms with a delay.
+  /// Sends for some time at a rate, and reports every 50 ms with a delay.
   private struct Path {
     var estimator = RateEstimator(now: 0)
     var now: Microseconds = 0
@@ -59,7 +59,7 @@ struct RateEstimatorTests {
     #expect(path.estimator.target > 200_000)
   }
 
-  /// The key frame of a new layer is a queue for a moment. A probe has shown that the path drains it.
+  /// The key frame of a new layer causes a queue for a moment. A probe has shown that the path drains it.
   @Test(arguments: [true, false]) func aQueueThatTheProbedRateDrainsUndoesNoStep(isDrained: Bool) {
     var path = Path()
     path.run(3 * second)
@@ -79,7 +79,7 @@ struct RateEstimatorTests {
     path.lost = { $0 % 2 == 0 }
     path.run(3 * second)
     path.lost = { _ in false }
-    // A queue comes, too, and lowers the target to a fraction of the bound.
+    // A queue also builds up, and lowers the target to a fraction of the bound.
     path.run(1_500 * millisecond) { $0 + 6 * millisecond }
     path.run(2 * second) { max(20 * millisecond, $0 - 30 * millisecond) }
     let bound = try #require(path.estimator.lossCap)
@@ -111,7 +111,8 @@ struct RateEstimatorTests {
     #expect(path.estimator.target <= 600_000)
   }
 
-  /// 960 kbit/s from the first packet on, a fifth is lost, and no queue stands: nothing tells whether less would be lost at a lower rate.
+  /// 960 kbit/s from the first packet on, a fifth is lost, and there is no queue: nothing tells whether a lower rate
+  /// would lose less.
   @Test func muchLossWithoutAnExplanationIsComparedWithThatOfALowerRate() throws {
     var path = Path()
     path.lost = { $0 % 5 == 0 }
@@ -119,7 +120,7 @@ struct RateEstimatorTests {
     let bound = try #require(path.estimator.lossCap)
     #expect((400_000...700_000).contains(bound.rate))
     #expect(path.estimator.target <= bound.rate)
-    // The loss stays the same. It is the path's own, and the rate is not lowered again.
+    // The loss stays the same, so it is inherent to the path, and the rate is not lowered again.
     path.run(60 * second)
     #expect(try #require(path.estimator.lossCap).until == bound.until)
     path.estimator.pathChanged()
@@ -127,7 +128,7 @@ struct RateEstimatorTests {
     #expect(path.estimator.lossCap != nil)
   }
 
-  /// A policer lets a burst pass, so that a bound may be above its rate.
+  /// A policer lets bursts pass, so that a bound may be above its rate.
   @Test func aBoundBelowWhichAsMuchIsLostFalls() throws {
     var path = Path()
     path.run(3 * second)
@@ -139,7 +140,8 @@ struct RateEstimatorTests {
     #expect(lowered.rate < first.rate / 100 * 90 && lowered.until == first.until)
   }
 
-  /// The bound would be the rate of audio alone, and streams for which there is room would pause as long as it holds. Half of the 960 kbit/s passes.
+  /// The bound would be the rate of audio only, and streams for which there is room would pause as long as it holds.
+  /// Half of the 960 kbit/s passes.
   @Test(arguments: [(false, 200_000), (true, 200_000), (true, 700_000)])
   func lossSetsNoBoundThatKeepsStreamsPausedInVain(isPaused: Bool, nextStep: Int) {
     var path = Path()
@@ -171,7 +173,7 @@ struct RateEstimatorTests {
     #expect(path.estimator.target == 200_000)
   }
 
-  /// Reports of an attacker: of numbers that were never sent, of all numbers again and again, with times from nowhere.
+  /// Reports of an attacker: numbers that were never sent, all numbers again and again, arbitrary times.
   @Test(arguments: [71, 72, 73] as [UInt64])
   func nonsenseNeitherTrapsNorRaisesTheTarget(seed: UInt64) {
     var random = SeededGenerator(seed: seed)
@@ -235,13 +237,14 @@ struct RateEstimatorTests {
       }
       return try #require(estimator.acknowledgedRate)
     }
-    // 1,200 bytes in 10 ms are 960 kbit/s. Packets that were assumed have an estimated arrival.
+    // 1,200 bytes in 10 ms are 960 kbit/s. Assumed packets have an estimated arrival.
     let inOrder = try rate(inDisorder: false)
     #expect((900_000...1_000_000).contains(inOrder))
     #expect(try abs(rate(inDisorder: true) - inOrder) < 60_000)
   }
 
-  /// A receiver that names the newest and the oldest number in turn would otherwise have the whole history walked for each.
+  /// A receiver that alternately reports the newest and the oldest number would otherwise cause a walk over the whole
+  /// history each time.
   @Test func theGapNeverBeginsAgainAtAnOlderNumber() {
     var estimator = RateEstimator(now: 0)
     for number in 0..<4_000 as Range<UInt16> {
@@ -253,7 +256,7 @@ struct RateEstimatorTests {
       estimator.missing(1_000 + i, now: 5 * second)
       #expect(estimator.lastReported == 3_000 + i)
     }
-    // Nor does a number that has not been sent move it.
+    // A number that has not been sent does not move it either.
     estimator.received(4_000, arrival: 5 * second, now: 5 * second)
     #expect(estimator.lastReported == 3_999)
   }

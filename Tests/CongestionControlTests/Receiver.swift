@@ -1,6 +1,6 @@
 import CongestionControl
 
-/// A browser that receives: reports on every packet, NACKs, and frames that are complete in time or not.
+/// A receiving browser: reports on every packet, NACKs, and frames that are complete in time or not.
 struct Receiver {
   private struct Missing {
     var sequence: Int
@@ -15,7 +15,7 @@ struct Receiver {
     var highest: Int
   }
 
-  /// The receiver's clock has another origin.
+  /// The receiver's clock has a different origin.
   static let clockOffset: Microseconds = 7_777_777_000
 
   // Reports.
@@ -33,7 +33,7 @@ struct Receiver {
   private var frames: [Int: Frame] = [:]
   private(set) var inTime = 0
   private(set) var late = 0
-  /// Original video packets that came neither themselves nor as a copy.
+  /// Original video packets of which neither the original nor a copy has arrived.
   private(set) var received = 0
 
   mutating func begins(frame: Int, packets: Int, highestSequence: Int, at time: Microseconds) {
@@ -71,7 +71,7 @@ struct Receiver {
     }
   }
 
-  /// Frames that are not complete and never will be in time.
+  /// Frames that are incomplete and can no longer be complete in time.
   func overdue(at time: Microseconds) -> Int { frames.values.count { time - $0.began > 400 * millisecond } }
 
   /// Sequence numbers to ask for now.
@@ -87,7 +87,8 @@ struct Receiver {
     return due
   }
 
-  /// The report that is due: every 50 ms, or every 100 ms at low rates (libwebrtc spends 5 % of its own estimate).
+  /// The report that is due: every 50 ms, or every 100 ms at low rates (libwebrtc spends 5 % of its estimate on
+  /// reports).
   mutating func report(now: Microseconds) -> [(number: Int, arrival: Microseconds?)]? {
     guard now >= nextReport else { return nil }
     nextReport = now + (bytesSinceReport * 8 * 20 > 217_000 ? 50 : 100) * millisecond

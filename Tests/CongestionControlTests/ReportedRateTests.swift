@@ -56,7 +56,7 @@ struct ReportedRateTests {
     let start = now
     run(4) { 300_000 + 24_000 * Int(($0 - start) / Self.second) }
     #expect(estimator.target > 500_000)
-    // It is gone with the next fall of the estimate.
+    // It ends with the next drop of the estimate.
     estimator.demand = RateDemand(allocated: 500_000, nextStep: nil, wished: 1_700_000)
     run(1) { _ in 250_000 }
     #expect(estimator.target == 250_000)

@@ -17,7 +17,7 @@ struct Measure {
   }
 }
 
-/// One row of the table: a path, what happens on it, and what is measured.
+/// One row of the table: a path, the events on it, and the measures.
 struct Scenario: Sendable {
   var name: String
   var run: @Sendable (_ seed: UInt64, _ controller: () -> any RateController) -> [Measure]

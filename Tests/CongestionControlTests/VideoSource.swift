@@ -2,7 +2,7 @@ import CongestionControl
 import Seeded
 
 /// A publisher's simulcast: three layers of 150, 500 and 1,700 kbit/s with three temporal layers of 40, 60 and 100 %, 30 frames a second,
-/// encrypted with SFrame. It takes orders with a lag.
+/// encrypted with SFrame. It follows requests with a delay.
 struct VideoSource {
   struct Frame {
     var bytes: Int
@@ -19,7 +19,7 @@ struct VideoSource {
   static let frameInterval: Microseconds = 33_333
   private static let pattern = [0, 2, 1, 2]
 
-  /// Steps as an allocator sees them, in rates on the wire.
+  /// The steps for an allocator, in rates on the wire.
   static let steps: [LayerStep] = LayerStep.ladder(
     (0..<3).flatMap { spatial in
       (0..<3).map { temporal in
@@ -43,7 +43,8 @@ struct VideoSource {
     nextFrame = Microseconds(random.uniform() * Double(Self.frameInterval))
   }
 
-  /// The selector's order: temporal layers at once, spatial ones with the key frame. Until it is there, a lower one falls to its base.
+  /// The selector's request: temporal layers change at once, spatial layers with the key frame. Until it arrives, a
+  /// lower request falls back to the base.
   mutating func select(_ step: LayerStep?, random: inout SeededGenerator, now: Microseconds) {
     guard let step else {
       spatial = nil
@@ -59,7 +60,7 @@ struct VideoSource {
     if let spatial, Int(step.spatial) < spatial { temporal = 0 }
     if ordered != Int(step.spatial) {
       ordered = Int(step.spatial)
-      // Round trip to the publisher, its encoder's next frame, and its pacer.
+      // The round trip to the publisher, its encoder's next frame, and its pacer.
       orderDue = now + Microseconds(150 + 150 * random.uniform()) * millisecond
     }
     orderTemporal = Int(step.temporal)

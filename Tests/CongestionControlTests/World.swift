@@ -34,7 +34,7 @@ final class World {
     }
   }
 
-  /// In ms, of the samples in a time.
+  /// In ms, of the samples in an interval.
   func queuePercentile(_ share: Double, _ time: Range<Microseconds>) -> Double {
     let samples = queue[Int(time.lowerBound / (10 * millisecond))..<Int(time.upperBound / (10 * millisecond))].sorted()
     return Double(samples[Int(Double(samples.count - 1) * share)]) / 1_000
@@ -48,13 +48,14 @@ extension Flow {
     log.steps[Int(time.lowerBound / (10 * millisecond))..<Int(time.upperBound / (10 * millisecond))]
   }
 
-  /// Share of a time at the top step, 0...1.
+  /// The share of an interval at the top step, 0...1.
   func topShare(_ time: Range<Microseconds>) -> Double {
     let samples = samples(time)
     return Double(samples.count { $0 == Self.top }) / Double(samples.count)
   }
 
-  /// Seconds from the start of `time` until the step is at least `step` for the next 2 s; the whole time when it never is.
+  /// Seconds from the start of `time` until the step is at least `step` for the next 2 s; the whole time if it never
+  /// is.
   func seconds(until step: Int, in time: Range<Microseconds>) -> Double {
     let samples = samples(time)
     var run = 0

@@ -34,7 +34,7 @@ struct BacklogTests {
     var backlog = Backlog(limits: Backlog.Limits(bytes: 1_000, bytesOfUser: 500))
     for _ in 0..<10 {
       #expect(backlog.report(session(1), of: try user("a"), bytes: 400).isEmpty)
-      // The connection that ends does not know any more whose it was.
+      // A connection that ends no longer knows its user.
       #expect(backlog.report(session(1), of: nil, bytes: 0).isEmpty)
     }
     #expect(backlog.bytes == 0 && backlog.counts == (0, 0))

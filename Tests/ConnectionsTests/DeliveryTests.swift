@@ -11,7 +11,7 @@ import Testing
 
 @testable import Connections
 
-/// Deliveries reach connections of any front, which here keep what they get.
+/// Deliveries reach connections of any front; here the connections record what they get.
 @Suite(.timeLimit(.minutes(1))) struct DeliveryTests {
   private enum Step: Sendable {
     case wrote(Outgoing), sent, closed(String), cutOff(SignalingStatistics.Ending)
@@ -35,7 +35,7 @@ import Testing
     ListeningConfiguration(), group: MultiThreadedEventLoopGroup.singleton,
     logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }, clock: { Timestamp(milliseconds: 0) })
 
-  /// Runs `body` with clients that have so many connections, on all event loops.
+  /// Runs `body` with clients with the given number of connections, on all event loops.
   private func withClients(
     _ count: Int, _ limits: ClientLimits = ClientLimits(),
     _ body: (ConnectedClients, [(SessionID, KeepingConnection)]) async throws -> Void
@@ -64,7 +64,7 @@ import Testing
   private let message = EventMessage(
     at: Timestamp(milliseconds: 5), call: CallID("c1"), body: .switchKeys(SwitchKeys(epoch: 3)))
 
-  /// The object is how a front recognizes what it has written already.
+  /// A front recognizes by the object's identity what it has already written.
   @Test func anEventForFourHundredConnectionsIsOneObject() async throws {
     try await withClients(400) { clients, connections in
       clients.deliver(

@@ -32,7 +32,7 @@ struct EventCostTests {
     }
   }
 
-  /// A user chooses bodies, names, metadata and ciphertexts, and makes them long.
+  /// A user chooses bodies, names, metadata and ciphertexts, and can make them long.
   @Test func longContentsAreCharged() throws {
     let long = Base64Bytes([UInt8](repeating: 255, count: 4_000))
     let alice = Device(user: UserID("alice")!, device: DeviceID("phone")!)

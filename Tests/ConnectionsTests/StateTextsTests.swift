@@ -28,7 +28,8 @@ struct StateTextsTests {
     }
   }
 
-  /// Everybody comes back after a restart: on each connection the state, then a rejoin with the state in its reply and as an event.
+  /// Everybody comes back after a restart: each connection gets the state, then rejoins and gets it again in the reply
+  /// and as an event.
   @Test func aRestartOfALargeCallEncodesEachChangeOfAMemberOnce() throws {
     let texts = StateTexts()
     var encoder = EventEncoder(log: LimitedLog(Logger(label: "test", factory: { _ in LogLines() })), texts: texts)
@@ -64,7 +65,7 @@ struct StateTextsTests {
     #expect(texts.encodings == StateTexts.maximumCalls * StateTexts.fewest, "a small call is not remembered")
   }
 
-  /// A ring to many devices: each has an envelope of its own, around the same members and the same list.
+  /// A ring to many devices: each has its own envelope, but the same members and the same list.
   @Test func theListOfARingIsEncodedOnceForAllItsDevices() throws {
     let texts = StateTexts()
     var encoder = EventEncoder(log: LimitedLog(Logger(label: "test", factory: { _ in LogLines() })), texts: texts)
@@ -92,7 +93,7 @@ struct StateTextsTests {
     }
   }
 
-  /// People come into a large call one after another: each gets the whole list of keys, and of the devices, of those before it.
+  /// People join a large call one after another: each gets the whole key list and the devices of those before it.
   @Test func eachDeviceOfAListIsEncodedOnce() throws {
     let texts = StateTexts()
     var encoder = EventEncoder(log: LimitedLog(Logger(label: "test", factory: { _ in LogLines() })), texts: texts)
@@ -111,7 +112,7 @@ struct StateTextsTests {
     let empty = Base64Bytes([])
     for count in 100...300 {
       let session = SessionID(rawValue: UInt64(count))
-      // Newcomers stand anywhere in the order of users.
+      // Newcomers may be anywhere in the order of users.
       let list = (0..<count).map { entries[$0 * 7 % count] }
       let rotation = Rotate(
         epoch: UInt32(count), mode: .ratchet, leader: 1, previous: empty, listHash: empty, list: list)

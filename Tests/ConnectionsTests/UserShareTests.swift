@@ -42,7 +42,7 @@ struct UserShareTests {
     #expect(share.subscribe() && !share.subscribe() && !share.hold(11))
     for _ in 0..<8 { #expect(share.take(1, now: 0) == nil) }
     #expect(share.take(1, now: 0) != nil)
-    // The same once more gives nobody a fresh burst.
+    // The same limits again give nobody a new burst.
     shares.setLimits(limits)
     #expect(share.take(1, now: 0) != nil)
     limits.connections = 2
@@ -81,7 +81,7 @@ struct UserShareTests {
     #expect(share.take(1, now: 30 * Self.second) == nil, "a debt ends")
   }
 
-  /// Rings that bring long lists: a few bytes from one user, megabytes to many.
+  /// Rings with long lists: a few bytes from one user, megabytes to many.
   @Test func eventsOfARequestArePaidForBeforeTheNext() throws {
     let shares = shares()
     let share = try shares.connect(alice, now: 0).get()

@@ -2,7 +2,7 @@ import Contract
 import Foundation
 import Testing
 
-/// docs/contract.json is for clients of other authors.
+/// docs/contract.json is for authors of other clients.
 @Test func theDocumentOfTheContractIsThatOfTheDeclarations() throws {
   let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
     .deletingLastPathComponent()
@@ -15,7 +15,7 @@ import Testing
   #expect(isCurrent, "docs/contract.json is out of date: run CONCLAVE_WRITE=1 deploy/test ContractTests, and commit it")
 }
 
-/// The protocol's requests, replies and events as JSON Schema, made of the declarations in `Contract`.
+/// The protocol's requests, replies and events as JSON Schema, generated from the declarations in `Contract`.
 private struct ContractDocument {
   let text: String
 

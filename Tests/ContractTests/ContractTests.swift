@@ -115,7 +115,7 @@ func idsOutsideTheRuleAreRefused(text: String) {
   #expect(!"\(Base64Bytes([1, 2, 3]))".contains("AQID"))
 }
 
-/// Lets an existential body be written.
+/// Makes an existential body encodable.
 private struct AnyBody: Encodable {
   let body: any Encodable
   init(_ body: any Encodable) { self.body = body }

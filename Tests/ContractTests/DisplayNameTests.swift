@@ -1,7 +1,7 @@
 import Contract
 import Testing
 
-/// Names that people see, of people and of devices.
+/// The displayed names of people and devices.
 struct DisplayNameTests {
   @Test(arguments: [
     "Ana", "a", "7", "-", "é", "e\u{301}", "Ana\u{200D}", "مريم", "אב\u{200F}", "नमिता", "山田", "ㄱ", "한",
@@ -10,7 +10,7 @@ struct DisplayNameTests {
   ])
   func aNameThatCanBeSeenIsOne(name: String) { #expect(name.isDisplayName) }
 
-  /// Each is drawn as nothing, or as a gap, by fonts that know it.
+  /// Fonts that have them draw each of these as nothing or as a gap.
   @Test(arguments: [
     ("nothing", ""), ("space", " "), ("no-break space", "\u{A0}"), ("ideographic space", "\u{3000}"),
     ("en quad", "\u{2000}"), ("soft hyphen", "\u{AD}"), ("combining grapheme joiner", "\u{34F}"),

@@ -2,7 +2,7 @@ import Contract
 import Foundation
 import Testing
 
-/// The declarations of events say what docs/protocol.md says of them.
+/// The declarations of events agree with docs/protocol.md.
 struct EventDeclarationTests {
   private let text: String
 
@@ -27,7 +27,7 @@ struct EventDeclarationTests {
 
   @Test func eventsThatFollowChangesOfMembersAreThoseOfTheDocument() throws {
     var expected = try named(after: "They go out earlier when a", until: "of the call follows")
-    // A single change, which goes out in its place among the others.
+    // A single change, which is sent in order with the other events.
     expected.insert(.callMember)
     #expect(expected == names { $0.traits.contains(.followsMembers) })
   }
@@ -59,7 +59,7 @@ struct EventDeclarationTests {
     Set(EventName.allCases.filter { matches($0.declaration) })
   }
 
-  /// The events that a sentence names in code; `track.*` is all that begin so.
+  /// The events that a sentence names as code; `track.*` means all that begin with `track.`.
   private func named(after start: String, until end: String) throws -> Set<EventName> {
     let first = try #require(text.range(of: start), "docs/protocol.md says otherwise: \(start)")
     let last = try #require(text.range(of: end, range: first.upperBound..<text.endIndex), "\(end)")

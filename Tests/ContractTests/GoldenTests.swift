@@ -3,8 +3,8 @@ import Foundation
 import JSON
 import Testing
 
-/// The contract as JSON, whole: `Golden/` has one example of each request, reply and event with every member that it can have. Clients of other authors are
-/// written against these; a change here is a change of the contract.
+/// The whole contract as JSON: `Golden/` has one example of each request, reply and event with every member that it can
+/// have. Other authors write clients by these; a change here is a change of the contract.
 struct GoldenTests {
   @Test func everyRequestReplyAndEventIsReadAndWrittenAsItStands() throws {
     var coverage = Coverage()
@@ -62,7 +62,7 @@ struct GoldenTests {
     }
   }
 
-  /// docs/protocol.md names every path, event, member and error code that the code has.
+  /// docs/protocol.md names every path, event, member and error code in the code.
   @Test func theDocumentIsInStepWithTheCode() throws {
     let text = try String(contentsOf: root.appending(path: "docs/protocol.md"), encoding: .utf8)
     for path in requestPaths { #expect(text.contains("`\(path)`"), "docs/protocol.md lacks the request \(path)") }
@@ -101,7 +101,7 @@ private func sorted(_ body: [UInt8]) throws -> String {
 
 private let requestPaths = RequestDeclaration.all.map(\.path)
 
-/// As in the document: ids replaced by their names.
+/// The path in the document's form: ids replaced by their names.
 private func path(_ destination: String) -> String {
   var parts = destination.split(separator: "/").map(String.init)
   if parts.count > 3 { parts[2] = "{id}" }
@@ -109,7 +109,7 @@ private func path(_ destination: String) -> String {
   return "/" + parts.joined(separator: "/")
 }
 
-/// Optional members, by type and name, that examples have and lack.
+/// The optional members, by type and name, that examples have and lack.
 private struct Coverage {
   var present: Set<String> = []
   var absent: Set<String> = []
@@ -137,14 +137,14 @@ private func members(of object: Any) -> Set<String> {
   }
 }
 
-/// In code, alone or in a piece of JSON.
+/// Whether a name occurs in code, alone or in a piece of JSON.
 private func mentions(_ text: String, _ member: String) -> Bool {
   text.contains("`\(member)`") || text.contains("\"\(member)\"")
 }
 
 extension CodingUserInfoKey { fileprivate static let eventName = CodingUserInfoKey(rawValue: "event")! }
 
-/// An event's body, read by the name that its header would have.
+/// An event's body, parsed by the name that its header would have.
 private struct Event: Decodable {
   let message: EventMessage
   init(from decoder: any Decoder) throws {

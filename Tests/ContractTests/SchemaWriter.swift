@@ -1,9 +1,11 @@
 import Contract
 import MediaModel
 
-/// Writes the JSON Schema (2020-12) of types, from what their `init(from:)` asks of a decoder: names, types, and which members may be absent.
+/// Writes the JSON Schema (2020-12) of types, derived from what their `init(from:)` reads from a decoder: names, types,
+/// and which members may be absent.
 ///
-/// Texts and numbers with rules of their own, such as ids, are named in `Known`. Enumerations list their cases. Each other type becomes a definition.
+/// Strings and numbers with special rules, such as ids, are named in `Known`. Enumerations list their cases. Each other
+/// type becomes a definition.
 final class SchemaWriter {
   typealias Schema = [String: Any]
 
@@ -36,7 +38,7 @@ final class SchemaWriter {
     return (["$ref": "#/$defs/\(name)"], value)
   }
 
-  /// The schema with the rules that the type checks by itself.
+  /// The schema with the rules that the type itself checks.
   private func adjusted(_ schema: Schema, of type: any Decodable.Type) throws -> Schema {
     var schema = schema
     var members = schema["properties"] as? Schema ?? [:]
@@ -59,7 +61,7 @@ final class SchemaWriter {
   ) -> [(text: Any, value: Choice)] { type.allCases.map { ($0.rawValue, $0) } }
 }
 
-/// A type whose schema is more than its members.
+/// A type whose schema has more than its members.
 private protocol Known {
   static var schema: SchemaWriter.Schema { get }
   static var example: Self { get }
@@ -150,7 +152,7 @@ extension Dictionary: Container where Key: ProtocolIdentifier, Value: Decodable 
   fileprivate static var empty: Self { [:] }
 }
 
-/// A decoder that notes what it is asked for. Members that may be absent are.
+/// A decoder that records what is read from it. Optional members are absent.
 private final class Recorder: Decoder {
   let writer: SchemaWriter
   let codingPath: [any CodingKey] = []

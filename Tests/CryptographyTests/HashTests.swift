@@ -24,7 +24,7 @@ struct HashTests {
   func digestsAreThoseOfTheStandards(hash: HashAlgorithm, empty: String, abc: String) {
     #expect(hex(hash.digest(of: [])) == empty)
     #expect(hex(hash.digest(of: "abc".utf8)) == abc)
-    // A collection whose bytes do not lie in one piece.
+    // A collection whose bytes are not contiguous.
     #expect(hex(hash.digest(of: ([96, 97, 98] as [UInt8]).lazy.map { $0 + 1 })) == abc)
     #expect(hash.byteCount == abc.utf8.count / 2)
   }
@@ -99,7 +99,7 @@ struct HashTests {
         changed[bit / 8] ^= 1 << UInt8(bit % 8)
         #expect(!hash.isAuthenticationCode(changed, of: vector.message, key: key), "bit \(bit)")
       }
-      // RFC 4231 has a truncated code, too. Here only the whole is one.
+      // RFC 4231 also has a truncated code. Here only the whole code is valid.
       for count in 0..<code.count {
         #expect(!hash.isAuthenticationCode(Array(code.prefix(count)), of: vector.message, key: key))
       }
@@ -133,7 +133,7 @@ struct HashTests {
     #expect(!HashAlgorithm.sha256.isAuthenticationCode(code, of: (signed + "A").utf8, key: key))
   }
 
-  /// A key and a message may be empty: the code is HMAC's all the same.
+  /// The key and the message may be empty: the code is still the HMAC.
   @Test func anEmptyKeyHasACode() {
     let code = HashAlgorithm.sha256.authenticationCode(of: [], key: SecretKey([]))
     #expect(hex(code) == "b613679a0814d9ec772f95d778c35fc5ff1697c493715653c6c712144292c5ad")

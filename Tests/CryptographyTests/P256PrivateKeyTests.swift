@@ -65,7 +65,7 @@ struct P256PrivateKeyTests {
     #expect(publicKey.isSignature(key.signature(of: [1]), of: [1], hash: .sha256) && hasNoErrors)
   }
 
-  /// With a password, of P-384, of Ed25519, with the public half of another key, with the private key 0.
+  /// With a password, for P-384, for Ed25519, with the public half of another key, with the private key 0.
   @Test(arguments: [
     """
     -----BEGIN ENCRYPTED PRIVATE KEY-----
@@ -130,7 +130,7 @@ struct P256PrivateKeyTests {
   }
 }
 
-/// ECDH as Wycheproof tests it: points at which arithmetic goes wrong, and pairs of numbers that are not on the curve.
+/// ECDH with Wycheproof's cases: points at which arithmetic goes wrong, and pairs of numbers that are not on the curve.
 struct ECDHTests {
   private struct Vectors: Decodable {
     struct Group: Decodable { var tests: [Test] }

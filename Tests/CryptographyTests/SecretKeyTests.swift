@@ -1,7 +1,7 @@
 import Cryptography
 import Testing
 
-/// The HMAC under a key tells which bytes it has: no test reads them.
+/// Tests identify a key by an HMAC under it: no test reads its bytes.
 private func isKey(_ key: SecretKey, _ expected: String) -> Bool {
   let code = HashAlgorithm.sha256.authenticationCode(of: [1], key: SecretKey(bytes(hex: expected)))
   return key.byteCount == expected.utf8.count / 2

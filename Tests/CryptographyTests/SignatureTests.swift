@@ -3,7 +3,7 @@ import Foundation
 import Seeded
 import Testing
 
-/// A public key with a message and its signature, by which one byte at a time is changed.
+/// A public key with a message and its signature, in which one byte at a time is changed.
 private func refusesEachChange(
   _ signature: [UInt8], _ message: [UInt8], _ isSignature: ([UInt8], [UInt8]) -> Bool
 ) -> Bool {
@@ -126,7 +126,7 @@ struct RSATests {
     ] as [([UInt8], [UInt8])] {
       #expect(RSAPublicKey(modulus: modulus, exponent: exponent) == nil && hasNoErrors, "\(modulus.count) bytes")
     }
-    // The largest and the smallest that are keys.
+    // The largest and the smallest valid keys.
     for modulus in [odd.prefix(1_024), [0x80] + odd.prefix(255)] {
       for exponent in [[3], Self.f4, [1, 0, 0, 0, 1]] as [[UInt8]] {
         let key = RSAPublicKey(modulus: modulus, exponent: exponent)
@@ -155,7 +155,7 @@ struct RSATests {
         #expect(RSAPublicKey(spki: changed) == nil && hasNoErrors, "byte \(index), bit \(bit)")
       }
     }
-    // Parameters that are missing, or an algorithm for PSS alone (RFC 4055).
+    // Missing parameters, or an algorithm only for PSS (RFC 4055).
     let algorithm = bytes(hex: "300d06092a864886f70d0101010500")
     for other in ["300b06092a864886f70d010101", "300d06092a864886f70d01010a0500"] {
       let content = bytes(hex: other) + Self.spki.dropFirst(4 + algorithm.count)
@@ -164,7 +164,7 @@ struct RSATests {
     }
   }
 
-  /// Any bytes are a key or none, and the queue of errors stays empty.
+  /// Any bytes are either a key or refused, and OpenSSL's queue of errors stays empty.
   @Test(arguments: 1...3 as ClosedRange<UInt64>) func aChangedKeyIsOneOrNone(seed: UInt64) {
     var random = SeededGenerator(seed: seed)
     for _ in 0..<3_000 {
@@ -377,7 +377,7 @@ struct Ed25519Tests {
     #expect(carry == 0 && !key.isSignature(signature, of: [0x72]) && hasNoErrors)
   }
 
-  /// Bytes that are no point verify nothing.
+  /// Bytes that are not a point verify nothing.
   @Test(arguments: 1...3 as ClosedRange<UInt64>) func anyBytesVerifyNothing(seed: UInt64) {
     var random = SeededGenerator(seed: seed)
     for _ in 0..<300 {

@@ -1,6 +1,6 @@
 import Octets
 
-/// The actions to come, in virtual time, earliest first; actions of one time keep their order of insertion.
+/// The pending actions, in virtual time, earliest first; actions of the same time keep their order of insertion.
 struct Agenda {
   private var heap = Heap<Int64, () -> Void>()
 

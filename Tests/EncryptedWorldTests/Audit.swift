@@ -5,7 +5,7 @@ import Octets
 
 @testable import ConclaveClient
 
-/// A frame on its way, and what is true of it whatever anybody claims.
+/// A frame in flight, and its true properties, whatever anybody claims.
 struct Sent {
   let call: CallID
   let sender: Device
@@ -15,7 +15,7 @@ struct Sent {
   let at: Int64
 }
 
-/// The invariants of every world; the first breach is kept.
+/// Checks the invariants of every world, and keeps the first breach.
 final class Audit {
   struct Failure: Error, Equatable {
     var breach: Breach
@@ -24,12 +24,12 @@ final class Audit {
 
   private(set) var failure: Failure?
   private(set) var opened = 0
-  /// The devices of each epoch's list, by their join; those that were rung have none.
+  /// The devices on each epoch's list, by join; rung devices have none.
   private var lists: [CallID: [UInt32: [Device: Base64Bytes?]]] = [:]
   private var nonces: Set<[UInt8]> = []
   private(set) var recent: [Sent] = []
 
-  /// Joins of stays that the server knows to be over.
+  /// The joins of stays that are over, as the server knows.
   private var gone: Set<Base64Bytes> = []
 
   func fail(_ breach: Breach, _ what: String) { failure = failure ?? Failure(breach: breach, what: what) }

@@ -1,8 +1,8 @@
-/// A broken invariant of a call with real keys, which must hold whatever anybody does.
+/// A broken invariant of a call with real keys. The invariants must hold whatever anybody does.
 enum Breach: Error {
-  /// A device opened a frame of an epoch that it was not on the list of, or in another stay.
+  /// A device opened a frame of an epoch on whose list it was not, or in another stay.
   case opensUnlisted
-  /// A list holds a stay that was over before.
+  /// A list has a stay that was already over.
   case listsGone
   case twoLists
   case keyAndNonceRepeat
@@ -11,14 +11,14 @@ enum Breach: Error {
   case doesNotConverge
   case isNotHeard
   case mediaGap
-  /// An honest client refused what an honest server brought, or warned of it.
+  /// An honest client refused something from an honest server, or warned of it.
   case refusesHonest
   case changedKeyGetsEnvelope
   case ghostIsNotSeen
   case ghostHears
-  /// A device posted envelopes for an epoch or a stay that is over.
+  /// A device posted envelopes for a past epoch or stay.
   case sealsForWhatIsOver
-  /// An envelope that an honest device signed does not hold the secret that the device uses for that epoch.
+  /// An envelope signed by an honest device does not have the secret that the device uses for that epoch.
   case sealsAnotherSecret
   /// Devices that were shown different lists understand each other.
   case splitIsUnderstood
@@ -28,27 +28,27 @@ enum Breach: Error {
   static func unless(_ holds: Bool, _ breach: Breach) throws { if !holds { throw breach } }
 }
 
-/// A fault of a client or of the server: each breaks one rule on purpose, to test that it is caught.
+/// A fault of a client or of the server. Each breaks one rule on purpose, to test that it is caught.
 enum Weakness: CaseIterable {
-  /// Gives keys to devices that have gone.
+  /// Gives keys to devices that have left.
   case sharesWithThoseWhoLeft
-  /// Gives a joiner the keys from before.
+  /// Gives a newcomer the earlier keys.
   case sharesThePast
-  /// Comes back from a lost connection with the keys that it had, and counts its frames from 0 again.
+  /// Comes back after a lost connection with its old keys, and counts its frames from 0 again.
   case countsAnew
-  /// Sends on under the first key that it got.
+  /// Keeps sending under the first key that it got.
   case neverSwitches
   /// Sends nothing from the announcement of an epoch until its switch.
   case pausesForRotation
-  /// Takes any key that comes for the device's.
+  /// Accepts any key as the device's.
   case trustsWhatComes
-  /// Tells nobody of what it sees.
+  /// Reports nothing of what it sees.
   case hidesWarnings
-  /// Posts its envelopes though their epoch may be over by then.
+  /// Posts its envelopes even if their epoch is over by then.
   case sealsLate
-  /// Sends on whatever its list says.
+  /// Keeps sending, whatever its list says.
   case neverStops
-  /// The server's fault: keeps devices that have gone on the list.
+  /// The server's fault: keeps devices that have left on the list.
   case keepsThoseWhoLeft
 
   var breach: Breach {

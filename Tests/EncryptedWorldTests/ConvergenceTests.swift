@@ -5,9 +5,9 @@ import Testing
 @testable import Calls
 @testable import ConclaveClient
 
-/// How long it takes until all send under one new key, and what is heard meanwhile.
+/// How long it takes until everybody sends under the same new key, and what is heard meanwhile.
 struct ConvergenceTests {
-  /// Milliseconds from two changes, `apart` ms of each other, until all have converged on the lists after both.
+  /// Milliseconds from two changes, `apart` ms apart, until everybody has converged on the lists after both.
   private func timeToConverge(_ world: World, _ call: CallID, _ kind: World.Change) -> Int64? {
     world.change(kind, call)
     let before = world.calls.control.calls[call]?.epochs.newest.number ?? 0
@@ -19,7 +19,7 @@ struct ConvergenceTests {
   @Test(arguments: World.Change.allCases, 1...5)
   func within3sWhenAllAnswerIn300ms(_ kind: World.Change, _ seed: UInt64) throws {
     let world = World(seed: seed)
-    // 300 ms from the server's word to the answer's arrival.
+    // 300 ms from the server's request to the answer's arrival.
     let call = try world.call(delay: 50...100, response: 100)
     let time = try #require(timeToConverge(world, call, kind), "seed \(seed)")
     #expect(time <= 3_000, "seed \(seed)")
@@ -30,7 +30,7 @@ struct ConvergenceTests {
   func within5sWhenSomeDoNotAnswer(_ kind: World.Change, _ seed: UInt64) throws {
     let world = World(seed: seed)
     let call = try world.call(delay: 50...100, response: 100)
-    // They do not acknowledge; the leader is another.
+    // They do not acknowledge, and somebody else leads.
     for device in world.devices[4...5] { device.response = nil }
     let time = try #require(timeToConverge(world, call, kind), "seed \(seed)")
     #expect(time <= 5_000, "seed \(seed)")
@@ -48,7 +48,8 @@ struct ConvergenceTests {
     #expect(world.audit.failure == nil, "seed \(seed)")
   }
 
-  /// Its place is held for it to come back, and nobody waits for that: who has left hears nothing more after 3 s.
+  /// Its place is kept so that it can come back, but nobody waits for that: a device that has left hears nothing after
+  /// 3 s.
   @Test(arguments: [false, true], 1...5)
   func aLeaderWhoseConnectionBreaksIsReplacedAtOnce(_ hasHandedOut: Bool, _ seed: UInt64) throws {
     let world = World(seed: seed)
@@ -72,7 +73,8 @@ struct ConvergenceTests {
     #expect(world.audit.failure == nil, "seed \(seed)")
   }
 
-  /// The leader hands out a key and dies, and the server does not know: a device that lacks the key gets it from another holder.
+  /// The leader hands out a key and dies, unnoticed by the server: a device that lacks the key gets it from another
+  /// holder.
   @Test(arguments: 1...10)
   func aDeviceWithoutTheKeyOfADeadLeaderGetsItFromAnother(_ seed: UInt64) throws {
     let world = World(seed: seed)
@@ -86,7 +88,8 @@ struct ConvergenceTests {
     let before = try #require(world.calls.control.calls[call]).epochs.newest.number
     world.change(.leaves, call)
     #expect(world.run(until: { leader.response == nil }, limit: 3_000) != nil, "seed \(seed)")
-    // 2 s for those that acknowledge nothing, half a second until the key is asked for, 2 s until it is asked for again.
+    // 2 s for devices that do not acknowledge, half a second until the key is requested, 2 s until it is requested
+    // again.
     let time = world.run(until: { (victim.stay?.cipher.sendingEpoch ?? 0) > before }, limit: 30_000)
     #expect(time ?? .max <= 5_500, "seed \(seed)")
     #expect(victim.refusals.isEmpty, "seed \(seed)")
@@ -107,7 +110,7 @@ struct ConvergenceTests {
     let members = world.joined(call)
     for member in members { member.stay?.resetGaps() }
     world.change(kind, call)
-    // Leaving members are no longer heard; the others are, all the time.
+    // Leaving members are no longer heard; the others are heard all the time.
     let staying = members.filter { $0.stay != nil }
     world.run(15_000)
     try Breach.unless(world.hasConverged(call), .doesNotConverge)

@@ -7,7 +7,8 @@ import Testing
 @testable import Calls
 @testable import ConclaveClient
 
-/// The server dies and starts again from what it had stored (protocol section 4, rule 11): with the keys, too, nobody is lost or doubled.
+/// The server dies and restarts from its stored state (protocol section 4, rule 11): with real keys, too, nobody is
+/// lost or duplicated.
 struct DeathTests {
   @Test(arguments: World.Change.allCases, 1...20)
   func allAreBackWithin5sOfTheNewStart(_ kind: World.Change, _ seed: UInt64) throws {
@@ -15,13 +16,13 @@ struct DeathTests {
     let call = try world.call(delay: 10...60, response: 20)
     let before = try #require(world.calls.control.calls[call]).epochs.newest.number
     world.change(kind, call)
-    // At some moment of the rotation, or after it.
+    // At a moment during the rotation, or after it.
     world.run(Int64(world.random.below(2_000)))
     let expected = world.devices.filter { $0.stay != nil }
     world.killServer(for: 50 + world.random.below(2_000))
     for device in expected { device.stay?.resetGaps() }
     #expect(world.run(until: { !world.isDown }, limit: 2_100) != nil)
-    // A device that was about to join or to leave may be there too.
+    // A device that was about to join or leave may be present, too.
     let areBack = { Set(world.joined(call).map(\.address)).isSuperset(of: expected.map(\.address)) }
     let time = world.run(until: { areBack() && world.allHear(call) }, limit: 10_000)
     #expect(time ?? .max <= 5_000, "seed \(seed)")
@@ -33,7 +34,7 @@ struct DeathTests {
     #expect(world.devices.allSatisfy { $0.refusals.isEmpty }, "seed \(seed)")
   }
 
-  /// The server dies while it rings: the ring goes on, and the device that accepts has a key soon.
+  /// The server dies during a ring: the ring continues, and the device that accepts soon has a key.
   @Test(arguments: 1...10)
   func aRingGoesOnAndWhoAcceptsIsHeard(_ seed: UInt64) throws {
     let world = World(seed: seed)

@@ -7,21 +7,22 @@ import Simulation
 @testable import Calls
 @testable import ConclaveClient
 
-/// A server that shows some devices other lists than the true one, and keeps its lies in a chain of their own, so that each fits the one before.
+/// A server that shows some devices other lists than the true one, and keeps its lies in a separate chain, so that each
+/// matches the one before.
 final class Forger {
-  /// Makes the list that a device is to see from the true one.
+  /// Makes the list that a device should see from the true one.
   typealias Change = ([ListEntry], Device) -> [ListEntry]
 
   private unowned let world: World
   private let call: CallID
   private let change: Change
-  /// The hash of each list as a device was told it.
+  /// The hash of each list as told to a device.
   private var told: [Device: [UInt32: [UInt8]]] = [:]
   /// Changes the mode of what it announces.
   var mode: RotationMode?
-  /// Entries that the leader is told to deliver to beside the true ones.
+  /// Entries to which the leader is told to deliver in addition to the true ones.
   var deliver: [ListEntry] = []
-  /// Sees each announcement as it is told.
+  /// Gets each announcement as it is told.
   var listener: ((Rotate, Device) -> Void)?
 
   init(_ world: World, _ call: CallID, _ change: @escaping Change) {
@@ -32,7 +33,7 @@ final class Forger {
     world.lieInReply = { [unowned self] reply, device in forge(reply, for: device) }
   }
 
-  /// `keys/list` says the same as the announcements.
+  /// `keys/list` agrees with the announcements.
   private func forge(_ reply: Calls.Reply, for device: Device) -> Calls.Reply {
     guard case .ok(.keyList(var list)) = reply, let hash = told[device]?[list.epoch] else {
       return reply
@@ -67,7 +68,7 @@ final class Forger {
   }
 }
 
-/// A device that the server slips into lists: nobody invited it, and it has keys of its own.
+/// A device that the server smuggles into lists: nobody invited it, and it has its own keys.
 final class Ghost {
   let identity: DeviceIdentity
   let entry: ListEntry
@@ -77,7 +78,7 @@ final class Ghost {
   private var random: SeededGenerator
   private unowned let world: World
 
-  /// `listedAs`: the user id that lists have in place of its own.
+  /// `listedAs`: the user id that lists have instead of its own.
   init(
     _ world: World, call: CallID, user: String = "bob", listedAs: String? = nil, participant: ParticipantNumber = 999,
     identity: DeviceIdentity? = nil
@@ -105,7 +106,7 @@ final class Ghost {
     return entry
   }
 
-  /// A list with it, in order.
+  /// The list with its entry, in order.
   func haunt(_ list: [ListEntry]) -> [ListEntry] { (list + [entry]).sorted { $0.address < $1.address } }
 
   func feed(_ input: KeyInput) {
@@ -125,14 +126,14 @@ final class Ghost {
       fingerprint: Base64Bytes(identity.fingerprint), registeredAt: Timestamp(milliseconds: 0))
   }
 
-  /// Tries all recent frames.
+  /// Tries to open all recent frames.
   func listen() {
     for frame in world.audit.recent where (try? cipher.openWhereItBelongs(frame.bytes)) != nil {
       opened.insert(frame.participant)
     }
   }
 
-  /// It gets the envelopes that are for it, and the server hides them from its own rules.
+  /// It gets the envelopes for it, and the server's own rules do not see them.
   func intercept() {
     world.alter = { [unowned self] request, sender in
       guard case .calls(.inCall(let id, .keys(var handedOut))) = request else { return request }

@@ -4,7 +4,7 @@ import Octets
 @testable import ConclaveClient
 
 extension FrameCipher {
-  /// Opens a frame in a slot of its own track, or a message of its own sender: as an honest server delivers it.
+  /// Opens a frame in a slot of its track, or a message from its sender, as delivered by an honest server.
   func openWhereItBelongs(_ sealed: [UInt8], metadata: [UInt8] = []) throws(FrameCipherError) -> ([UInt8], Opened) {
     guard let header = try? sealed.withUnsafeBytes({ try SFrameHeader(parsing: $0.bytes) }),
       let id = FrameKeyID(rawValue: header.keyID)

@@ -5,7 +5,7 @@ import Testing
 @testable import Calls
 @testable import ConclaveClient
 
-/// The bad days of an honest server: none of them stops a device, makes it refuse anything, or breaks the history.
+/// An honest server under bad conditions: none of them stops a device, makes it refuse anything, or breaks the history.
 struct HonestRunTests {
   private func expectContent(_ world: World, _ what: String, sourceLocation: SourceLocation = #_sourceLocation) {
     for device in world.devices {

@@ -7,8 +7,8 @@ import Testing
 @testable import Calls
 @testable import ConclaveClient
 
-/// A server that delivers events after any number of turns and replies late, loses connections, and keeps a device of its own on the lists under ever new
-/// numbers: after each input, and all the time, the oracles hold.
+/// A server that delivers events after any number of turns, replies late, loses connections, and keeps its own device
+/// on the lists under ever new numbers. The oracles hold after each input and at all times.
 struct InterleavingTests {
   @Test(arguments: 0..<10) func theOraclesHoldInAnyOrder(_ batch: UInt64) {
     var (compared, wrongHearings) = (0, 0)
@@ -63,14 +63,15 @@ struct InterleavingTests {
       try world.audit.check()
     }
     for device in scene.all { device.connect() }
-    // A ghost that is still listed by now is stopped.
+    // Sending has stopped by now because of a ghost that is still listed.
     world.run(30_000)
     try world.audit.check()
     return oracles
   }
 }
 
-/// A device of the server's that comes and goes on the lists, with a new stay and number each time, under one key.
+/// A device of the server that appears on the lists and disappears, with a new stay and number each time, under one
+/// key.
 private final class Haunting {
   let scene: Scene
   private(set) var ghost: Ghost
@@ -98,7 +99,7 @@ private final class Haunting {
 
   private final class Box { weak var haunting: Haunting? }
 
-  /// It is on the lists from the next epoch on: under a new number, or no longer.
+  /// From the next epoch on it is on the lists under a new number, or no longer.
   func appear() {
     number += 1
     isListed.toggle()

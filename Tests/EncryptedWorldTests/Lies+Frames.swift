@@ -27,7 +27,7 @@ extension Lies {
     TrackID(participant: try #require(device.stay).participant, index: 1)
   }
 
-  /// A frame that a member forges from the group's secret, under another's key.
+  /// A frame that a member forges with the group's secret, under another member's key.
   private static func forge(_ scene: Scene, as victim: SimDevice, counter: UInt64) throws -> [UInt8] {
     let keys = try #require(victim.stay).keys
     let epoch = try #require(keys.current.flatMap { keys.epochs[$0] })
@@ -44,10 +44,10 @@ extension Lies {
     scene.world.isSilent = true
     let carols = try #require(scene.carol.stay).cipher
     carols.assign(["0": try track(scene.alice), "1": try track(scene.bob)], now: at(0))
-    // Mallory is Alice here: Bob's KID in Alice's slot, with a counter far ahead.
+    // Alice plays Mallory: Bob's KID in Alice's slot, with a counter far ahead.
     let forged = try forge(scene, as: scene.bob, counter: 1 << 40)
     #expect(throws: FrameCipherError.otherTrack) { try carols.open(forged, from: .slot("0", now: at(9_000))) }
-    // Bob is heard as before.
+    // Bob is still heard.
     let honest = try frame(scene.bob, scene)
     #expect(throws: Never.self) { try carols.open(honest, from: .slot("1", now: at(9_000))) }
     return Aftermath(scene, warned: [])
@@ -77,7 +77,7 @@ extension Lies {
     carols.assign(["0": try track(scene.alice)], now: at(0))
     let bobs = try frame(scene.bob, scene)
     #expect(throws: FrameCipherError.otherTrack) { try carols.open(bobs, from: .slot("0", now: at(1))) }
-    // The participant that is shown for a slot is its track's, whatever else the server says of it.
+    // The participant shown for a slot is its track's, whatever else the server says.
     let slot = Slot(SlotAssignment(mid: "0", track: try track(scene.alice), source: .microphone))
     var lie = slot
     lie.participant = 77
@@ -90,7 +90,8 @@ extension Lies {
     scene.world.isSilent = true
     let carols = try #require(scene.carol.stay).cipher
     carols.assign(["0": try track(scene.alice)], now: at(0))
-    // Bob's frames come before the news of his slot: held. Alice's come after it: her track counts for a second more.
+    // Bob's frames come before the event about his slot and are held. Alice's come after it: her track counts for
+    // another second.
     var held = WaitingFrames<[UInt8]>()
     for number in 0..<25 {
       let frame = try frame(scene.bob, scene)
@@ -156,13 +157,13 @@ extension Lies {
     #expect(try open(message(bob, [0] + sealed), by: scene.carol) == .dropped)
     #expect(try open(message(alice, [2] + sealed), by: scene.carol) == .dropped)
     #expect(try open(message(alice, []), by: scene.carol) == .dropped)
-    // A frame of the microphone is no message.
+    // A frame of the microphone is not a message.
     #expect(try open(message(alice, [0] + frame(scene.alice, scene)), by: scene.carol) == .dropped)
     #expect(try open(message(alice, [0] + sealed), by: scene.carol) == .text([1], isPrivate: false))
     return Aftermath(scene, warned: [])
   }
 
-  /// A private message of Alice to these.
+  /// A private message of Alice to these users.
   private static func privately(_ scene: Scene, to recipients: [SimDevice]) throws -> (CallMessage, [UInt8]) {
     let stay = try #require(scene.alice.stay)
     let numbers = try recipients.map { try track($0).participant }
@@ -189,13 +190,14 @@ extension Lies {
     let scene = try Scene(seed: seed)
     let (message, content) = try privately(scene, to: [scene.bob, scene.carol])
     #expect(try open(message, by: scene.bob) == .text(Array("for you".utf8), isPrivate: true))
-    // Bob knows the key within, and puts another text under Alice's wrap for Carol; a forger of frames can send it as Alice.
+    // Bob knows the inner key, and puts another text under Alice's wrap for Carol; a forger of frames can send it as
+    // Alice.
     var other = content
     other[other.count - 20] ^= 1
     #expect(try open(wrap(other, by: scene.alice), by: scene.carol) == .dropped)
-    // As his own it is not Alice's either.
+    // Sent as his own, it does not count as Alice's either.
     #expect(try open(wrap(content, by: scene.bob), by: scene.carol) == .dropped)
-    // Other recipients than were named.
+    // With other recipients than those named.
     var fewer = content
     fewer[0] = 1
     #expect(try open(wrap(fewer, by: scene.alice), by: scene.carol) == .dropped)

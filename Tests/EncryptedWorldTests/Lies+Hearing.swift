@@ -10,7 +10,7 @@ import Testing
 @testable import ConclaveClient
 import struct ConclaveClient.Epoch
 
-/// Rows about secrets that everybody knows, about who hears, and about words in another order.
+/// Rows about secrets that everybody knows, about who can hear, and about reordered sound.
 extension Lies {
   static let hearing: [Int: @Sendable (UInt64) throws -> Aftermath] = [
     300: endsWhileSealing, 301: zeroSecret, 302: askedAgain, 303: lateAnswer, 304: newDeviceRings, 305: ringsForever,
@@ -47,7 +47,7 @@ extension Lies {
     return Aftermath(scene, warned: [])
   }
 
-  /// A device whose history is broken is asked for a key that it has.
+  /// A device with a broken history is asked for a key that it has.
   private static func brokenHolder(_ seed: UInt64) throws -> Aftermath {
     let scene = try Scene(seed: seed)
     var posted = 0
@@ -83,7 +83,7 @@ extension Lies {
     return Aftermath()
   }
 
-  /// A client of another kind signs an envelope of 32 zero bytes.
+  /// Another client signs an envelope of 32 zero bytes.
   static func zeroSecret(_ seed: UInt64) throws -> Aftermath {
     let scene = try Scene(seed: seed)
     try scene.announce(scene.announcement(for: scene.bob), to: scene.bob)
@@ -136,7 +136,7 @@ extension Lies {
     return Aftermath(scene, warned: [])
   }
 
-  /// The server answers `/keys` when the epoch is over: its secret is not taken up again.
+  /// The server answers `/keys` after the epoch is over: its secret is not used again.
   private static func lateAnswer(_ seed: UInt64) throws -> Aftermath {
     let scene = try Scene(seed: seed)
     let stay = try #require(scene.alice.stay)
@@ -151,7 +151,7 @@ extension Lies {
     return Aftermath(scene, warned: [])
   }
 
-  /// Every epoch is called a ratchet, though nobody came.
+  /// Every epoch is called a ratchet, though nobody joined.
   static func ratchetsForNobody(_ seed: UInt64) throws -> Aftermath {
     let scene = try Scene(seed: seed)
     try scene.expectRefusal(scene.announcement(mode: .ratchet, for: scene.bob), by: scene.bob, .unsafeRatchet)
@@ -193,7 +193,7 @@ extension Lies {
     return Aftermath(scene, warned: [scene.bob])
   }
 
-  /// A ghost said to have left from the start, and never named as a participant.
+  /// A ghost that is said to have left from the start, and is never named as a participant.
   static func neverThere(_ seed: UInt64) throws -> Aftermath {
     let scene = try Scene(seed: seed)
     let ghost = Ghost(scene.world, call: scene.call, user: "zed")
@@ -208,7 +208,7 @@ extension Lies {
     return Aftermath(scene, warned: [scene.bob])
   }
 
-  /// The listed number has another device in the state.
+  /// In the state, the listed number belongs to another device.
   static func anotherDevice(_ seed: UInt64) throws -> Aftermath {
     let scene = try Scene(seed: seed)
     let ghost = Ghost(scene.world, call: scene.call, user: "zed")
@@ -227,7 +227,7 @@ extension Lies {
     return Aftermath(scene, warned: [scene.bob])
   }
 
-  /// The server loses the participant whenever it is about to stop.
+  /// The server drops the participant whenever it is about to stop.
   private static func lostParticipant(_ seed: UInt64) throws -> Aftermath {
     let scene = try Scene(seed: seed)
     scene.haunt()
@@ -243,7 +243,7 @@ extension Lies {
         1_000_000)
       scene.world.run(1_000)
     }
-    // No stay is long enough for a stop of its own.
+    // No single stay is long enough for a stop.
     let isStopped = scene.bob.stays.map { stay in
       stay.silences.contains { if case .strangers = $0 { true } else { false } }
     }
@@ -251,7 +251,7 @@ extension Lies {
     return Aftermath(scene, warned: [scene.bob])
   }
 
-  /// *Send anyway* for the ghost that was shown, when another has come.
+  /// *Send anyway* for the shown ghost, after another one has come.
   static func anotherGhost(_ seed: UInt64) throws -> Aftermath {
     let scene = try Scene(seed: seed)
     let ghosts = [UInt32(900), 901].map { number in
@@ -289,7 +289,7 @@ extension Lies {
     return Aftermath(scene, warned: [scene.bob])
   }
 
-  /// A device that is revoked for Bob, and that Alice gives the key because she counts the revocation for nothing.
+  /// A device that is revoked for Bob, but gets the key from Alice because she ignores the revocation.
   static func revokedHears(_ seed: UInt64) throws -> Aftermath {
     let scene = try Scene(seed: seed)
     let thief = scene.carol.identity
@@ -328,7 +328,7 @@ extension Lies {
     return Aftermath(isWarned: alice.warnings.contains { $0.problem == .newDevice && $0.device == "ghost" })
   }
 
-  /// The ring is not answered: whoever has the ring's key hears nothing of the room.
+  /// The ring is not answered: a device with the ring's key hears nothing of the room.
   static func ringsForever(_ seed: UInt64) throws -> Aftermath {
     let world = World(seed: seed)
     let (alice, _) = (world.add("alice"), world.add("bob"))
@@ -339,7 +339,7 @@ extension Lies {
     return Aftermath()
   }
 
-  /// The server goes on forwarding a track that its person has muted.
+  /// The server keeps forwarding a track that its person has muted.
   private static func mutedTrack(_ seed: UInt64) throws -> Aftermath {
     let scene = try Scene(seed: seed)
     let cipher = try #require(scene.alice.stay).cipher
@@ -353,7 +353,7 @@ extension Lies {
 
   // MARK: order and repetition
 
-  /// Sound is held back and let in later, so that words come in another order.
+  /// Sound is withheld and delivered later, so that words are reordered.
   static func wordsInAnotherOrder(_ seed: UInt64) throws -> Aftermath {
     let scene = try Scene(seed: seed, isSilent: true)
     let (alice, carol) = (try #require(scene.alice.stay), try #require(scene.carol.stay))
@@ -368,7 +368,7 @@ extension Lies {
     return Aftermath(scene, warned: [])
   }
 
-  /// A private message comes again in another SFrame, by a member.
+  /// A member repeats a private message in another SFrame.
   static func privateAgain(_ seed: UInt64) throws -> Aftermath {
     let scene = try Scene(seed: seed)
     let (alice, bob) = (try #require(scene.alice.stay), try #require(scene.bob.stay))
@@ -383,7 +383,7 @@ extension Lies {
     return Aftermath(scene, warned: [])
   }
 
-  /// A member seals messages without padding, or with another.
+  /// A member seals messages without padding, or with other padding.
   static func mispadded(_ seed: UInt64) throws -> Aftermath {
     let scene = try Scene(seed: seed)
     let (alice, bob) = (try #require(scene.alice.stay), try #require(scene.bob.stay))

@@ -18,7 +18,7 @@ extension Lies {
     70: strangersOnDelivery, 73: oldState,
   ]
 
-  /// A fresh epoch is announced only to Bob, and this is what Alice would seal to him.
+  /// A fresh epoch is announced only to Bob; this is the envelope that Alice would send him.
   private static func announced(
     _ scene: Scene, list: [ListEntry]? = nil
   ) throws -> (epoch: Epoch, envelope: (SymmetricKey, EnvelopeContext, JoinKey?) throws -> Envelope) {
@@ -75,7 +75,7 @@ extension Lies {
 
   private static func withheldRefresh(_ seed: UInt64) throws -> Aftermath {
     let scene = try Scene(seed: seed)
-    // Bob has published a newer key by the time that the epoch is announced.
+    // Bob has published a newer key before the epoch is announced.
     var keys = try #require(scene.bob.stay).keys
     _ = keys.own.join.refresh(scene.bob.identity, at: scene.world.timestamp)
     keys.own.join.publish()
@@ -141,7 +141,7 @@ extension Lies {
     return Aftermath(scene, warned: [])
   }
 
-  /// Alice, the leader, gives Bob another secret than Carol.
+  /// Alice, the leader, gives Bob and Carol different secrets.
   private static func twoSecrets(_ seed: UInt64) throws -> Aftermath {
     let scene = try Scene(seed: seed)
     let dave = try join(scene, "dave")
@@ -221,9 +221,9 @@ extension Lies {
     scene.carol.leave()
     let time = scene.world.run(
       until: { [scene.alice, scene.bob].allSatisfy { ($0.stay?.cipher.sendingEpoch ?? 0) > before } }, limit: 10_000)
-    // 100 ms until the announcement, the envelope's way, and 3 s.
+    // 100 ms until the announcement, the envelope's delay, and 3 s.
     #expect(time ?? .max <= 4_500)
-    // A state that says otherwise brings nobody back.
+    // A state that says otherwise makes nobody rejoin.
     let state = try #require(scene.bob.stay).session.state
     var old = state
     old.epoch = before
@@ -312,7 +312,7 @@ extension Lies {
     return Aftermath(isWarned: true)
   }
 
-  /// The sum of all tags of an epoch, as an honest server would make it.
+  /// The sum of all tags of an epoch, as computed by an honest server.
   private static func sum(_ epoch: Epoch, _ call: CallID) throws -> ConfirmationBucket {
     let key = try #require(epoch.confirmationKey(call))
     var who: UInt64 = 0
@@ -336,7 +336,7 @@ extension Lies {
         Issue.record("a device that nobody confirmed to says \(String(describing: device.stay?.confirmation))")
         continue
       }
-      // Media goes on.
+      // Media continues.
       #expect(device.stay?.silence.isEmpty == true && device.stay?.cipher.sendingEpoch != nil)
     }
     return Aftermath(scene, warned: [])
@@ -413,7 +413,7 @@ extension Lies {
     alice.start(["bob"])
     world.run(1_000)
     bob.accept(try #require(bob.rings.keys.first))
-    // The ring's envelope is epoch 1's. The next epoch is agreed without it.
+    // The ring's envelope belongs to epoch 1. The next epoch is agreed without it.
     #expect(world.run(until: { bob.stay != nil }, limit: 1_000) != nil)
     #expect(bob.stay?.keys.current == nil)
     world.run(300)

@@ -18,7 +18,7 @@ extension Lies {
     418: unansweredLookUp,
   ]
 
-  /// Words and signers that a server puts beside its lists.
+  /// Words and signers that a server sends with its lists.
   struct Words {
     var admissions: [Admission] = []
     var signers: [Signer] = []
@@ -29,7 +29,8 @@ extension Lies {
     }
   }
 
-  /// A ghost is listed as a member of the call, with these words for it: it gets no key, has a tile that says that nobody let it in, and stops the sending.
+  /// A ghost is listed as a member of the call, with these words: it gets no key, its tile says that nobody let it in,
+  /// and the sending stops.
   private static func uninvited(
     _ seed: UInt64, as user: String = "eve", _ words: (Scene, Ghost) throws -> Words
   ) throws -> Aftermath {
@@ -99,7 +100,7 @@ extension Lies {
     let (eve, alice) = (ghost.identity.address.user, scene.alice.identity)
     let other = DeviceIdentity(user: "alice", device: "phone")!
     var words = Words([.letting(eve, into: scene.call, by: other)], by: [other])
-    // Alice's own fingerprint, with keys that do not give it.
+    // Alice's own fingerprint, with keys that do not match it.
     var word = Admission.letting(eve, into: scene.call, by: other)
     word.fingerprint = Base64Bytes(alice.fingerprint)
     words.admissions.append(word)
@@ -145,7 +146,7 @@ extension Lies {
     return Words([elsewhere, others, another] + made)
   }
 
-  /// Dave comes by a link that Alice made; the others hear of it. Carol stays.
+  /// Dave joins by a link that Alice made, and the others are told. Carol stays.
   private static func comeByLink(_ scene: Scene) throws -> SimDevice {
     let dave = scene.world.add("dave")
     scene.world.run(500)
@@ -192,7 +193,7 @@ extension Lies {
 
   // MARK: members
 
-  /// Dave is let in by `inviter`, and has joined.
+  /// `inviter` lets Dave in, and Dave joins.
   private static func letIn(_ scene: Scene, by inviter: SimDevice) -> SimDevice {
     let dave = scene.world.add("dave")
     scene.world.run(500)
@@ -292,7 +293,7 @@ extension Lies {
     let ghost = Ghost(scene.world, call: scene.call, user: "eve", participant: 4)
     scene.haunt(with: ghost)
     scene.pretend(ghost)
-    // The honest leader's envelopes are lost: the ghost's is the only one.
+    // The honest leader's envelopes are lost, so that only the ghost's arrives.
     scene.world.alter = { request, _ in
       guard case .calls(.inCall(let call, .keys(var handedOut))) = request else { return request }
       handedOut.envelopes = []
@@ -359,7 +360,7 @@ extension Lies {
 }
 
 extension Scene {
-  /// The server says that the ghost is a participant as it is listed.
+  /// The server says that the ghost is a participant, just as it is listed.
   func pretend(_ ghost: Ghost) {
     let member = MemberState(
       user: ghost.identity.address.user, name: nil, state: .joined,
@@ -386,7 +387,7 @@ extension Scene {
     for device in [alice, bob] { if let stay = device.stay { device.feed(.members([member]), to: stay) } }
   }
 
-  /// The server puts these words beside each list.
+  /// The server sends these words with each list.
   func addWords(_ said: Lies.Words) {
     alterWords { words, _ in
       words.admissions += said.admissions
@@ -396,7 +397,7 @@ extension Scene {
 
   func alterWords(_ change: @escaping (inout Lies.Words, Device) -> Void) { Self.alterWords(world, change) }
 
-  /// Changes the words that a device is shown, wherever they stand.
+  /// Changes the words that a device is shown, wherever they occur.
   static func alterWords(_ world: World, _ change: @escaping (inout Lies.Words, Device) -> Void) {
     let (lie, lieInReply) = (world.lie, world.lieInReply)
     func changed(_ admissions: inout [Admission]?, _ signers: inout [Signer]?, _ device: Device) {

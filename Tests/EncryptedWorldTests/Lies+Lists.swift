@@ -19,7 +19,7 @@ extension Lies {
     23: othersJoinKey, 24: returning, 68: { try change($0, .malformedList) { $0.swapAt(0, 1) } }, 69: badChanges,
   ]
 
-  /// A list that is changed like this is refused.
+  /// Asserts that a list changed like this is refused.
   private static func change(
     _ seed: UInt64, _ refusal: KeyRefusal, _ change: (inout [ListEntry]) -> Void
   ) throws -> Aftermath {
@@ -32,12 +32,12 @@ extension Lies {
   }
 
   private static func ownNumber(_ seed: UInt64) throws -> Aftermath {
-    // The numbers of all are shifted: nobody's own is the one of the reply.
+    // All numbers are shifted: nobody's own number equals the one in the reply.
     let scene = try Scene(seed: seed)
     var list = try scene.entries(of: scene.bob)
     for index in list.indices { list[index].participant += 100 }
     try scene.expectRefusal(scene.announcement(list, for: scene.bob), by: scene.bob, .notOnList)
-    // A reply with Alice's number, as in the proof poc7: nobody's nonce repeats, since the list does not fit.
+    // A reply with Alice's number, as in the proof poc7: no nonce repeats, since the list does not match.
     scene.world.lieInReply = { reply, device in
       guard case .ok(.joined(var joined)) = reply, device == scene.carol.address else { return reply }
       joined.participant = 1
@@ -70,7 +70,7 @@ extension Lies {
     scene.world.run(500)
     scene.world.devices[3].accept(scene.call)
     scene.world.run(30_000)
-    // Numbers that change are refused; the others see that Carol does not share the key.
+    // Changing numbers are refused; the others see that Carol does not share the key.
     #expect(carol.refusals.contains(.changedEntry))
     guard case .notConfirmed(let who) = alice.stay?.confirmation else {
       Issue.record("Alice was not told that Carol has another key")
@@ -173,7 +173,7 @@ extension Lies {
     try scene.announce(rotation(scene), to: scene.bob)
     scene.expectBrokenHistory(scene.bob)
     scene.world.run(8_000)
-    // It has come back by itself, once, and with the truth all is well.
+    // It has rejoined by itself, once, and with an honest server all is well.
     #expect(scene.bob.stay?.cipher.sendingEpoch == scene.alice.stay?.cipher.sendingEpoch)
     return Aftermath(scene, warned: [scene.bob])
   }
@@ -223,7 +223,7 @@ extension Lies {
       let third = try scene.announcement(for: scene.bob)
       let second = try #require(scene.bob.stay).keys
       try scene.announce(third, to: scene.bob)
-      // The next one says that the one before was never announced.
+      // The next one says that the previous one was never announced.
       return try scene.announcement(
         epoch: third.epoch + 1, previous: #require(second.epochs[second.newest]).listHash, for: scene.bob)
     }
@@ -236,7 +236,7 @@ extension Lies {
       let target = newest + UInt32(count)
       try scene.announce(scene.announcement(epoch: target, for: scene.bob), to: scene.bob)
       let list = try scene.entries(of: scene.bob)
-      // A thousand links, or links to a list that does not follow from the one that is known.
+      // A thousand links, or links to a list that does not follow from the known one.
       let links = (max(newest + 1, target > 999 ? target - 999 : 1)...target).map {
         EpochLink(epoch: $0, roster: Base64Bytes(EpochList.rosterHash(list)))
       }
@@ -255,7 +255,8 @@ extension Lies {
     return Aftermath(isWarned: true)
   }
 
-  /// The critical finding: poc16. The ghost gets the leader's next secret, as a new device of a member, and derives nobody else's key of it.
+  /// The critical finding: poc16. The ghost gets the leader's next secret, as a new device of a member, and cannot
+  /// derive anybody else's key from it.
   private static func splitRatchet(_ seed: UInt64) throws -> Aftermath {
     let scene = try Scene(seed: seed)
     let alice = scene.alice.address
@@ -279,7 +280,8 @@ extension Lies {
     let epoch = try #require(scene.bob.stay).keys.newest
     let ghosts = try #require(ghost.keys.epochs[epoch]?.secret, "the ghost got Alice's secret")
     #expect(scene.bob.stay?.keys.epochs[epoch]?.secret != ghosts)
-    // The server's knowledge of Bob's list does not help the ghost: it opens only the leader's frames, and the leader sees it.
+    // Knowing Bob's list from the server does not help the ghost: it opens only the leader's frames, and the leader
+    // sees it.
     for device in [scene.bob, scene.carol] {
       #expect(!ghost.opened.contains(try #require(device.stay).participant))
     }
@@ -382,7 +384,7 @@ extension Lies {
 
   private static func othersJoinKey(_ seed: UInt64) throws -> Aftermath {
     _ = try change(seed, .malformedList) { $0[2].joinKey = nil }
-    // Dave's key is of another call: Alice leads, and seals nothing to it.
+    // Dave's key belongs to another call: Alice leads, and seals nothing to it.
     let scene = try Scene(seed: seed)
     let dave = scene.world.add("dave")
     scene.world.run(500)

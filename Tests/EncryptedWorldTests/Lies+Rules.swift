@@ -9,7 +9,7 @@ import Testing
 @testable import Calls
 @testable import ConclaveClient
 
-/// Rows about what a client does by itself, and about trust.
+/// Rows about the client's own rules, and about trust.
 extension Lies {
   static let rules: [Int: @Sendable (UInt64) throws -> Aftermath] = [
     36: staysInFirstEpoch, 37: flappingGhost, 38: ghost, 39: departed, 40: unlisted, 48: otherName, 49: hangingLookUp,
@@ -36,7 +36,7 @@ extension Lies {
     return Aftermath()
   }
 
-  /// A ghost on Alice's and Bob's lists that the server calls a member now and then.
+  /// A ghost on Alice's and Bob's lists that the server sometimes calls a member.
   private static func haunted(_ seed: UInt64) throws -> Scene {
     let scene = try Scene(seed: seed)
     scene.haunt()
@@ -77,7 +77,7 @@ extension Lies {
       }
       #expect(who.map(\.device) == ["ghost"])
     }
-    // The person looks at it and goes on.
+    // The person looks at it and continues.
     try scene.sendAnyway(scene.bob)
     #expect(scene.bob.stay?.cipher.sendingEpoch != nil)
     return Aftermath(scene, warned: [scene.bob])
@@ -174,7 +174,7 @@ extension Lies {
           from: scene.alice.identity))
       try scene.tell(scene.bob, .envelope(envelope, delivery: 1))
       try scene.tell(scene.bob, .switchKeys(epoch: newest.number))
-      // An error to the look-up, or no answer at all: the ghost stays unverified, and Bob silent.
+      // An error for the look-up, or no answer at all: the ghost stays unverified, and Bob stays silent.
       if fails { try scene.tell(scene.bob, .directory(nil)) }
       try scene.tell(scene.bob, .switchKeys(epoch: newest.number))
       #expect(scene.bob.stay?.cipher.sendingEpoch == nil)
@@ -233,7 +233,7 @@ extension Lies {
     }
     scene.carol.leave()
     scene.world.run(8_000)
-    // Alice leads, and is not who Bob knows: her envelope waits, and Bob is told with the fingerprint.
+    // Alice leads, but has another key than Bob knows: her envelope waits, and Bob is told with the fingerprint.
     #expect(scene.bob.stay?.cipher.sendingEpoch == nil)
     #expect(scene.bob.stay?.keys.received.untrusted.isEmpty == false)
     let warning = try #require(scene.bob.warnings.first { $0.problem == .changedKey })
@@ -245,7 +245,7 @@ extension Lies {
     return Aftermath(scene, warned: [scene.bob])
   }
 
-  /// The click confirms what was shown when the dialog opened.
+  /// The click confirms the devices that were shown when the dialog opened.
   private static func dialog(_ seed: UInt64) throws -> Aftermath {
     let scene = try strict(seed)
     let shown = try scene.entries(of: scene.bob)
@@ -264,7 +264,7 @@ extension Lies {
     return Aftermath(scene, warned: [])
   }
 
-  /// Two people of one name are told apart by the user id, which each device shown has.
+  /// Two people with the same name are distinguished by the user id, which each shown device has.
   private static func sameName(_ seed: UInt64) throws -> Aftermath {
     let scene = try Scene(seed: seed)
     let other = scene.world.add("b0b")
@@ -323,12 +323,12 @@ extension Lies {
     #expect(family.level(family.laptop) == .vouched)
     family.pins.learn(family.says(family.laptop, .vouch, of: family.tablet))
     #expect(family.level(family.tablet) == .known)
-    // The voucher falls: what it vouched for falls with it, for good.
+    // The voucher loses its level, and so do the devices for which it vouched, permanently.
     let revoke = family.says(family.phone, .revoke, of: family.phone)
     family.pins.learn(revoke)
     #expect(family.level(family.laptop) == .known)
     #expect(family.pins.isRevoked(family.phone.address.user, family.phone.fingerprint))
-    // The server hides it: what the app kept counts.
+    // The server hides it, but the app's stored copy counts.
     var later = Family()
     later.pins.learn(later.says(later.phone, .vouch, of: later.laptop))
     let kept = Pins(
@@ -351,7 +351,7 @@ extension Lies {
     return Aftermath(isWarned: family.pins.disputes(of: family.phone.address.user) == [statement])
   }
 
-  /// A server between two devices of a user that swaps keys, nonces, or the order.
+  /// A server between two devices of a user swaps keys, nonces, or the order.
   private static func pairing(_ seed: UInt64) throws -> Aftermath {
     var random = SeededGenerator(seed: seed)
     let existing = DeviceIdentity(user: "alice", device: "phone")!

@@ -1,13 +1,13 @@
 import Foundation
 import Testing
 
-/// The table of lies (`Tests/Vectors/lies.json`): each row is played against our client, and none is left out.
+/// The table of lies (`Tests/Vectors/lies.json`): each row is tested with our client, and none is left out.
 struct LiesTests {
   private struct Table: Decodable {
     struct Row: Decodable {
       var n: Int
       var warns: Bool
-      /// The one client that the row is for; nil for both.
+      /// The only client for which the row is; nil for both.
       var only: String?
     }
     var rows: [Row]
@@ -21,7 +21,7 @@ struct LiesTests {
     return table
   }()
 
-  /// Rows that are no client's: the server answers them (`CallsTests`).
+  /// Rows for the server instead of clients (`CallsTests`).
   private static let serversRows: Set<Int> = [47]
 
   /// Rows about names, which only the page keeps and shows (`Tests/WebTests/world/lies-hearing.mjs`).
@@ -55,7 +55,7 @@ struct Aftermath {
   init(isWarned: Bool = false) { self.isWarned = isWarned }
 }
 
-/// How each row is played.
+/// The function for each row.
 enum Lies {
   static let rows: [Int: @Sendable (UInt64) throws -> Aftermath] = lists.merging(keys) { first, _ in first }
     .merging(rules) { first, _ in first }.merging(frames) { first, _ in first }.merging(hearing) { first, _ in first }

@@ -45,7 +45,7 @@ struct MixedLiesTests {
   }
 }
 
-/// A lying server that alters events on their way, at random.
+/// A lying server that randomly changes events.
 private final class Liar {
   let scene: Scene
   let ghost: Ghost
@@ -130,7 +130,7 @@ private final class Liar {
     ghost.feed(.rotate(whole))
   }
 
-  /// Something from before comes again.
+  /// An earlier event is repeated.
   func replay() {
     for _ in 0..<5 where !recorded.isEmpty {
       let (message, address) = recorded[random.below(recorded.count)]
@@ -139,7 +139,7 @@ private final class Liar {
     }
   }
 
-  /// The ghost is called a member, or is not.
+  /// The ghost is called a member, or no longer.
   func flap() {
     for device in scene.all {
       guard let state = device.stay?.session.state, var member = state.members.randomElement(using: &random) else {

@@ -5,20 +5,23 @@ import MediaModel
 @testable import Calls
 @testable import ConclaveClient
 
-/// The rules that hold of each honest device, whatever a server says, in whatever order and however late. `Audit` checks nonces and openings.
+/// The rules that hold for each honest device, whatever a server says, in whatever order and however late. `Audit`
+/// checks nonces and opened frames.
 final class Oracles {
-  /// A listed device that is not in the call is warned of within so many ms of hearing the server, and stops the sending within so many.
+  /// The ms of signaling within which a listed device that is not in the call causes a warning, and within which it
+  /// stops the sending.
   static let warningTime: Int64 = 9_000
   static let stopTime: Int64 = 26_000
 
   private unowned let world: World
-  /// Envelopes whose secret was compared with their signer's.
+  /// The number of envelopes whose secret was compared with their signer's.
   private(set) var compared = 0
-  /// Listed devices that were absent at a look.
+  /// The number of listed devices that were found absent.
   private(set) var wrongHearings = 0
-  /// For how many ms of signaling each device was listed and absent. The time runs back while it is listed and there.
+  /// The ms of signaling for which each device was listed and absent. The time decreases while it is listed and
+  /// present.
   private var absences: [Absence: Int64] = [:]
-  /// The secret that a stay signed envelopes of, by epoch, and whether the server said that they count.
+  /// The secret in a stay's signed envelopes, by epoch, and whether the server accepted them.
   private var signed: [Signed: SymmetricKey] = [:]
   private var taken: Set<Signed> = []
   /// The epochs of each stay whose list had a device that nobody invited.
@@ -38,7 +41,7 @@ final class Oracles {
 
   // MARK: secrets
 
-  /// Every envelope that an honest device signs holds the secret that it uses for that epoch.
+  /// Every envelope that an honest device signs has the secret that it uses for that epoch.
   func posted(_ body: HandOutKeys, by stay: Stay) {
     let keys = stay.keys
     guard !stay.isOver, keys.newest == body.epoch else {
@@ -49,7 +52,7 @@ final class Oracles {
       return world.audit.fail(.sealsForWhatIsOver, "envelopes of epoch \(body.epoch), whose secret it does not have")
     }
     let key = Signed(joinId: stay.joinId, epoch: body.epoch)
-    // An own one that did not count, and then the one that did; none besides.
+    // Its own secret that was not accepted, and then the accepted one; no other.
     if let before = signed[key], before != secret, taken.contains(key) || keys.epochs[body.epoch]?.secret == nil {
       world.audit.fail(.sealsAnotherSecret, "two for an epoch")
     }
@@ -103,7 +106,7 @@ final class Oracles {
     }
   }
 
-  /// Each wrong hearing is stopped or said: `milliseconds` have passed since the last look.
+  /// Every device that may wrongly hear causes a stop or a warning. `milliseconds` have passed since the last check.
   func elapse(_ milliseconds: Int64) {
     for device in world.devices {
       guard let stay = device.stay, stay.keys.watch.isConnected, !stay.recovery.isRejoining else { continue }

@@ -7,7 +7,7 @@ import Testing
 @testable import Calls
 @testable import ConclaveClient
 
-/// People come, go, lose their connections and restart their apps at random, behind an honest server.
+/// People join, leave, lose their connections and restart their apps at random, with an honest server.
 struct RandomWorldTests {
   @Test(arguments: 0..<9) func onlyWhoIsOnTheListReadsAndAllAgreeInTheEnd(_ batch: UInt64) {
     for seed in (batch * 20 + 1)...(batch * 20 + 20) {
@@ -15,16 +15,17 @@ struct RandomWorldTests {
     }
   }
 
-  /// A server that dies now and then, at any moment: with real keys, too, all goes on.
+  /// A server that sometimes dies, at any moment: with real keys, too, everything continues.
   @Test(arguments: 1...120) func theServerMayDieAtAnyMoment(_ seed: UInt64) throws { try live(seed, mortality: 200) }
 
-  /// Once a leader took its own key for the epoch's, devices rejoined without end, or took their former stay's events for the new one's.
+  /// Seeds that once failed: a leader mistook its own key for the epoch's, devices rejoined endlessly, or applied
+  /// events of their former stay to the new one.
   @Test(arguments: [215, 278]) func keptSeedsDoNotFailAgain(_ seed: UInt64) throws { try live(seed) }
   @Test(arguments: [138, 246, 259, 264, 273, 284]) func keptSeedsWithADeathDoNotFailAgain(_ seed: UInt64) throws {
     try live(seed, mortality: 200)
   }
 
-  /// Breaking a rule on purpose is noticed.
+  /// Each deliberately broken rule is noticed.
   @Test(arguments: [Weakness.sharesWithThoseWhoLeft, .sharesThePast, .countsAnew, .neverSwitches, .keepsThoseWhoLeft])
   func aClientThatBreaksARuleIsCaught(_ weakness: Weakness) {
     for seed: UInt64 in 1...30 {
@@ -62,8 +63,8 @@ struct RandomWorldTests {
     }
     try world.audit.check()
     for device in world.devices {
-      // Leaders that do not answer leave a device that went on the list for a while: that it may still hear is true then. After a restart of the server it
-      // may have gone before this stay began.
+      // Leaders that do not answer leave a departed device on the list for a while, and it may indeed still hear then.
+      // After a restart of the server it may have left before this stay began.
       let mayBeTrue: Set<KeyWarning.Problem> =
         mortality == nil ? [.mayStillHear, .newDevice] : [.mayStillHear, .newDevice, .notInCall]
       let warnings = (device.warnings.filter { !mayBeTrue.contains($0.problem) } + device.falseAlarms).map(\.problem)
@@ -74,7 +75,7 @@ struct RandomWorldTests {
     try world.audit.check()
   }
 
-  /// A call of the first user with all others.
+  /// Starts a call of the first user with all others.
   private func begin(_ world: World) throws -> CallID {
     let delays = [1...5, 10...50, 100...300, 800...1_000]
     for user in 0..<(3 + world.random.below(4)) {
@@ -105,7 +106,7 @@ struct RandomWorldTests {
     case 7: device.connect()
     case 8: if device.stay == nil { device.rejoin(call) }
     case 9:
-      // Stolen, say: another device of the user takes it out of the call.
+      // A stolen device, for example: another device of the user removes it from the call.
       let other = world.devices.first { $0.address.user == device.address.user && $0 !== device && $0.isConnected }
       other?.ask(.people(.removeDevice(RemoveDevice(device: device.address.device)))) { (_: NoBody) in }
     default:
@@ -117,7 +118,7 @@ struct RandomWorldTests {
 
 extension Int { var asInt64: Int64 { Int64(self) } }
 
-/// Every receiver with every sender.
+/// Every pair of a receiver and a sender.
 func pairs(_ devices: [SimDevice]) -> [(SimDevice, SimDevice)] {
   devices.flatMap { a in devices.compactMap { a === $0 ? nil : (a, $0) } }
 }

@@ -5,7 +5,7 @@ import Testing
 @testable import Calls
 @testable import ConclaveClient
 
-/// Alice, Bob and Carol in a call on an epoch of their own, and a server that is about to lie.
+/// Alice, Bob and Carol in a call, under an epoch of all three, with a server that is about to lie.
 final class Scene {
   let world: World
   let call: CallID
@@ -36,7 +36,7 @@ final class Scene {
 
   var all: [SimDevice] { [alice, bob, carol] }
 
-  /// The announcement that an honest server would make of the next epoch, with another list if one is given.
+  /// An honest server's announcement of the next epoch, or of the given list.
   func announcement(
     _ list: [ListEntry]? = nil, mode: RotationMode = .fresh, epoch: UInt32? = nil, previous: [UInt8]? = nil,
     leader: ParticipantNumber = 1, for device: SimDevice
@@ -52,12 +52,12 @@ final class Scene {
     )
   }
 
-  /// The entries of the list in use, as a device knows them.
+  /// The entries of the current list, as known to a device.
   func entries(of device: SimDevice) throws -> [ListEntry] { try #require(device.stay).keys.listed }
 
   func tell(_ device: SimDevice, _ input: KeyInput) throws { device.feed(input, to: try #require(device.stay)) }
 
-  /// The person at the device has looked at what stopped it, and sends.
+  /// The person at the device has looked at the cause of the stop, and sends anyway.
   func sendAnyway(_ device: SimDevice) throws {
     let shown = try #require(device.stay).silence.flatMap { cause -> [ListedDevice] in
       switch cause {
@@ -70,7 +70,7 @@ final class Scene {
     try tell(device, .sendAnyway(shown))
   }
 
-  /// Announces to one device, and says what it refused.
+  /// Announces to one device, and returns its refusal.
   @discardableResult
   func announce(_ rotation: Rotate, to device: SimDevice) throws -> [KeyRefusal] {
     let before = device.refusals.count
@@ -78,7 +78,7 @@ final class Scene {
     return Array(device.refusals.dropFirst(before))
   }
 
-  /// The device refuses the announcement with this, and nothing of its state has changed.
+  /// Asserts that the device refuses the announcement with this error, and that its state has not changed.
   func expectRefusal(
     _ rotation: Rotate, by device: SimDevice, _ refusal: KeyRefusal, sourceLocation: SourceLocation = #_sourceLocation
   ) throws {
@@ -91,7 +91,7 @@ final class Scene {
     #expect(after.switching.sending == before.switching.sending, sourceLocation: sourceLocation)
   }
 
-  /// History is broken for the device: it sends nothing any more, and comes back once.
+  /// Asserts that the history is broken for the device: it no longer sends, and rejoins once.
   func expectBrokenHistory(_ device: SimDevice, sourceLocation: SourceLocation = #_sourceLocation) {
     #expect(device.refusals.contains(.brokenHistory), sourceLocation: sourceLocation)
     #expect(
@@ -99,7 +99,8 @@ final class Scene {
       sourceLocation: sourceLocation)
   }
 
-  /// Puts a ghost on the lists shown to the devices for which `shown` is true, from the next epoch on. Carol leaves, so that a fresh one follows.
+  /// Puts a ghost on the lists shown to the devices for which `shown` is true, from the next epoch on. Carol leaves, so
+  /// that a fresh epoch follows.
   func haunt(
     with other: Ghost? = nil, _ shown: @escaping (Device) -> Bool = { _ in true }, mode: RotationMode? = .fresh
   ) {

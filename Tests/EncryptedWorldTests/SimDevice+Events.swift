@@ -4,7 +4,7 @@ import MediaModel
 @testable import Calls
 @testable import ConclaveClient
 
-/// The server's events, taken as our client takes them.
+/// The server's events, handled as by our client.
 extension SimDevice {
   func receive(_ message: EventMessage, _ seq: UInt64) {
     guard let call = message.call else { return acknowledge(seq) }
@@ -49,7 +49,7 @@ extension SimDevice {
     }
   }
 
-  /// Takes the early events; those before the state that begins a new stay were meant for the former participant.
+  /// Handles the early events; those before the state that begins a new stay were for the former participant.
   func takeEarly(_ stay: Stay, isRejoined: Bool) {
     let deliveries = early
     early = []
@@ -59,7 +59,7 @@ extension SimDevice {
     for delivery in deliveries[(start ?? 0)...] { route(delivery.message, delivery.seq, to: stay.call) }
   }
 
-  /// A join was refused: what was kept for it belongs to a call that this device is not in.
+  /// A join was refused: the events kept for it belong to a call that this device is not in.
   func dropEarly() {
     let isOver = early.map { $0.message.call.map(isEntering) != true }
     for (delivery, isOver) in zip(early, isOver) where isOver { acknowledge(delivery.seq) }

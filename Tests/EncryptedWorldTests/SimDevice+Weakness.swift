@@ -3,7 +3,7 @@ import Contract
 @testable import ConclaveClient
 
 extension SimDevice {
-  /// Shares keys as no honest client does.
+  /// Shares keys in ways in which no honest client does.
   func share(_ keys: EpochKeys, with stay: Stay) {
     let stays = world.devices.flatMap(\.stays).filter { $0.call == stay.call }
     switch world.weakness {

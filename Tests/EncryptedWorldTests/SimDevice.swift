@@ -7,40 +7,40 @@ import Simulation
 @testable import Calls
 @testable import ConclaveClient
 
-/// A device as our client is: its keys, its connection, its calls. Time and network are the world's.
+/// A device like our client: its keys, its connection, its calls. The world provides time and network.
 final class SimDevice {
   unowned let world: World
   let identity: DeviceIdentity
   var trust = KeyTrust.firstUse
   var pins = Pins()
   private(set) var session: SessionID?
-  /// The stay that goes on.
+  /// The current stay.
   var stay: Stay? { stays.last.flatMap { $0.isOver ? nil : $0 } }
   private(set) var stays: [Stay] = []
   var rings: [CallID: Ring] = [:]
   private(set) var warnings: [KeyWarning] = []
-  /// It was told that a device had left, or is not in the call, which was there.
+  /// Whether it was told that a device had left, or is not in the call, although that device was present.
   private(set) var falseAlarms: [KeyWarning] = []
   /// When it connected last.
   private(set) var connectedAt: Int64 = 0
   private(set) var refusals: [KeyRefusal] = []
-  /// Refusals without those of a list that this device is not on because it has gone.
+  /// Refusals, except of a list without this device because it has left.
   private(set) var falseRefusals: [KeyRefusal] = []
   private var usedRings = UsedRings()
   var ringers = Ringers()
-  /// Requests whose reply was no answer to them.
-  /// It was told that only the app's service lets it in.
+  /// Whether it was told that only the app's service lets it in.
   private(set) var letInByService = false
+  /// Requests whose reply did not answer them.
   private(set) var aborted: [SignalingError] = []
-  /// The lead of its clock over the world's, in ms.
+  /// How far its clock is ahead of the world's, in ms.
   var clockError: Int64 = 0
   var clock: Timestamp { Timestamp(milliseconds: world.timestamp.milliseconds + clockError) }
   private(set) var results: [UserID: RingResult] = [:]
   private(set) var lastError: RequestError?
 
-  /// One way, in ms.
+  /// The delay in one direction, in ms.
   var delay: ClosedRange<Int>
-  /// How long it takes to answer what the keys ask for; nil: it never does.
+  /// How long it takes to answer key requests; nil: it never does.
   var response: Int?
   var directory = KnownKeys()
   private(set) var pending: [Int: Pending] = [:]
@@ -63,7 +63,7 @@ final class SimDevice {
     self.response = response
   }
 
-  /// Another device under the same name.
+  /// Another device with the same name.
   init(impersonating other: SimDevice, in world: World) {
     identity = DeviceIdentity(user: other.identity.user, device: other.identity.device)!
     self.world = world
@@ -118,7 +118,7 @@ final class SimDevice {
     }
   }
 
-  /// The server is dead: media is gone, too, and the device tries to connect until it is there again.
+  /// The server is dead: media is gone, too, and the device tries to connect until the server is back.
   func loseServer() {
     for stay in stays { stay.isCut = true }
     guard let session else { return }
@@ -145,7 +145,7 @@ final class SimDevice {
     directory = KnownKeys()
   }
 
-  /// The app is gone for a moment, and the server rings again as before.
+  /// The app is gone for a moment, and the server rings it again as before.
   func restartKeepingRing(_ call: CallID, _ ring: Ring) {
     restart()
     connect()
@@ -225,7 +225,7 @@ final class SimDevice {
     }
   }
 
-  /// This device's words that these users may be in a call.
+  /// This device's words that let these users into a call.
   func words(for users: [UserID], in call: CallID) -> [Admission] {
     Set(users).sorted().map { .letting($0, into: call, by: identity) }
   }
@@ -237,7 +237,7 @@ final class SimDevice {
     }
   }
 
-  /// Makes a link; `made` gets the server's token and the secret.
+  /// Makes a link, and calls `made` with the server's token and the secret.
   func makeLink(to call: CallID, _ made: @escaping (String, LinkSecret) -> Void) {
     let secret = LinkSecret(maker: identity.fingerprint, using: &world.random)
     let word = Admission.making(secret.link(of: call), of: call, by: identity)
@@ -260,7 +260,7 @@ final class SimDevice {
 
   func transfer(_ call: CallID) { enter(call, { .call(call, .transfer($0)) }) { _, _ in [] } }
 
-  /// Events were lost: what they said is asked for.
+  /// Events were lost: the device requests their content.
   func catchUp() {
     guard let stay else { return }
     run(.inCall(stay.call, .listKeys(ListKeys(since: stay.keys.newestAccepted))), of: stay)
@@ -356,7 +356,7 @@ final class SimDevice {
   }
 
   func feed(_ input: KeyInput, to stay: Stay) {
-    // A reply to a stay that is over is nobody's.
+    // A reply to a stay that is over is ignored.
     guard !stay.isOver else { return }
     stay.keys.known.pins = pins
     perform(stay.keys.handle(input, now: world.instant, using: &world.random), of: stay)
@@ -404,7 +404,8 @@ final class SimDevice {
         guard !stay.hasBegunAnew else { continue }
         stay.hasBegunAnew = true
         recover(stay, .historyBroken)
-      // Kept by who listens on: what a device should forget does not protect the others.
+      // Keeps what a device should forget, like a device that keeps listening: forgetting must not be what protects the
+      // others.
       case .retire(let epoch): if stay.isOver { continue } else { stay.cipher.retire(epoch) }
       case .pin, .warn, .refused: note(effect)
       case .code: break

@@ -4,35 +4,37 @@ import MediaModel
 
 @testable import ConclaveClient
 
-/// One stay of a device in a call: its keys and its media. It is kept when it is over, with all its keys: a device that left goes on listening.
+/// One stay of a device in a call: its keys and its media. It is kept with all its keys when it is over, since a device
+/// that left keeps listening.
 final class Stay {
   let call: CallID
   let device: SimDevice
   let joinId: Base64Bytes
   var keys: KeyAgreement
   private(set) var cipher: FrameCipher
-  /// All that it ever got.
+  /// All keys that it ever got.
   private(set) var installed: [EpochKeys] = []
   var session: CallSession
   var recovery = Recovery()
   var isOver = false
-  /// Rejoined, and the state that begins this stay has not come: what comes is the former one's.
+  /// Whether it has rejoined and the state that begins this stay has not arrived: events until then belong to the
+  /// former one.
   var isBeginning = false
-  /// Its path went with the server.
+  /// Whether its path died with the server.
   var isCut = false
-  /// The stays before this one that the same cipher served: a participant that came back still opens what was on its way.
+  /// The earlier stays with the same cipher: a participant that came back still opens frames that were in flight.
   let joins: Set<Base64Bytes>
-  /// Another stay goes on with its cipher.
+  /// Whether another stay continues with its cipher.
   private(set) var isContinued = false
-  /// The keys that this participant seals with, by epoch, as the agreement gave them to the cipher.
+  /// The keys with which this participant seals, by epoch, as passed from the agreement to the cipher.
   private var sendingKeys: [UInt32: SendingKey] = [:]
   var silence: [SilenceCause] = []
   var confirmation: ConfirmationState?
-  /// Why it stopped sending, ever.
+  /// All reasons for which it ever stopped sending.
   var silences: Set<SilenceCause> = []
   var hasBegunAnew = false
   private var waiting: [ParticipantNumber: WaitingFrames<Sent>] = [:]
-  /// When a frame of each other device opened last, and the longest time without since it was reset.
+  /// When a frame of each other device was last opened, and the longest time without one since the reset.
   private var lastOpened: [Device: Int64] = [:]
   private(set) var longestGap: [Device: Int64] = [:]
   private(set) var heard: [Device: Int] = [:]
@@ -62,7 +64,7 @@ final class Stay {
         waiting[sender]?.keepAgain(frame)
       }
     }
-    // A joiner must not open frames that were sent before it came.
+    // A newcomer must not open frames that were sent before it joined.
     for frame in isFirst ? world.audit.recent : [] where frame.call == call && frame.sender != device.address {
       _ = tryToOpen(frame, world.audit)
     }
@@ -73,7 +75,7 @@ final class Stay {
     cipher.send(key)
   }
 
-  /// Starts a new cipher with the keys of the former one, which a client must never do.
+  /// Starts a new cipher with the former one's keys, which a client must never do.
   func startCounting() {
     let epoch = cipher.sendingEpoch
     cipher = FrameCipher()
@@ -97,7 +99,7 @@ final class Stay {
     }
   }
 
-  /// False when its key has not come.
+  /// False if its key has not arrived.
   private func tryToOpen(_ frame: Sent, _ audit: Audit) -> Bool {
     do throws(FrameCipherError) {
       let (_, opened) = try cipher.openWhereItBelongs(frame.bytes)
@@ -124,7 +126,7 @@ final class Stay {
     lastOpened = lastOpened.mapValues { _ in device.world.now }
   }
 
-  /// The longest time without a frame of `sender`, the one that lasts counted.
+  /// The longest time without a frame of `sender`, including the current one.
   func gap(from sender: SimDevice) -> Int64 {
     max(longestGap[sender.address] ?? 0, device.world.now - (lastOpened[sender.address] ?? 0))
   }

@@ -5,11 +5,11 @@ import Testing
 @testable import Calls
 @testable import ConclaveClient
 
-/// A call to begin with, and what may change in it.
+/// An initial call, and its possible changes.
 extension World {
   enum Change: CaseIterable { case joins, leaves, joinAndLeave, leaderLeaves }
 
-  /// A call of `u0` and others, all there; two more users have declined.
+  /// A call of `u0` and others, all present; two more users have declined.
   func call(delay: ClosedRange<Int>, response: Int? = 100, members: Int = 6) throws -> CallID {
     isSilent = true
     for user in 0..<(members + 2) { add("u\(user)", delay: delay, response: response) }
@@ -23,11 +23,11 @@ extension World {
       device.accept(call)
       run(300)
     }
-    // The two more are members who can join when they like.
+    // These two are members who can join at any time.
     for user in members..<(members + 2) {
       devices[0].invite(["u\(user)"], to: call)
     }
-    // Rings are for 30 s, and an epoch with 1 s of signaling takes 5.
+    // Rings last 30 s, and an epoch with 1 s of signaling takes 5 s.
     run(12_000)
     try #require(hasConverged(call))
     try #require(joined(call).count == members)
@@ -49,7 +49,7 @@ extension World {
     }
   }
 
-  /// Whether all who have joined hear each other, on paths of this run of the server.
+  /// Whether all joined devices hear each other, on paths of this run of the server.
   func allHear(_ call: CallID) -> Bool {
     let devices = joined(call)
     return devices.allSatisfy { $0.stay?.isCut == false }

@@ -8,8 +8,8 @@ import Simulation
 import struct Calls.EventDelivery
 @testable import ConclaveClient
 
-/// Devices with real keys and real SFrame, and the real `Node` value as their server, in virtual time. Signaling has a delay with jitter for each device, in
-/// order; media is quick. The invariants are checked at each frame: see `Audit`.
+/// Devices with real keys and real SFrame, and the real `Node` value as their server, in virtual time. Signaling has a
+/// delay with jitter for each device, but stays in order; media is fast. `Audit` checks the invariants at each frame.
 final class World {
   /// Milliseconds of virtual time.
   private(set) var now: Int64 = 0
@@ -23,15 +23,15 @@ final class World {
   var lieInReply: ((Calls.Reply, Device) -> Calls.Reply)?
   /// A lying server's version of a request, which it handles instead.
   var alter: ((Request, Device) -> Request)?
-  /// No device sends media: for the time before the part that a test is about.
+  /// Whether no device sends media: used before the part that a test is about.
   var isSilent = false
   /// Checks each stay after each input; nil where `Audit` is enough.
   var oracles: Oracles?
-  /// Events and replies come up to so many ms late, each by itself: in any order.
+  /// Events and replies are up to this many ms late, independently, so in any order.
   var disorder = 0
   /// The delay of a frame, in ms.
   var mediaDelay = 20...60
-  /// The server dies at one in so many commands, at random: after it has stored what it did, and before anybody hears of it.
+  /// The server dies at random, at one in this many commands: after storing the result, and before telling anybody.
   var mortality: Int?
   /// The fault of the clients or of the server.
   let weakness: Weakness?
@@ -106,7 +106,7 @@ final class World {
     now = end
   }
 
-  /// Runs until it holds; returns the milliseconds it took, nil after `limit`.
+  /// Runs until the condition holds; returns the milliseconds it took, or nil after `limit`.
   func run(until condition: () -> Bool, limit: Int64) -> Int64? {
     let start = now
     while !condition() {
@@ -154,7 +154,7 @@ final class World {
     watchTheClock()
   }
 
-  /// The server dies, with all connections and all media; it starts again from what it had stored.
+  /// Kills the server, with all connections and media, and restarts it from its stored state.
   func killServer(for time: Int) {
     guard !isDown else { return }
     isDown = true
@@ -171,7 +171,7 @@ final class World {
     }
   }
 
-  /// Notes the stays that are over: a device that left or was removed is on no list announced from now on.
+  /// Records the stays that are over: a device that left or was removed is on no list announced from now on.
   private func noteGone(_ command: NodeCommand) {
     guard case .request(let session, _, let request) = command, let asker = sessions[session] else { return }
     switch request {
@@ -200,9 +200,9 @@ final class World {
     }
   }
 
-  /// The media of a device that has joined flows, or does not.
+  /// Starts or stops the media of a joined device.
   func setMedia(_ isUp: Bool, of device: SimDevice, in call: CallID) {
-    // A new server knows nothing of the paths of the old one.
+    // A new server does not know the old one's paths.
     guard !isUp || device.stay?.isCut != true else { return }
     let own = calls.control.calls[call]?.member(device.address.user)?.participants ?? []
     guard let participant = own.first(where: { $0.device == device.address }) else { return }
@@ -221,7 +221,7 @@ final class World {
     }
   }
 
-  /// Everybody gets every frame of the call, and may try what keys it has: also who has left.
+  /// Everybody, including those who have left, gets every frame of the call, and may try all keys.
   private func forward(_ frame: Sent, from sender: Stay) {
     audit.sent(frame)
     for device in devices where device !== sender.device {
@@ -234,14 +234,15 @@ final class World {
 
   // MARK: questions
 
-  /// The devices that have joined, as the server sees it.
+  /// The joined devices, from the server's view.
   func joined(_ call: CallID) -> [SimDevice] {
     (calls.control.calls[call]?.members ?? []).compactMap { member in
       member.isJoined ? member.participant.flatMap { device($0.device) } : nil
     }
   }
 
-  /// Whether the device that a warning is about has been in the call, in the stay that `viewer` has on its list, for as long as signaling may be late.
+  /// Whether the device in a warning has been in the call, in the stay on `viewer`'s list, for as long as signaling may
+  /// be late.
   func isThere(_ warning: KeyWarning, for viewer: SimDevice) -> Bool {
     let listed = viewer.stay?.keys.listed.first { $0.fingerprint.bytes == warning.fingerprint }
     guard let listed, let joinId = listed.joinId, let device = device(listed.address) else { return false }
@@ -249,12 +250,13 @@ final class World {
       && !audit.hasGone(joinId)
   }
 
-  /// Whether the device's stay is on the newest list. A device that was cut off for long is taken off it, and hears so when it comes back.
+  /// Whether the device's stay is on the newest list. A device that was cut off for long is removed from it, and is
+  /// told when it comes back.
   func isListed(_ device: SimDevice) -> Bool {
     calls.control.calls.values.contains { $0.epochs.newest.entry(of: device.address)?.joinId == device.stay?.joinId }
   }
 
-  /// Whether all who have joined send under the newest key, and show the same code.
+  /// Whether all joined devices send under the newest key and show the same code.
   func hasConverged(_ call: CallID) -> Bool {
     guard let epochs = calls.control.calls[call]?.epochs, epochs.current == epochs.newest.number, epochs.pending == nil
     else {

@@ -22,13 +22,13 @@ from device import Device  # noqa: E402
 from waiting import PATIENCE, wait_for  # noqa: E402
 
 BINARY = os.environ.get("CONCLAVE_BINARY", ".build/release/conclave")
-# The certificates of tests are signed by nobody.
+# The tests' certificates are self-signed.
 UNVERIFIED = ssl.create_default_context()
 UNVERIFIED.check_hostname, UNVERIFIED.verify_mode = False, ssl.CERT_NONE
 
 
-# Below the ports that Linux gives to outgoing connections (ip_local_port_range), which could take a port before its server does. Processes that run at
-# the same time have ranges of their own.
+# Below the ports that Linux uses for outgoing connections (ip_local_port_range), which could take a port before its server does. Processes that run at the same
+# time have separate ranges.
 FIRST_PORT = int(os.environ.get("CONCLAVE_TEST_PORTS", "20000"))
 PORTS_OF_A_PROCESS = 6_000
 PORTS = itertools.count(random.randrange(PORTS_OF_A_PROCESS))
@@ -49,8 +49,8 @@ def free_port():
 
 
 def pytest_collection_modifyitems(items):
-    """Tests with browsers come last, and those with a network between at the very end: it is a program in Python and has to keep up. For pictures, only the tests
-    that look at the page run."""
+    """Tests with browsers run last, and those with a simulated network at the very end, since that is a Python program and has to keep up. For pictures, only
+    the tests that look at the page run."""
     if os.environ.get("CONCLAVE_SCREENSHOTS"):
         items[:] = [item for item in items if "look" in item.fixturenames]
     browsers = {item.path for item in items if "person" in item.fixturenames}
@@ -59,7 +59,7 @@ def pytest_collection_modifyitems(items):
 
 
 class Server:
-    """`conclave serve --demo` in a process of its own; `more` are members of its configuration, `command` what starts it (as `prlimit`)."""
+    """`conclave serve --demo` as a process; `more` are members of its configuration, `command` is a prefix that starts it (such as `prlimit`)."""
 
     def __init__(self, folder: pathlib.Path, command=(), demo=True, **more):
         self.folder, self.command, self.demo = folder, list(command), demo
@@ -73,7 +73,7 @@ class Server:
                     "state": str(folder / "state"),
                     "listen": {"stomp": self.stomp_port, "stompTLS": self.stomp_tls_port, "http": self.http_port},
                     "media": {"port": self.media_port, "workers": 1},
-                    # A test that left a call running does not make the end wait.
+                    # The end does not wait for calls that a test has left running.
                     "drain": 0,
                     **more,
                 }
@@ -99,7 +99,7 @@ class Server:
         return self.process.pid
 
     def cpu_seconds(self):
-        """The CPU time that it has used."""
+        """The CPU time that the server has used."""
         fields = pathlib.Path(f"/proc/{self.pid}/stat").read_text().rsplit(")", 1)[1].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
@@ -134,7 +134,7 @@ class Server:
         return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
 
     def die(self):
-        """As if the machine had lost it: nothing is told, nothing is tidied."""
+        """Kills it as if the machine had crashed: it sends nothing and cleans up nothing."""
         self.process.kill()
         self.process.wait()
 
@@ -149,7 +149,7 @@ class Server:
 
 @pytest.fixture(scope="session")
 def artifacts(tmp_path_factory):
-    """Where reports, logs and screenshots are kept."""
+    """The folder for reports, logs and screenshots."""
     folder = pathlib.Path(os.environ.get("CONCLAVE_ARTIFACTS") or tmp_path_factory.mktemp("artifacts"))
     folder.mkdir(parents=True, exist_ok=True)
     return folder
@@ -166,7 +166,7 @@ def server(tmp_path_factory, artifacts):
 
 @pytest.fixture
 def fresh_server(tmp_path, artifacts, request):
-    """A server for only one test, which may let it die and start it again."""
+    """A server for one test only, which may kill and restart it."""
     running = Server(tmp_path)
     yield running
     running.stop()
@@ -175,7 +175,7 @@ def fresh_server(tmp_path, artifacts, request):
 
 @pytest.fixture
 def network(fresh_server):
-    """The network between one page and a server of the test's own."""
+    """The network between one page and the test's own server."""
     from network import Network
 
     between = Network(fresh_server)
@@ -193,7 +193,7 @@ def app_server(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def tls_server(tmp_path_factory):
-    """A server with a certificate, whose app has destinations of its own."""
+    """A server with a certificate, whose app has its own destinations."""
     folder = pathlib.Path(__file__).parents[1] / "ListeningTests/Vectors"
     files = {kind: str(folder / f"test-{kind}.pem") for kind in ("certificate", "key")}
     running = Server(tmp_path_factory.mktemp("tls-server"), destinations=["/topic/", "/queue/"], tls=files)
@@ -220,7 +220,7 @@ def connect(server):
 
 @pytest.fixture
 def on(server):
-    """Signs raw devices in: on("alice", "laptop"). A file may have a `server` of its own."""
+    """Signs raw devices in: on("alice", "laptop"). A file may define its own `server`."""
     devices = []
 
     def make(user, device="phone", **options):
@@ -246,7 +246,7 @@ def url(request):
 
 @pytest.fixture
 def look():
-    """Looks at what a tab shows, for findings or for pictures: look(alice, "the lobby")."""
+    """Checks what a tab shows, or takes pictures of it: look(alice, "the lobby")."""
     from views import look  # which imports this file
 
     return look
@@ -254,7 +254,7 @@ def look():
 
 @pytest.fixture
 def person(url, artifacts, request):
-    """Signs somebody in, in a browser of their own: person("Alice"). A module whose subject is the picture itself says `HAS_SMALL_CAMERAS = False`."""
+    """Signs somebody in, in a separate browser: person("Alice"). A module that tests the picture itself sets `HAS_SMALL_CAMERAS = False`."""
     from browser import SMALL_CAMERA, Tab, drawn_face  # which imports this file
 
     tabs = []

@@ -1,8 +1,8 @@
-"""The cost of a join, a leave and a rotation in signaling: bytes and envelopes, at a real server, with devices that do all but the cryptography.
+"""The signaling cost of a join, a leave and a rotation: bytes and envelopes, with a real server, and devices that do everything but the cryptography.
 
 CONCLAVE_BINARY=.build/release/conclave python Tests/EndToEnd/key_costs.py 10 100 1000
 
-With `--joins 50` that many devices join each second instead, and the time from a device's request to its first key counts.
+With `--joins 50`, 50 devices join each second instead, and the time from a device's request to its first key is measured.
 """
 
 import argparse
@@ -19,7 +19,7 @@ import tempfile
 import time
 import uuid
 
-from conftest import Server  # first: it knows where the others are
+from conftest import Server  # first: it sets the path by which the others are found
 
 import device
 import words
@@ -42,7 +42,7 @@ class Costs:
 
 
 class Light:
-    """A device: one socket, no thread. It hands out what it is asked for and confirms what it is switched to."""
+    """A device: one socket, no thread. It hands out the keys that are requested, and confirms the epochs to which it switches."""
 
     def __init__(self, crowd, number):
         self.crowd, self.user, self.buffer, self.requests = crowd, f"u{number:04}", bytearray(), 0
@@ -189,7 +189,7 @@ class Crowd:
             one.socket.close()
 
     def settle(self):
-        """All that are in the call have switched to the newest epoch, and nothing about keys has come for a while."""
+        """Whether all devices in the call have switched to the newest epoch, and no event about keys has come for a while."""
         joined = [one for one in self.devices if one.participant]
         newest = lambda: max(one.announced for one in joined)
         self.run(lambda: all(one.epoch == newest() for one in joined), 600)

@@ -13,7 +13,7 @@ from poor_path import SHOWN, longest_gap
 
 ROUNDS = int(os.environ.get("CONCLAVE_ROUNDS", "10"))
 
-# The share of the picture that has the colours of the test pattern, which is green: a frame that was decoded without its reference is grey or torn.
+# The share of the picture with the colours of the test pattern, which is green: a frame decoded without its reference is grey or torn.
 GREEN = """
 const [user, done] = arguments;
 const video = document.querySelector(`.tile[data-user=${user}] video`);

@@ -1,4 +1,4 @@
-"""Lies about who lets whom in: words that are withheld, or by the wrong hands. Every function says which tabs are to warn."""
+"""Lies about who lets whom in: words that are withheld, or signed by the wrong person. Every function returns the tabs that must warn."""
 
 import base64
 import os
@@ -14,7 +14,7 @@ BY_THE_SERVICE = "the app’s service lets people in"
 
 
 def is_shown_as_uninvited(stage, tab, user):
-    """The tile and the list of people say so, and after a while nothing is sent."""
+    """The tile and the list of people show it, and after a while nothing is sent."""
     tile = f".tile[data-user='{user}']"
     wait_for(lambda: NOBODY in tab.text(f"{tile} .tile-state"), 10, f"{tab.user} sees that nobody let {user} in")
     wait_for(lambda: not stage.audit.is_sending(tab.user), 20, f"{tab.user} stops sending")
@@ -27,7 +27,7 @@ def is_shown_as_uninvited(stage, tab, user):
 
 
 def ghost_in_the_call(stage, words=()):
-    """A device of zed's is on everybody's list and said to be in the call, with these words and their signers."""
+    """A device of zed is on everybody's list and reported to be in the call, with these words and their signers."""
     ghost, change = with_ghost(stage, "zed", 77)
     admissions = [word for word, _ in words]
     signers = [signer.device_facts() for _, signer in words]
@@ -53,7 +53,7 @@ def a_ghost_without_a_word(stage):
     stage.come()
     for tab in (stage.alice, stage.bob):
         is_shown_as_uninvited(stage, tab, "zed")
-    assert not ghost.secrets, "somebody whom nobody let in is handed the key"
+    assert not ghost.secrets, "somebody whom nobody let in gets the key"
     return [stage.alice, stage.bob]
 
 
@@ -141,7 +141,7 @@ def a_guest_without_a_link(stage):
     stage.come()
     for tab in (stage.alice, stage.bob):
         is_shown_as_uninvited(stage, tab, "guest~zed")
-    assert not ghost.secrets, "a guest without a link is handed the key"
+    assert not ghost.secrets, "a guest without a link gets the key"
     return [stage.alice, stage.bob]
 
 

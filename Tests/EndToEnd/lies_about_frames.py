@@ -1,6 +1,6 @@
-"""Lies about frames and messages, by a server and a member together: both know the epoch's secret or what carries it. Every function says which tabs are to warn.
+"""Lies about frames and messages, by a server and a member who together know the epoch's secret. Every function returns the tabs that must warn.
 
-Frames are made up behind the network and in front of the client's own code, in the worker: an honest SFU would have dropped them, and the proxy passes no media.
+Frames are forged in the worker, between the network and the client's code: an honest SFU would drop them, and media does not pass the proxy.
 """
 
 import base64
@@ -16,8 +16,8 @@ from lies_about_keys import say
 from lying_stage import row
 from told_lists import b64, layouts
 
-# In the worker, between a slot's frames from the network and the client's code: `inject` adds a frame, `onSlots` is one that follows the next word on what slots
-# show, `doubles` brings each frame again in all audio slots. `opened` has what the client let pass of frames that were added.
+# In the worker, between a slot's frames from the network and the client's code: `inject` adds a frame, `onSlots` is a frame to add after the next change of
+# slots, `doubles` repeats each frame in all audio slots. `opened` has the added frames that the client accepted.
 NETWORK = """
 (() => {
   let listen = self.addEventListener;
@@ -88,7 +88,7 @@ NETWORK = """
 
 
 def in_a_call_with_carol(stage):
-    """Alice hears Bob, behind a network that lies to her, and Carol has the epoch's secret. Gives Carol and the epoch."""
+    """Alice hears Bob, behind a network that lies to her, and Carol has the epoch's secret. Returns Carol and the epoch."""
     stage.people()
     stage.watch(stage.alice).worker_script = NETWORK
     stage.call()
@@ -101,7 +101,7 @@ def in_a_call_with_carol(stage):
 
 
 def sender_of(stage, member, user, epoch):
-    """Values of a member that every other can derive: the entry and its SFrame base key."""
+    """The values of a member that every other member can derive: the entry and its SFrame base key."""
     facts = stage.proxy.lists.chains[member.user, member.device, stage.id].epochs[epoch]
     entry = next(entry for entry in facts["list"] if entry["user"] == user)
     join = base64.b64decode(entry["fingerprint"]), base64.b64decode(entry["joinId"])
@@ -116,7 +116,7 @@ def made_up(stage, member, victim, epoch, counter, text=b"made up", n=1, metadat
 
 
 def slots_show(stage, tab, tracks):
-    """The server says that the slots in which tab hears somebody show these tracks. Gives those that it named before."""
+    """The server says that the slots in which tab hears somebody show these tracks. Returns the tracks that it named before."""
     said = [*stage.proxy.seen("reply", f"calls/{stage.id}/media", tab.user), *stage.proxy.seen("event", "media.slots", tab.user)]
     newest = max((body for _, _, _, body in said), key=lambda body: body["rev"])
     stage.rev = max(getattr(stage, "rev", 0), newest["rev"]) + 1
@@ -138,15 +138,15 @@ def network(stage, expression):
 
 
 def nothing_passed(stage, injected):
-    assert network(stage, "injected") == injected, "a frame was not made up: the row tests nothing"
-    assert network(stage, "opened") == [], "a frame that is made up is heard"
+    assert network(stage, "injected") == injected, "no frame was forged: the row tests nothing"
+    assert network(stage, "opened") == [], "a forged frame is heard"
 
 
 def counts_where_both_say_so(stage, carol, epoch):
-    """Checks that the forgery is well made: in Bob's own slot the same key and form count, since a member and the server together can do that."""
+    """Checks that the forgery is valid: in Bob's own slot a frame with the same key and form counts, since a member and the server together can do that."""
     counter = max(frame.counter for frame in stage.audit.frames(stage.bob.user) if frame.kid & 255 == epoch) + 500
     network(stage, f"inject('{b64(made_up(stage, carol, stage.bob, epoch, counter))}')")
-    wait_for(lambda: network(stage, "opened") == ["made up"], 5, "a frame that is made up as it should be opens")
+    wait_for(lambda: network(stage, "opened") == ["made up"], 5, "a well-made forged frame opens")
 
 
 @row(56, "in the slot of another", "by way of the server")
@@ -169,7 +169,7 @@ def a_frame_under_the_key_of_another(stage, how):
 
 
 def poses_as_carol(stage):
-    """Bob's client seals as Carol, who sends nothing, and comes back with that."""
+    """Bob's client seals as Carol, who sends nothing, and rejoins in that way."""
     carol, epoch = in_a_call_with_carol(stage)
     entry, _ = sender_of(stage, carol, carol.user, epoch)
     pose = """
@@ -234,7 +234,7 @@ def frames_twice_and_in_two_slots(stage):
 
 
 def two_slots_offered(stage):
-    """The mids of the audio slots in Alice's newest offer, once it was answered."""
+    """The mids of the audio slots in Alice's newest answered offer."""
     offers = stage.proxy.seen("request", f"calls/{stage.id}/media", stage.alice.user)
     answers = stage.proxy.seen("reply", f"calls/{stage.id}/media", stage.alice.user)
     sections = re.split(r"^m=", offers[-1][3]["sdp"], flags=re.MULTILINE)[1:]
@@ -295,7 +295,7 @@ def a_private_message_is_handed_to_all(stage):
     assert Private(stage, carol, epoch, got["body"]).text == "for Carol alone"
     stage.proxy.sees("event", "message", user=stage.alice.user)
     stage.bob.find("#chat-text", None).send_keys("for all\n")
-    wait_for(lambda: "for all" in stage.alice.text("body"), 5, "Alice gets what is for all")
+    wait_for(lambda: "for all" in stage.alice.text("body"), 5, "Alice gets the message to all")
     stage.alice.press("Chat (1)")
     assert "for Carol alone" not in stage.alice.text("#chat-list")
     return []
@@ -309,7 +309,7 @@ def another_text_under_the_wraps_of_a_private_message(stage):
     sends_in_private(stage, stage.bob, numbers, "for two of you")
     private = Private(stage, carol, epoch, carol.event("message", 10)["body"])
     assert private.text == "for two of you"
-    wait_for(lambda: "for two of you" in stage.alice.text("#chat-list"), 5, "Alice reads what is for her")
+    wait_for(lambda: "for two of you" in stage.alice.text("#chat-list"), 5, "Alice reads the message for her")
     bob = number_of(stage, carol, stage.bob.user, epoch)
 
     def told(kind, counter, metadata, content):
@@ -318,16 +318,16 @@ def another_text_under_the_wraps_of_a_private_message(stage):
 
     other = AESGCM(private.key).encrypt(bytes(12), layouts.padded(b'{"text":"another text"}'), b"")
     told(b"\1", 1_000, b"private", private.wraps + other)
-    # The forgery itself is well made: a message for all has no proof of its sender but the epoch's key.
+    # The forgery itself is valid: nothing but the epoch's key proves the sender of a message to all.
     told(b"\0", 1_001, b"message", layouts.padded(b'{"text":"for all, made up"}'))
-    wait_for(lambda: "for all, made up" in stage.alice.text("#chat-list"), 5, "Alice reads what is made up for all")
+    wait_for(lambda: "for all, made up" in stage.alice.text("#chat-list"), 5, "Alice reads the forged message to all")
     assert "another text" not in stage.alice.text("#chat-list")
     return []
 
 
 class Renumbered:
-    """From an epoch on the server's epochs are told to Alice and Bob under numbers that are 255 higher, with made-up links over the gap: the first then has the low
-    byte of the epoch before."""
+    """From an epoch on, Alice and Bob are told the server's epochs with numbers that are 255 higher, and made-up links across the gap: the first then has the
+    same low byte as the epoch before it."""
 
     AHEAD = 255
 

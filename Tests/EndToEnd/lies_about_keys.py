@@ -1,4 +1,4 @@
-"""Lies about envelopes, switches, people, rings and frames. Every function says which tabs are to warn."""
+"""Lies about envelopes, switches, people, rings and frames. Every function returns the tabs that must warn."""
 
 import base64
 import copy
@@ -160,7 +160,7 @@ def the_call_stays_in_epoch_1(stage):
 
 
 def shown_ghost(stage, number=77):
-    """A device of zed's is on everybody's list, the same for all."""
+    """A device of zed is on everybody's list, the same for all."""
     ghost, change = with_ghost(stage, "zed", number)
     for tab in (stage.alice, stage.bob):
         stage.proxy.lists.lie_to(tab.user, change)
@@ -189,7 +189,7 @@ def a_listed_ghost_comes_and_goes(stage):
     member = {"call": stage.id, "user": "zed", "name": "Zed", "state": "joined", "cause": "joined"}
     participant = {"participant": 77, "device": "ghost", "joinId": None, "connected": True, "held": False, "tracks": []}
     participant["joinId"] = b64(stage.proxy.lists.ghosts[0].join_id)
-    # The lie is the time itself: the ghost is a member for less than the 5 s after which a check would find it out.
+    # The lie is in the timing: the ghost is a member for less than the 5 s after which a check would detect it.
     for _ in range(2):
         stage.proxy.tell(stage.bob.user, "call.member", {**member, "participants": [participant]})
         time.sleep(4)
@@ -200,7 +200,7 @@ def a_listed_ghost_comes_and_goes(stage):
 
 
 def tell_of_ghost(stage, tab, ghost, **lies):
-    """Says that the ghost is a participant; `lies` replace what is said of its member, `device` its device."""
+    """Says that the ghost is a participant; `lies` replaces facts about its member, `device` its device."""
     seat = {"participant": 77, "device": lies.pop("device", "ghost"), "joinId": b64(ghost.join_id), "connected": True, "held": False, "tracks": []}
     member = {"call": stage.id, "user": "zed", "name": "Zed", "state": "joined", "cause": "joined", "participants": [seat]}
     stage.proxy.tell(tab.user, "call.member", member | lies)
@@ -215,7 +215,7 @@ def a_name_that_is_no_text(stage):
     stage.come()
     for tab in (stage.alice, stage.bob):
         tab.sees(".tile[data-user=zed][data-doubt=stranger]")
-        tab.sees(f".tile[data-user={stage.user('carol')}]")  # the page goes on drawing
+        tab.sees(f".tile[data-user={stage.user('carol')}]")  # the page keeps drawing
         wait_for(lambda: not stage.audit.is_sending(tab.user), 20, f"{tab.user} stops sending to somebody unseen")
     return [stage.alice, stage.bob]
 
@@ -325,7 +325,7 @@ def a_ring_that_is_old(stage, how):
 
 
 def ring_again(stage, how):
-    """Bob answers a ring and leaves. The next ring brings the same list and envelope."""
+    """Bob answers a ring and leaves. The next ring has the same list and envelope."""
     stage.ring(("carol",) if how == "used before" else ())
     stage.answer()
     ring = stage.proxy.sees("event", "call.ring", user=stage.bob.user)
@@ -384,7 +384,7 @@ def connected_under_another_name(stage, header):
     lie = stage.lie("connected", "", lambda headers, _: {**headers, header: "mallory"})
     stage.tab("Alice", view="body")
     wait_for(lambda: lie.told, 10, "the lie is told")
-    time.sleep(2)  # an absence in time: a client that closes the connection does nothing that could be waited for
+    time.sleep(2)  # a fixed wait for the absence of an event: a client that closes the connection does nothing to wait for
     assert not stage.proxy.seen("request", user="mallory"), "a request is made under another name"
     assert not stage.proxy.seen("request", "devices/register"), "the device registers though the name is another's"
     return []
@@ -522,7 +522,7 @@ def a_list_out_of_order(stage):
 
 
 def whole(stage, body, link):
-    """With the list in place of its changes."""
+    """The body with the list instead of its changes."""
     told = stage.proxy.lists.chain(link, stage.id).epochs[body["epoch"]]["list"]
     return {**{name: body[name] for name in body if name not in ("added", "removed")}, "list": told}
 
@@ -553,5 +553,5 @@ def keys_are_asked_for_somebody_unlisted(stage):
     stage.handled(stage.proxy.tell(stage.alice.user, "keys.request", {"call": stage.id, "epoch": 2, "to": entry}))
     stage.come()
     stage.goes_on(stage.alice, stage.bob)
-    assert not ghost.secrets, "the leader hands a key to somebody who is not on the list"
+    assert not ghost.secrets, "the leader gives a key to somebody who is not on the list"
     return []

@@ -1,4 +1,4 @@
-"""Lies about numbers, lists and their history. Every function says which tabs are to warn."""
+"""Lies about numbers, lists and their history. Every function returns the tabs that must warn."""
 
 import copy
 import json
@@ -47,7 +47,7 @@ def numbers_of_two_others_swapped(stage):
     return [stage.bob]
 
 
-# Tests/WebTests tells more values and more forms of a track.
+# Tests/WebTests has more values and more forms of a track.
 @row(4, 1.5, 2**32)
 def a_participant_number_that_is_none(stage, number):
     stage.call()
@@ -65,7 +65,7 @@ def a_member_with_the_initiators_number_in_epoch_1(stage):
     stage.lie("event", "keys.rotate", lambda body, _: None, to=stage.user("bob"))
     stage.answer()
     stage.others[0].come(stage.id)
-    wait_for(lambda: lie.told, 10, "Bob is told of Carol")
+    wait_for(lambda: lie.told, 10, "Bob is told about Carol")
     stage.goes_on(stage.alice, seconds=5)
     return []
 
@@ -151,7 +151,7 @@ def the_same_announcement_again(stage):
 
 
 def other_previous(stage, tab, previous_of):
-    """From now on announcements to a tab go on from another list hash, and fit it."""
+    """From now on announcements to a tab continue from another list hash, and match it."""
 
     def change(body, link):
         chain = stage.proxy.lists.chain(link, body["call"])
@@ -220,7 +220,7 @@ def a_gap_with_links_that_do_not_join(stage):
 
 
 def with_ghost(stage, user, number):
-    """A device that the server made up. One of a user whom a member let in gets the key; others have nobody who let them in."""
+    """A device that the server has made up. It gets the key only if a member let its user in."""
     ghost = stage.proxy.lists.ghost(user)
     return ghost, lambda entries, _: in_order([*entries, ghost.entry(stage.id, number)])
 
@@ -267,7 +267,7 @@ def a_ratchet_over_a_missed_list(stage):
 
 def as_ratchet(stage, tab):
     stage.lie("event", "keys.rotate", lambda body, _: {**body, "mode": "ratchet"}, to=tab.user)
-    # Whether the tab asks for the list is up to it.
+    # The tab may or may not ask for the list.
     stage.lie("reply", "calls/*/keys/list", lambda body, _: {**body, "mode": "ratchet"}, to=tab.user).told = 1
 
 
@@ -353,7 +353,7 @@ def the_join_key_of_another_is_missing_or_bad(stage, how):
         return [tab]
 
     def resigned(body, _):
-        """The signature is of another time; the list hash stays."""
+        """The signature is from another time; the list hash does not change."""
         for entry in (entry for name in ("list", "added", "deliver") for entry in body.get(name, [])):
             if entry["user"] == stage.user("carol"):
                 entry["joinKey"] = {**entry["joinKey"], "at": entry["joinKey"]["at"] + 1}

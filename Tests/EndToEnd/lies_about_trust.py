@@ -1,4 +1,4 @@
-"""Lies about devices, their keys, and what a user's devices say about each other. Every function says which tabs are to warn."""
+"""Lies about devices, their keys, and what a user's devices say about each other. Every function returns the tabs that must warn."""
 
 import base64
 import json
@@ -25,18 +25,18 @@ PIN = """
 
 
 def pin_of(tab, user, device):
-    """(fingerprint, whether it is verified) of a device as a page knows it; None for one that it does not know."""
+    """(fingerprint, whether it is verified) of a device, as a page knows it; None for an unknown device."""
     return tab.driver.execute_async_script(PIN, f"{tab.user}>{user}/{device}")
 
 
 def with_other_keys(stage, name="carol"):
-    """The same device comes with other keys, which the server lists as its own."""
+    """The same device connects with other keys, which the server lists."""
     stage.others[0] = stage.member(name)
     return stage.others[0].ghost
 
 
 def comes_with_other_keys(stage, members=("carol", "dave")):
-    """Alice and Bob know Carol's device, which goes and comes back with other keys: gives these."""
+    """Alice and Bob know Carol's device, which leaves and comes back with other keys. Returns these."""
     stage.call(members)
     stage.come()
     if "dave" in members:
@@ -46,7 +46,7 @@ def comes_with_other_keys(stage, members=("carol", "dave")):
     epoch = stage.come()
     handed = [body for _, _, _, body in stage.proxy.seen("request", f"calls/{stage.id}/keys")]
     given = {envelope["to"]["user"] for body in handed for envelope in body["envelopes"] if body["epoch"] >= epoch}
-    assert ghost.user not in given, "a changed key is handed the call's"
+    assert ghost.user not in given, "a changed key gets the call's key"
     return ghost
 
 
@@ -59,10 +59,10 @@ def a_known_device_has_another_key(stage):
     ghost = comes_with_other_keys(stage)
     for tab in (stage.alice, stage.bob):
         wait_for(lambda: shows(tab, ghost.fingerprint), 10, f"{tab.user} is shown the changed key")
-    # As a leader's its envelope waits until the person trusts that key.
+    # When it leads, its envelope waits until the person trusts that key.
     withheld = stage.lie("event", "keys.envelope", lambda body, _: None, to=stage.bob.user)
     epoch = stage.go(1)
-    wait_for(lambda: withheld.told, 10, "what Alice hands Bob is withheld")
+    wait_for(lambda: withheld.told, 10, "Alice's envelope for Bob is withheld")
     stage.proxy.tell(stage.bob.user, "keys.envelope", envelope_of(stage, ghost, epoch))
     stage.proxy.sees("request", f"calls/{stage.id}/keys/wait", user=stage.bob.user, where=lambda body: body["epoch"] == epoch)
     stage.silent_under(stage.bob, epoch, 2)
@@ -72,7 +72,7 @@ def a_known_device_has_another_key(stage):
 
 
 def envelope_of(stage, ghost, epoch):
-    """Makes the envelope that a device hands Bob, in the place of the leader."""
+    """Makes the envelope that a device sends Bob instead of the leader."""
     body = stage.proxy.sees("event", "keys.rotate", user=stage.alice.user, where=lambda body: body["epoch"] == epoch and "deliver" in body)
     entry = next(entry for entry in body["deliver"] if entry["user"] == stage.bob.user)
     spki = base64.b64decode(entry.get("refresh", entry["joinKey"])["publicKey"])
@@ -105,7 +105,7 @@ def what_is_shown_changes_before_the_click(stage, how):
 
 
 def clicks_all_the_same(tab, name):
-    """The button rests while what is shown is not what there is. A click may have been on its way."""
+    """The button is disabled while the view is out of date, but a click may already have been made."""
     click = """
         const button = [...document.querySelectorAll('#person-list button')].find(({ ariaLabel }) => ariaLabel === arguments[0]);
         button.disabled = false;
@@ -156,7 +156,7 @@ def a_guests_mark(stage, how):
     """A device whose keys are those of a guest is listed as a user's, or the other way around."""
     stage.call()
     ghost, change = with_ghost(stage, "guest~zed" if how == "lost" else "zed", 77)
-    # After its keys have their fingerprint.
+    # The id after its keys have their fingerprint.
     ghost.user = "zed" if how == "lost" else "guest~zed"
     for person in (stage.alice, stage.bob):
         stage.proxy.lists.lie_to(person.user, change)
@@ -170,7 +170,7 @@ def a_guests_mark(stage, how):
 
 
 def tell_member(stage, person, ghost, name, **more):
-    """The server says that the ghost is in the call."""
+    """The server claims that the ghost is in the call."""
     place = {"participant": 77, "device": ghost.device, "joinId": b64(ghost.join_id), "connected": True, "held": False, "tracks": []}
     member = {"call": stage.id, "user": ghost.user, "name": name, "state": "joined", "cause": "joined", "participants": [place]}
     stage.proxy.tell(person.user, "call.member", member | more)
@@ -193,7 +193,7 @@ def a_guest_without_its_link(stage):
     return []
 
 
-# Statements of a user's devices about each other: Alice's page, and devices of hers whose keys the test has.
+# Statements of a user's devices about each other: Alice's page, and other devices of hers, whose keys the test has.
 
 
 def statement(kind, by, about, user=None):
@@ -205,7 +205,7 @@ def statement(kind, by, about, user=None):
 
 
 class Statements:
-    """Alice's page, three other devices of hers, of which `phone` is paired, and what the server says that they said."""
+    """Alice's page, three other devices of hers, of which `phone` is paired, and the statements that the server attributes to them."""
 
     def __init__(self, stage):
         self.tab = stage.tab("Alice")
@@ -233,7 +233,7 @@ class Statements:
         return {"devices": devices, "revokes": self.revokes}
 
     def are(self, vouches=(), revokes=(), hidden=(), **levels):
-        """With these statements the devices have these levels. The list is requested again."""
+        """Asserts that with these statements the devices have these levels. The list is requested again."""
         self.vouches, self.revokes, self.hidden = list(vouches), list(revokes), set(hidden)
         self.tab.click("#devices-dialog button", "Close")
         count = len(self.proxy.seen("reply", "devices/list", self.tab.user))
@@ -249,7 +249,7 @@ def vouches_that_count_for_nothing(stage):
     phone, tablet, desktop = said.phone, said.tablet, said.desktop
     foreign, stranger = Ghost("zed", "phone"), Ghost(said.tab.user, "stranger")
     good = statement("vouch", phone, tablet)
-    # Each is told after the good one, so that the level must fall.
+    # Each is told after a good one, so that the level must drop.
     bad = {
         "for another user": statement("vouch", phone, tablet, user="zed"),
         "of another user's device": statement("vouch", foreign, tablet),
@@ -307,10 +307,10 @@ def pairing_is_changed_on_its_way(stage, where):
             code = wait_for(lambda: new.text("#pair-code").replace(" ", ""), 10, "six digits")
             existing.fill("Six digits", code)
             existing.click("#pair-form button", "Pair")
-            wait_for(lambda: "not the digits" in existing.text("#pair-error"), 5, "the digits are others")
+            wait_for(lambda: "not the digits" in existing.text("#pair-error"), 5, "the digits differ")
         assert changed[-1] == name
         for tab, other in ((new, existing), (existing, new)):
-            # The dialog may still move as its text changes, so the mouse could miss the button.
+            # The dialog may still move while its text changes, so the mouse could miss the button.
             tab.driver.execute_script("arguments[0].click()", tab.find("#pair-dialog button", "Cancel"))
             tab.sees(f"#own-device-list [data-device={other.device}]:not([data-level=verified])")
             tab.click("#devices-dialog button", "Close")

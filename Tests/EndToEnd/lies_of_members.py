@@ -1,4 +1,4 @@
-"""Tricks of a member whose client is not ours, or of a user, and what a server and a member do together. Every function says which tabs are to warn."""
+"""Attacks by a member with another client, by a user, and by a server and a member together. Every function returns the tabs that must warn."""
 
 import time
 
@@ -7,7 +7,7 @@ from device import starting
 from lying_proxy import Failure
 from lying_stage import row
 
-# A leader's client that hands something else to one user. `asked` is the entry, `values` are the user's id and more.
+# A leader's client that gives one user something else. `asked` is the entry, `values` has the user's id and more.
 HAND_OUT = """
     const { envelope, lend } = exports.Epoch.prototype;
     exports.Epoch.prototype.envelope = async function (asked, seen) {
@@ -20,7 +20,7 @@ HAND_OUT = """
       return made;
     };
 """
-# The client checks before it posts the envelope that the secret is still the epoch's, so the lent copy is another one only until it is sealed.
+# Before it posts the envelope, the client checks that the secret is still the epoch's, so the lent copy differs only until it is sealed.
 OTHER_SECRET = """
       this.lend = (work) => lend.call(this, (copy) => {
         const right = copy.slice();
@@ -46,10 +46,10 @@ LONG_LIVED_KEY = """
 
 
 def leads_otherwise(stage, how):
-    """A member leaves, and Alice, who leads, hands Bob something else."""
+    """A member leaves, and Alice, who leads, gives Bob something else."""
     stage.in_page(stage.alice, "epoch.js", HAND_OUT % how, stage.bob.user)
     epoch = stage.go()
-    wait_for(lambda: stage.alice.driver.execute_script("return window.conclaveHasLied"), 5, "Alice's client does otherwise")
+    wait_for(lambda: stage.alice.driver.execute_script("return window.conclaveHasLied"), 5, "Alice's client lies")
     return epoch
 
 
@@ -58,7 +58,7 @@ def a_leader_hands_out_two_secrets(stage):
     stage.call()
     stage.come()
     epoch = leads_otherwise(stage, OTHER_SECRET)
-    wait_for(lambda: epoch in stage.audit.epochs(stage.bob.user), 10, "Bob uses the secret that he alone was given")
+    wait_for(lambda: epoch in stage.audit.epochs(stage.bob.user), 10, "Bob uses the secret that only he was given")
     named = lambda: [text for text in stage.told(stage.bob) if stage.alice.name in text and "is not secured together" in text]
     wait_for(named, 20, "Bob is told that Alice has another key")
     sealed = {frame.key for frame in stage.audit.frames() if frame.kid & 255 == epoch}
@@ -93,7 +93,7 @@ def the_epoch_never_changes(stage):
     before = stage.newest
     stage.others[0].come(stage.id)
     stage.proxy.sees("event", "keys.rotate", user=stage.bob.user, where=lambda body: body["epoch"] > before)
-    # The time that the rules of protocol section 5.12 are told: twice the 10 minutes of `rotateMinutes`.
+    # The time for the rules of protocol section 5.12: twice the 10 minutes of `rotateMinutes`.
     minutes_pass = """
         const { update, tick } = exports.RosterWatch.prototype;
         const ahead = values[0] * 60_000;
@@ -101,9 +101,9 @@ def the_epoch_never_changes(stage):
         exports.RosterWatch.prototype.tick = function (now) { return tick.call(this, now + ahead); };
     """
     stage.in_page(stage.bob, "roster-watch.js", minutes_pass, 19)
-    time.sleep(1.5)  # an absence in time: the page looks once a second whether to warn
+    time.sleep(1.5)  # a fixed wait for the absence of a warning: the page checks once a second whether to warn
     old = lambda: [text for text in stage.told(stage.bob) if "should have been renewed long ago" in text]
-    assert not old(), "the key of 19 minutes is no old one"
+    assert not old(), "a key of 19 minutes is not old"
     stage.in_page(stage.bob, "roster-watch.js", minutes_pass, 1.5)
     wait_for(old, 5, "Bob is told that the key is old")
     assert stage.audit.epochs(stage.bob.user) <= {1, 2}
@@ -127,6 +127,6 @@ def a_call_is_started_under_the_id_of_another(stage):
     mallory.request("/app/calls/start", start(own))
     bob.sees("#ring")
     assert rung() == [own]
-    assert mallory.fails(f"/app/calls/{known}/state") in ("call.not-found", "auth.forbidden"), "who knows a call's id is in it"
+    assert mallory.fails(f"/app/calls/{known}/state") in ("call.not-found", "auth.forbidden"), "somebody who knows a call's id is in it"
     assert alice.shown("#call"), "Alice's call is over"
     return []

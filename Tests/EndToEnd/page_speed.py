@@ -14,7 +14,7 @@ ROUNDS = int(os.environ.get("CONCLAVE_ROUNDS", "2"))
 PEOPLE = 25
 WATCHED_S = 10
 
-# In ms since the page began to load: when Accept was pressed, and when the first picture of another was shown (requestVideoFrameCallback).
+# In ms since the page began to load: when Accept was pressed, and when the first picture of somebody else was shown (requestVideoFrameCallback).
 TIMES = """
 (() => {
   const times = (window.conclaveTimes = {});
@@ -27,7 +27,7 @@ TIMES = """
 })();
 """
 
-# The same without Conclave: a camera between two PeerConnections of one page, from the opening of the devices to the first picture.
+# The same without Conclave: a camera between two PeerConnections in one page, from opening the devices to the first picture.
 BARE = """
 const done = arguments[0];
 (async () => {
@@ -59,7 +59,7 @@ const done = arguments[0];
 })().then(done, (error) => done(String(error)));
 """
 
-# 24 people in one page, without a user interface: each accepts what rings, sends a small picture, and asks for none.
+# 24 people in one page, without a user interface: each accepts rings, sends a small picture, and requests none.
 CROWD = """
 const [names, done] = arguments;
 (async () => {
@@ -146,7 +146,7 @@ def test_the_first_picture_comes_soon_after_accepting_and_after_a_reload(person,
         alice.click("#end-dialog button", "End for all")
         for tab in (alice, bob):
             tab.sees("#lobby")
-        bob.driver.refresh()  # for times of their own
+        bob.driver.refresh()  # for their own times
         bob.sees("#lobby")
     tell(
         artifacts,
@@ -178,7 +178,7 @@ def test_a_call_of_25_tiles_leaves_the_page_free(person, artifacts):
     assert sum(duration for _, duration in tasks) < (ended - began) / 2, "the page answers"
 
 
-# Calls of so many people, drawn by the page's own stage with its layout: in ms the first drawing, and one after a change of one member.
+# Calls of `counts` people, drawn by the page's own stage with its layout. Measures in ms the first drawing, and one after a change of one member.
 DRAWN = """
 const [counts, rounds, done] = arguments;
 (async () => {
@@ -231,6 +231,6 @@ def test_a_call_of_300_is_drawn_nearly_as_fast_as_one_of_30(person, artifacts):
     assert isinstance(drawn, dict), drawn
     (few_first, few_again), (first, again) = drawn["30"], drawn["300"]
     tell(artifacts, first_drawing_of_30=middle(few_first), first_drawing_of_300=middle(first), drawing_300_after_a_change=middle(again), drawing_30_after_a_change=middle(few_again))
-    # A page of tiles is drawn, however many there are. Below a millisecond the clock is too coarse.
+    # Only one page of tiles is drawn, however many there are. Below a millisecond the clock is too coarse.
     assert min(first) < 4 * max(min(few_first), 1)
     assert min(again) < min(first)

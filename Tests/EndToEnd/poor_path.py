@@ -11,7 +11,7 @@ from test_browsers_layers import CODEC, RISE_SECONDS, height_of, shows
 
 HAS_SMALL_CAMERAS = False
 
-# When a frame of whose camera was shown, how high, and on the page's clock in ms.
+# Records each shown frame: whose camera, its height, and the time on the page's clock in ms.
 SHOWN = """
 (() => {
   window.conclaveShown = [];
@@ -29,7 +29,7 @@ SHOWN = """
 })();
 """
 
-# A device with so many processors sends its camera with 720 lines in three layers (`capture.js`).
+# A device with this many processors sends its camera with 720 lines in three layers (`capture.js`).
 EIGHT_PROCESSORS = "Object.defineProperty(navigator, 'hardwareConcurrency', { value: 8 })"
 
 
@@ -50,24 +50,24 @@ def watch(tab, seconds):
 
 
 def longest_gap(frames, seconds):
-    """In seconds, the beginning and the end included."""
+    """The longest gap in seconds, including the beginning and the end."""
     times = [0, *(at for at, _ in frames), 1_000 * seconds]
     return max(b - a for a, b in zip(times, times[1:])) / 1_000
 
 
 def counts(sender, viewer):
-    """Frames of the sender's top layer that were encoded, and frames of its camera that the viewer decoded."""
+    """The number of frames encoded in the sender's top layer, and of frames of its camera that the viewer decoded."""
     return sender.sent()["f"]["frames"], viewer.received()["video"][f"{sender.user}/camera"][1]
 
 
-# One camera leaves the processors time for more frames a second than three.
+# With one camera the processors can handle more frames a second than with three.
 @pytest.mark.parametrize("cameras", [3, 1])
 @pytest.mark.parametrize("codec", ["VP8", "VP9", "AV1"])
 def test_a_poor_path_gets_a_lower_layer_without_freezes_and_the_others_keep_the_top_one(person, server, network, artifacts, codec, cameras):
     alice, bob = person("Alice", EIGHT_PROCESSORS, SHOWN, CODEC % codec), person("Bob", EIGHT_PROCESSORS, SHOWN)
     carol = person("Carol", network.script, EIGHT_PROCESSORS, SHOWN, at=network.url)
     for tab in (alice, bob, carol):
-        tab.driver.set_window_size(1920, 1200)  # so large that each tile wishes the top layer
+        tab.driver.set_window_size(1920, 1200)  # large enough that each tile requests the top layer
     alice.call("Bob", "Carol")
     for tab in (bob, carol):
         tab.answer()
@@ -84,7 +84,7 @@ def test_a_poor_path_gets_a_lower_layer_without_freezes_and_the_others_keep_the_
     usual = watch(carol, 5)
     rate = min(len(usual[sender.user]) for sender in senders) / 5
 
-    # 5 s to find out, then 10 s that count. The lowest layer of each camera may have 150 kbit/s, each voice some 70 with headers.
+    # 5 s to adapt, then 10 s that count. The lowest layer of each camera takes up to 150 kbit/s, each voice some 70 with headers.
     network.impair(400_000, loss=0.05)
     watch(carol, 5)
     sender = senders[-1]
@@ -100,10 +100,10 @@ def test_a_poor_path_gets_a_lower_layer_without_freezes_and_the_others_keep_the_
     assert longest_gap(best, 10) < PATIENCE, told
     assert any(height < top for frames in poor.values() for _, height in frames), told
 
-    # The others get all frames of the top layer as before. The two counts are taken one after the other.
+    # The others still get all frames of the top layer. The two counts are read one after the other.
     assert decoded >= 0.98 * encoded - 3 and encoded >= 0.5 * 10 * rate
     print(f"another one decoded {decoded} of {encoded} frames of the top layer meanwhile")
-    # A sender whose processors are busy changes the size of its own picture.
+    # A sender with busy processors changes the size of its picture.
     top = lambda sender: sender.sent()["f"]["height"]
     tops = {top(sender)}
     seen = watch(other, 5)[sender.user]

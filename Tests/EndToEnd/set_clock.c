@@ -1,5 +1,5 @@
 /* LD_PRELOAD: the machine's clock is off by the seconds in the file CLOCK_OFFSET, which a test may change at any time. A second number in it is the time for
-   which the machine was suspended: CLOCK_BOOTTIME counts it, and CLOCK_MONOTONIC does not. */
+which the machine was suspended, which CLOCK_BOOTTIME includes and CLOCK_MONOTONIC does not. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>

@@ -1,4 +1,5 @@
-// valgrind 3.19 refuses the mask of glibc's sigsuspend, by which the test process waits for its end. Preloaded, this one hands the kernel its eight bytes.
+// valgrind 3.19 refuses the mask of glibc's sigsuspend, by which the test process waits for its end. This one, preloaded, passes the kernel the eight bytes
+// that it expects.
 #define _GNU_SOURCE
 #include <signal.h>
 #include <sys/syscall.h>

@@ -1,4 +1,4 @@
-"""The cost of a camera's layers as simulcast and as SVC, in Chromium on an idle machine: `.build/venv/bin/pytest -s Tests/EndToEnd/svc_costs.py` prints the figures of docs/benchmarks.md."""
+"""Camera layers as simulcast and as SVC, in Chromium on an idle machine: `.build/venv/bin/pytest -s Tests/EndToEnd/svc_costs.py` prints the figures of docs/benchmarks.md."""
 
 import pytest
 
@@ -10,7 +10,7 @@ from test_browsers_layers import CODEC
 HAS_SMALL_CAMERAS = False
 SECONDS = 15
 
-# Cameras are sent in one stream with the layers of this mode.
+# Sends cameras in one stream with the layers of this mode.
 SVC = """
 (() => {
   const { addTransceiver } = RTCPeerConnection.prototype;
@@ -21,7 +21,7 @@ SVC = """
 })();
 """
 
-# The sums of the camera's encodings: CPU seconds of encoding, bytes, and the pictures of the highest one.
+# Totals of the camera's encodings: CPU seconds of encoding, bytes, and the pictures of the highest encoding.
 COSTS = """
 (() => {
   window.conclaveCosts = async () => {
@@ -68,7 +68,7 @@ def test_a_camera_costs(person, server, codec, mode):
     after = costs()
     assert after["codec"] == f"video/{codec}" and after["pictures"] > before["pictures"], (before, after)
     everybody_decodes(*tabs, seconds=20)
-    # Chromium counts the pictures of SVC once for each layer, so times are told for a second.
+    # With SVC Chromium counts a picture once for each layer, so times are given per second.
     encoding = 1_000 * (after["seconds"] - before["seconds"]) / SECONDS
     rate = (after["bytes"] - before["bytes"]) * 8 / SECONDS / 1_000
     print(f"\n{codec} {mode}: {encoding:.0f} ms of encoding a second, {rate:.0f} kbit/s; modes {after['modes']}")

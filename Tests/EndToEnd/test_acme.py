@@ -1,6 +1,6 @@
-"""The certificates of docs/deploy.md as they are got in earnest: certbot and Caddy ask an ACME server (Let's Encrypt's Pebble), which looks at their answers.
+"""Certificates by the recipes of docs/deploy.md: certbot and Caddy request them from an ACME server (Let's Encrypt's Pebble), which validates their answers.
 
-It looks names up in a DNS server of its own, and everything stays on the loopback address.
+It resolves names with its own DNS server, and everything stays on the loopback address.
 """
 
 import contextlib
@@ -22,7 +22,7 @@ NAME = "calls.app.example"
 
 
 class Authority:
-    """Pebble; `challenges` is the port at which it visits those who ask."""
+    """Pebble; `challenges` is the port at which it validates challenges."""
 
     def __init__(self, folder):
         self.folder, self.port, self.challenges = folder, free_port(), free_port()
@@ -39,7 +39,7 @@ class Authority:
             "tlsPort": free_port(),
         }
         (folder / "pebble.json").write_text(json.dumps({"pebble": config}))
-        # It waits for some seconds before it looks, and refuses good nonces now and then, unless it is told not to.
+        # By default it waits for some seconds before it validates, and sometimes refuses good nonces.
         quick = {**os.environ, "PEBBLE_VA_NOSLEEP": "1", "PEBBLE_WFE_NONCEREJECT": "0"}
         off = [f"-{kind}01=" for kind in ("http", "https", "tlsalpn")]
         commands = {
@@ -62,7 +62,7 @@ class Authority:
             return reply.read().decode()
 
     def serial(self, port):
-        """The serial number of the certificate for NAME that is shown there, if it is one of this authority's."""
+        """The serial number of the certificate for NAME presented on the port, if this authority issued it."""
         context = ssl.create_default_context(cadata=self.roots)
         with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 5) as plain:
             with context.wrap_socket(plain, server_hostname=NAME) as secured:
@@ -82,7 +82,7 @@ def authority(tmp_path_factory):
 
 
 def test_certbot_gets_a_certificate_and_renews_it_while_connections_stay(authority, tmp_path):
-    """With the hook and the command of the document, but for its folders, its user, and ports below 1024."""
+    """Uses the hook and the command of the document, except for its folders, its user, and ports below 1024."""
     config, ours = tmp_path / "letsencrypt", tmp_path / "etc"
     hook = config / "renewal-hooks/deploy/conclave"
     hook.parent.mkdir(parents=True)
@@ -107,7 +107,7 @@ def test_certbot_gets_a_certificate_and_renews_it_while_connections_stay(authori
         assert shown and shown == authority.serial(server.stomp_tls_port)
         alice = Device(server, "alice", keys=False)
         certbot("certbot renew", "--force-renewal", "--no-random-sleep-on-renew")
-        wait_for(lambda: authority.serial(server.http_port) not in (None, shown), 20, "the renewed certificate is shown")
+        wait_for(lambda: authority.serial(server.http_port) not in (None, shown), 20, "the renewed certificate is presented")
         alice.request("/app/calls/list")
         alice.close()
     finally:

@@ -1,4 +1,4 @@
-"""An operator controls a running server by its admin socket: `conclave status`, `calls`, `call`, `users`, `end`, `disconnect`, `drain`."""
+"""An operator controls a running server through its admin socket: `conclave status`, `calls`, `call`, `users`, `end`, `disconnect`, `drain`."""
 
 import contextlib
 import json
@@ -36,7 +36,7 @@ def log(server):
 
 
 def raw(server, data, seconds=15):
-    """The socket's answer to bytes of any kind."""
+    """The socket's answer to any bytes."""
     with socket.socket(socket.AF_UNIX) as connection:
         connection.settimeout(seconds)
         connection.connect(str(server.state / "admin"))
@@ -78,7 +78,7 @@ def test_calls_and_users_are_listed(fresh_server, call):
     assert re.search(r"^ready +yes$", ask(fresh_server, "status")[1], re.M)
     people = ask(fresh_server, "call", id)[1].splitlines()
     assert [line.split()[:3] for line in people[2:]] == [["alice", "joined", "phone"], ["bob", "joined", "phone"]]
-    assert ask(fresh_server, "call", id[:8].upper())[1].splitlines() == people, "the first characters name the only call that has them"
+    assert ask(fresh_server, "call", id[:8].upper())[1].splitlines() == people, "the first characters identify the only call that begins with them"
 
 
 def test_a_call_is_ended_for_all_and_the_log_says_by_whom(fresh_server, call):
@@ -101,12 +101,12 @@ def test_a_call_is_ended_for_all_and_the_log_says_by_whom(fresh_server, call):
 
 def test_a_call_that_outlives_a_restart_keeps_its_counts_and_its_length(fresh_server, call):
     id, _, _ = call
-    wait_for(lambda: ran_until(fresh_server) is not None, 10, "the server notes that it runs")
+    wait_for(lambda: ran_until(fresh_server) is not None, 10, "the server records that it runs")
     fresh_server.die()
     died = ran_until(fresh_server)
     database = fresh_server.state / "conclave.sqlite"
     with contextlib.closing(sqlite3.connect(database)) as connection, connection:
-        # An hour ago: as long as the server was down.
+        # Moves the times back by an hour, as if the server had been down for an hour.
         connection.execute("UPDATE server SET ranUntil = ranUntil - 3600000")
         for table, member in (("call", "startedAt"), ("progress", "activeSince")):
             connection.execute(f"UPDATE {table} SET record = CAST(json_set(CAST(record AS TEXT), '$.{member}', json_extract(CAST(record AS TEXT), '$.{member}') - 3600000) AS BLOB)")
@@ -119,7 +119,7 @@ def test_a_call_that_outlives_a_restart_keeps_its_counts_and_its_length(fresh_se
 
 
 def ran_until(server):
-    """When the server noted last that it runs."""
+    """The time at which the server last recorded that it runs."""
     with contextlib.closing(sqlite3.connect(server.state / "conclave.sqlite")) as connection:
         return connection.execute("SELECT ranUntil FROM server").fetchone()[0]
 
@@ -170,7 +170,7 @@ def test_the_servers_view_of_media_is_shown(fresh_server, tmp_path):
         return None
 
     try:
-        for part in wait_for(judged, 20, "both are judged, and receive"):
+        for part in wait_for(judged, 20, "both are rated, and receive"):
             quality = part["quality"]
             assert part["media"] == "up" and part["joinedAt"] <= part["mediaSince"] <= quality["judgedAt"]
             assert 0 <= quality["level"] <= 4 and quality["bitrate"] > 0 and quality["receives"] == 2
@@ -264,7 +264,7 @@ def test_others_than_root_and_the_server_are_refused(fresh_server):
         pytest.skip("only root can become somebody else")
     path = fresh_server.state / "admin"
     assert path.stat().st_mode & 0o777 == 0o600 and fresh_server.state.stat().st_mode & 0o777 == 0o700
-    # The file's mode keeps others out already. Even without it the server looks at the process.
+    # The file's mode already keeps others out. Even without it, the server checks the process.
     path.chmod(0o666)
     fresh_server.state.chmod(0o711)
     stranger = (
@@ -280,7 +280,7 @@ def test_hostile_requests_are_bounded(fresh_server):
     assert b"error" in raw(fresh_server, b"\0\xff not json\n")
     assert raw(fresh_server, b"x" * 5000) == b'{"error":"the request is too long"}\n'
     assert b"too long" in raw(fresh_server, b'{"command":"status","user":"' + b"a" * 4090 + b'"}\n')
-    # Clients that send nothing hold up neither others for long nor the server's files.
+    # Clients that send nothing do not block others for long, and do not exhaust the server's file descriptors.
     idle = []
     for _ in range(40):
         connection = socket.socket(socket.AF_UNIX)

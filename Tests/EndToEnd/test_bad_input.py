@@ -1,4 +1,4 @@
-"""Bad input is answered as protocol section 9 says, or counted in silence, and no other call notices."""
+"""Bad input is answered as in protocol section 9, or silently counted, and no other call notices."""
 
 import base64
 import os
@@ -15,7 +15,7 @@ from conftest import wait_for
 
 @pytest.fixture(scope="module")
 def running_call(server):
-    """The load test's participants in a call that must stay without loss while the tests here misbehave."""
+    """The load test's participants in a call that must not lose packets while these tests misbehave."""
     binary = os.environ.get("LOADTEST_BINARY", ".build/release/loadtest")
     process = subprocess.Popen(
         [binary, "--url", f"stomp://127.0.0.1:{server.stomp_port}", "--state", str(server.state)]
@@ -115,7 +115,7 @@ def test_an_expired_token_is_an_error_and_a_close(running_call, server):
 
 
 def connect_raw(server, token, disconnect=False):
-    """All that the server says to one CONNECT until it closes."""
+    """Everything that the server sends after one CONNECT until it closes."""
     with socket.create_connection(("127.0.0.1", server.stomp_port), 5) as s:
         s.settimeout(10)
         s.sendall(f"CONNECT\naccept-version:1.2\nhost:x\npasscode:{token}\n\n\0".encode())
@@ -133,7 +133,7 @@ def test_noise_to_the_media_port_is_dropped_and_counted(running_call, server):
         sent = 0
         while sent < 64 * 1024:
             sent += s.sendto(os.urandom(512), ("127.0.0.1", server.media_port))
-        for first in (0, 22, 128, 200):  # what looks like STUN, DTLS, RTP and RTCP
+        for first in (0, 22, 128, 200):  # datagrams that look like STUN, DTLS, RTP and RTCP
             s.sendto(bytes([first]) + os.urandom(100), ("127.0.0.1", server.media_port))
         s.settimeout(0.3)
         with pytest.raises(TimeoutError):

@@ -1,4 +1,4 @@
-"""`deploy/bench` and `loadtest/tools/send-ways` measure all that their tables in docs/benchmarks.md have."""
+"""`deploy/bench` and `loadtest/tools/send-ways` measure everything in their tables in docs/benchmarks.md."""
 
 import pathlib
 import re
@@ -6,7 +6,7 @@ import subprocess
 
 
 def rows(text):
-    """The rows of a table whose header is that of deploy/bench: the work, its figure, the figure of the C loop, their ratio."""
+    """The rows of a table with the header of deploy/bench: the work, its figure, the figure of the C loop, their ratio."""
     lines = text.partition("| work | ns | C loop, ns | ratio |\n")[2].splitlines()[1:]
     cells = ([cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("|"))
     return {work: [float(figure) for figure in figures if figure] for work, *figures in cells}

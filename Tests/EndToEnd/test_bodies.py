@@ -1,4 +1,4 @@
-"""docs/clients.md shows the shape of every body: the contract's examples fit it, and it has no member that they lack."""
+"""docs/clients.md declares the type of every body: the contract's examples match it, and it has no member that they lack."""
 
 import json
 import pathlib
@@ -9,7 +9,7 @@ import pytest
 
 ROOT = pathlib.Path(__file__).parents[2]
 GOLDEN = ROOT / "Tests/ContractTests/Golden"
-# Replies by their names in the examples; all others are empty.
+# The replies by their names in the examples; all others are empty.
 REPLIES = {
     "joined": "Requests['/app/calls/{id}/accept'][1]",
     "rejoined": "Rejoined",
@@ -37,7 +37,7 @@ def shapes():
 
 
 def path_of(destination):
-    """`/app/calls/6f0c…/tracks/1.2` as it is in the document."""
+    """The form of `/app/calls/6f0c…/tracks/1.2` in the document."""
     destination = re.sub(r"^/app/calls/[0-9a-f-]{36}", "/app/calls/{id}", destination)
     return re.sub(r"/tracks/.*", "/tracks/{track}", destination)
 
@@ -51,7 +51,7 @@ def examples():
 
 
 def complaints(folder, declarations, values):
-    """tsc's lines about values that are not of their types; it refuses members that a type lacks, too."""
+    """tsc's errors about values that do not match their types; it also refuses members that a type lacks."""
     lines = [f"const value{n}: {kind} = {json.dumps(value)};" for n, (kind, value) in enumerate(values)]
     file = folder / "bodies.ts"
     file.write_text("\n".join([declarations, *lines, "export {};"]))

@@ -12,7 +12,7 @@ def server(fresh_server):
 
 
 def in_a_call(person, *names):
-    """All of them in one call that the first has started."""
+    """All of them join one call that the first has started."""
     tabs = [person(name) for name in names]
     tabs[0].call(*names[1:])
     for tab in tabs[1:]:
@@ -27,7 +27,7 @@ def everybody_decodes(*tabs, seconds=5):
 
 
 def only_the_page_runs(tab):
-    """The header's policy is the only one, and markup and workers made of text are refused."""
+    """The header's policy is the only one, and markup and workers made from text are refused."""
     assert tab.driver.execute_script("return document.querySelectorAll('meta[http-equiv]').length") == 0
     attempts = {
         "markup": "document.createElement('p').innerHTML = '<b>'",
@@ -41,8 +41,8 @@ def only_the_page_runs(tab):
 
 def nothing_is_loaded_twice(tab):
     """
-    A reload transfers no file again: an answer without a body counts 300 bytes (Resource Timing, `transferSize`). The page itself is left out: it comes
-    through the service worker, which counts in full what the browser has in its cache.
+    A reload transfers no file again: an answer without a body counts 300 bytes (Resource Timing, `transferSize`). The page itself is left out: it comes through
+    the service worker, which counts cached files in full.
     """
     script = "return performance.getEntriesByType('resource').map((e) => [e.name, e.transferSize])"
     files = [entry for entry in tab.driver.execute_script(script) if "/demo" not in entry[0]]
@@ -90,7 +90,7 @@ def test_a_tab_with_a_wrong_key_decodes_nothing(person):
     mallory.answer()
     for tab, other in ((alice, "bob"), (bob, "alice")):
         tab.decodes(f"{other}/camera", voices=1)
-    # Enough has come for a key that fits to have decoded something.
+    # With the right key, enough has arrived to decode something.
     enough = lambda: min(mallory.received()["packets"].values()) > 150
     wait_for(enough, 15, "media reaches the tab with the wrong key")
     received = mallory.received()
@@ -111,7 +111,7 @@ def test_a_browser_without_udp_talks_over_tcp(person, server):
     assert server.metric("conclave_media_tcp_connections") >= 2
     alice.press("End for all")
     alice.click("#end-dialog button", "End for all")
-    # With the call the connections end, by the browser or by the server.
+    # The connections end with the call, closed by the browser or by the server.
     gone = lambda: server.metric("conclave_media_tcp_connections") == 0
     wait_for(gone, 20, "no connection is left")
 

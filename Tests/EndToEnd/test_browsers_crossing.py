@@ -1,16 +1,16 @@
-"""Calls that cross: two people call each other at the same moment, or somebody whose browser has died calls again. One call remains."""
+"""Calls that cross: two people call each other at the same moment, or somebody calls again after a browser crash. One call remains."""
 
 import pytest
 
 from conftest import wait_for
 from test_browsers import everybody_decodes, in_a_call
 
-# The script presses a button at the moment that both pages are told.
+# Presses a button at a time that both pages are given.
 PRESS_AT = "const [button, at] = arguments; setTimeout(() => document.getElementById(button).click(), at - Date.now());"
 NOW = "return Date.now()"
-# The call to which the page would come back.
+# The call to which the page would return.
 CALL_ID = "return JSON.parse(localStorage.getItem(arguments[0])).id"
-# The rings that a page has shown, however briefly.
+# The rings that a page has shown, even briefly.
 WATCH_RINGS = """
 window.rings = [];
 for (const id of ['ring', 'second-ring']) {
@@ -53,7 +53,7 @@ def test_two_people_who_call_each_other_at_once_are_in_one_call(person, alice_pr
     # Each sends what its own person has pressed.
     for tab, own in ((alice, alice_presses), (bob, bob_presses)):
         assert tab.shown("#toggle-camera:not(.off)") == (own == "call-video")
-    # The page of the person who came second may have been told of the ring before it pressed.
+    # The second person's page may have got the ring before it pressed.
     shown = [title for tab in (alice, bob) for title in tab.driver.execute_script("return rings")]
     assert len(shown) <= 1
     alice.leave()
@@ -63,7 +63,7 @@ def test_two_people_who_call_each_other_at_once_are_in_one_call(person, alice_pr
 @pytest.mark.parametrize("alice_presses,bob_presses", [("second-ring-end", "second-ring-end"), ("second-ring-hold", "second-ring-hold"), ("second-ring-end", "second-ring-hold")])
 def test_rings_that_cross_between_a_group_and_one_person_become_one_call(person, alice_presses, bob_presses):
     alice, bob, carol = person("Alice"), person("Bob"), person("Carol")
-    # Bob does not mean Carol, so both calls ring.
+    # Bob is not calling Carol, so both calls ring.
     alice.fill("People", "Bob,Carol,")
     bob.fill("People", "Alice,")
     press_together((alice, "call-audio"), (bob, "call-audio"))

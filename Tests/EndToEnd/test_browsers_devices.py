@@ -123,7 +123,7 @@ def test_answering_while_in_a_call_holds_it_until_it_is_resumed(person, look):
     heidi.press("Chat")
     heidi.fill("Message", "There you are")
     heidi.press("Send")
-    grace.find("#toggle-chat", "Chat (1)")  # once, though the call was shown twice
+    grace.find("#toggle-chat", "Chat (1)")  # only once, though the call was shown twice
     grace.press("Leave")
     grace.press("Resume: Call with Ivan")
     everybody_decodes(grace, ivan, seconds=8)
@@ -163,7 +163,7 @@ def test_recent_calls_ring_back_and_show_how_people_are(person):
     nils.answer()
     everybody_decodes(mona, nils)
     nils.leave()
-    mona.sees("#lobby")  # a call of two is over when one leaves
+    mona.sees("#lobby")  # a call of two ends when one leaves
     nils.loses("#running")
     mona.press("Delete all")
     mona.click("#clear-dialog button", "Delete all")
@@ -174,22 +174,22 @@ def test_do_not_disturb_outlives_a_reload_is_the_same_on_all_devices_and_ends(pe
     laptop, phone = person("Yuri"), person("Yuri")
     laptop.press("Do not disturb")
     laptop.sees("#quiet-dialog[open]")
-    look(laptop, "how long not to be disturbed")
+    look(laptop, "the duration of do not disturb")
     laptop.driver.find_element(By.ID, "quiet-hour").click()
     phone.sees("#availability[aria-pressed=true]")
-    assert phone.shown("#quiet-sign") and phone.text("#quiet-end") == "", "another browser does not know the end"
+    assert phone.shown("#quiet-sign") and phone.text("#quiet-end") == "", "another browser does not know when it ends"
     laptop.driver.refresh()
     laptop.sees("#availability[aria-pressed=true]")
     wait_for(lambda: laptop.text("#quiet-end").startswith("until "), 5, "the end beside the name")
-    look(laptop, "not to be disturbed")
+    look(laptop, "do not disturb")
     zoe = person("Zoe")
     zoe.fill("People", "Yuri")
     zoe.press("Video call")
-    wait_for(lambda: zoe.text("#unanswered-title") == "Yuri is not available", 10, "why the call did not come about")
+    wait_for(lambda: zoe.text("#unanswered-title") == "Yuri is not available", 10, "why nobody answered the call")
     phone.press("Do not disturb")
     laptop.sees("#availability[aria-pressed=false]")
     laptop.loses("#quiet-sign")
-    # The page was closed at the end, and looks when it starts.
+    # The page was closed at that time, and checks when it starts.
     laptop.press("Do not disturb")
     laptop.driver.find_element(By.ID, "quiet-hour").click()
     phone.sees("#quiet-sign")
@@ -266,7 +266,7 @@ def test_a_changed_key_is_a_warning_and_that_device_hears_nothing_until_it_is_tr
     quinn.sees("#lobby")
     rita.sees("#lobby")
     rita.driver.execute_script(FORGET_KEYS)
-    wait_for(lambda: rita.driver.execute_script("return !window.isOld"), 10, "Rita's page is loaded anew")
+    wait_for(lambda: rita.driver.execute_script("return !window.isOld"), 10, "Rita's page is reloaded")
     rita.sees("#lobby")
     quinn.call("Rita")
     rita.answer()

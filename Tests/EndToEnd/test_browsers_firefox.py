@@ -1,4 +1,4 @@
-"""Firefox in one end-to-end encrypted call with Chromium: what people do most, and the camera in layers both ways."""
+"""Firefox in an end-to-end encrypted call with Chromium: the most common actions, and the camera in layers in both directions."""
 
 import pytest
 
@@ -67,7 +67,7 @@ def test_firefox_and_chromium_talk_share_mute_come_back_decline_and_meet_by_a_li
     bob.press("Close")
     bob.sees("#lobby")
 
-    # As somebody without an account, who has a link.
+    # Signs in as a guest with a link.
     link = link_of(bob)
     alice.press("Sign out")
     alice.click("#sign-out-dialog button", "Sign out")
@@ -98,7 +98,7 @@ def test_both_browsers_send_layers_and_receive_the_others(pair, server):
 
 @pytest.mark.parametrize("codec", ["VP9", "AV1"])
 def test_firefox_and_chromium_see_each_other_in_codecs_whose_defaults_only_one_of_them_writes(person, codec):
-    """Chromium offers `profile-id=0` and `profile=0`, Firefox neither."""
+    """Chromium offers `profile-id=0` and `profile=0`; Firefox offers neither."""
     alice, bob = person("Alice", CODEC % codec), person("Bob", driver=Firefox())
     alice.call("Bob")
     bob.answer()
@@ -133,7 +133,7 @@ def test_people_with_a_device_in_each_browser_pair_revoke_a_stolen_one_and_see_t
     bob.verify("Alice")
     everybody_decodes(alice, bob, seconds=15)
     end(alice, bob)
-    # Each device of Bob's compares the code once, with one of Alice's, which vouches for her others.
+    # Each of Bob's devices compares the code once, with one of Alice's, which vouches for her others.
     call(alice, other)
     other.verify("Alice")
     everybody_decodes(alice, other, seconds=15)
@@ -150,7 +150,7 @@ def test_people_with_a_device_in_each_browser_pair_revoke_a_stolen_one_and_see_t
     alice.loses(f"#own-device-list [data-device={removed}]")
     alice.click("#devices-dialog button", "Close")
     stolen.sees("#welcome")
-    # The thief has the password: the new device is Alice's only according to the server.
+    # The thief has the password: only the server says that the new device is Alice's.
     stolen.fill("Your name", "Alice")
     stolen.press("Sign in")
     stolen.sees("#lobby")
@@ -162,7 +162,7 @@ def test_people_with_a_device_in_each_browser_pair_revoke_a_stolen_one_and_see_t
         victim.screenshot(artifacts / f"two-browsers-thief-{'chromium' if victim is bob else 'firefox'}.png")
         assert not stolen.received()["video"], "the thief sees nobody"
         end(stolen, victim)
-    # The device that Alice kept is trusted as before.
+    # The device that Alice kept is still trusted.
     call(alice, other)
     everybody_decodes(alice, other, seconds=15)
     assert is_trusted(other, "alice")

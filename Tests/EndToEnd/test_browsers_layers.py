@@ -1,4 +1,4 @@
-"""The camera in layers between real browsers: a small tile receives the lower one, a large tile the higher one, all end-to-end encrypted."""
+"""The camera in layers between real browsers: a small tile receives the lower layer, a large tile the higher one, all end-to-end encrypted."""
 
 import pytest
 
@@ -17,12 +17,12 @@ def server(fresh_server):
 
 
 def height_of(tab, user):
-    """The height in pixels of the frames that are decoded for somebody's tile."""
+    """The height in pixels of the frames decoded for somebody's tile."""
     return tab.driver.execute_script("return document.querySelector(`.tile[data-user=${arguments[0]}] video`)?.videoHeight ?? 0", user)
 
 
 def shows(viewer, sender, rid, seconds):
-    """Within `seconds` the viewer's tile has frames of the height of that layer, and they go on."""
+    """Waits until the viewer's tile gets frames of that layer's height, and keeps getting them, within `seconds`."""
     seen = {}
 
     def fits():
@@ -36,7 +36,7 @@ def shows(viewer, sender, rid, seconds):
 
 
 def rests(sender, rid, seconds):
-    """Within `seconds`: the layer is not encoded for 2 s, and the lowest one is."""
+    """Waits until the layer is not encoded for 2 s, and the lowest one is, within `seconds`."""
     before = {}
 
     def is_still():
@@ -46,7 +46,7 @@ def rests(sender, rid, seconds):
             before.update(frames=frames, lowest=layers["q"]["frames"])
         return layers["q"]["frames"] > before["lowest"] + 20  # 10 a second
 
-    wait_for(is_still, seconds, lambda: f"{sender.name} encodes layer {rid} no more; from {before} to {sender.sent()}")
+    wait_for(is_still, seconds, lambda: f"{sender.name} no longer encodes layer {rid}; from {before} to {sender.sent()}")
 
 
 def resize_stage(tab, style):
@@ -63,7 +63,7 @@ def test_a_small_tile_receives_the_lower_layer_and_a_large_one_the_higher(person
     small = shows(alice, bob, "q", 15)
     alice.screenshot(artifacts / "small-tile.png")
     assert small < large
-    rests(bob, "h", 20)  # the server says so 5 s after nobody wants it
+    rests(bob, "h", 20)  # the server reports this 5 s after the last receiver wanted it
     everybody_decodes(*tabs)
 
     resize_stage(alice, "")
@@ -72,7 +72,7 @@ def test_a_small_tile_receives_the_lower_layer_and_a_large_one_the_higher(person
     assert server.metric("conclave_media_layer_switches_total") >= 2
 
 
-# The calls that a page starts ask for one codec (`policy.codecs`, protocol section 4).
+# Calls started by the page ask for one codec (`policy.codecs`, protocol section 4).
 CODEC = """
 (() => {
   const { stringify } = JSON;

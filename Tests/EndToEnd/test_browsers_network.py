@@ -1,4 +1,4 @@
-"""The web client on a network that fails: a call goes on, and nobody is there twice (protocol section 4, rule 12)."""
+"""The web client on a network that fails: a call continues, and nobody appears twice (protocol section 4, rule 12)."""
 
 import itertools
 import os
@@ -13,7 +13,7 @@ from test_page_states import tile_says
 
 HAS_SMALL_CAMERAS = False
 
-# A browser from before transport-wide feedback, which reports a rate (REMB) instead.
+# A browser without transport-wide feedback, which reports a rate (REMB) instead.
 OLD = """
 (() => {
   const create = RTCPeerConnection.prototype.createOffer;
@@ -32,7 +32,7 @@ def server(fresh_server):
 
 @pytest.fixture
 def mobile(person, network):
-    """Alice at the server, and Bob behind a network, in a call."""
+    """Alice, with a direct connection, and Bob, behind a network, in a call."""
     alice = person("Alice")
     bob = person("Bob", network.script, at=network.url)
     alice.call("Bob")
@@ -67,7 +67,7 @@ def test_lost_signaling_alone_and_a_lost_path_alone_need_no_new_participant(mobi
     network.lose_media()
     tell_of_the_new_way(bob, network)
     wait_for(lambda: "Reconnecting" in bob.text("#call-path"), 10, "Bob sees that the path is gone")
-    # Only an ICE restart leads to the new way: the old one never comes back.
+    # Only an ICE restart finds the new path: the old one never comes back.
     everybody_decodes(alice, bob, seconds=15)
     assert number_of(bob, alice) == number
 
@@ -76,7 +76,7 @@ def test_where_the_path_is_too_poor_for_a_camera_sound_goes_on_alone_until_the_p
     alice, bob = mobile
     bob.press("Share screen")
     alice.decodes("bob/screen", voices=1, seconds=8)
-    # A voice and its headers take most of it.
+    # A voice and its headers use most of it.
     network.narrow(90_000)
     wait_for(lambda: "Your camera is off to keep the sound clear" in bob.text("#warnings"), 60, "Bob is told that his camera is off")
     look(bob, "a weak connection")
@@ -87,7 +87,7 @@ def test_where_the_path_is_too_poor_for_a_camera_sound_goes_on_alone_until_the_p
 
     network.narrow(None)
     wait_for(lambda: "Your sound goes through clearly now" in bob.text("#warnings"), 40, "Bob is told that the path is better")
-    assert bob.shown("#toggle-camera.off"), "it is offered, not done"
+    assert bob.shown("#toggle-camera.off"), "it is offered, not done automatically"
     bob.press("Turn on again")
     bob.loses("#warnings .warning")
     everybody_decodes(alice, bob, seconds=15)
@@ -95,7 +95,7 @@ def test_where_the_path_is_too_poor_for_a_camera_sound_goes_on_alone_until_the_p
 
 def test_a_path_with_room_for_the_voice_alone_keeps_it_and_the_tile_explains_the_picture(mobile, network):
     alice, bob = mobile
-    # At 110 kbit/s the camera's lowest layer fits now and then, and comes and goes within the 2.5 s after which the tile says so.
+    # At 110 kbit/s the camera's lowest layer fits only at times, and comes and goes within the 2.5 s after which the tile shows it.
     network.impair(75_000, queue=0.5)
     tile_says(bob, alice, "Picture paused: slow connection", seconds=25)
     bob.decodes(voices=1)
@@ -107,7 +107,7 @@ def test_a_browser_without_transport_wide_feedback_gets_the_layers_of_its_own_es
     alice = person("Alice")
     bob = person("Bob", network.script, OLD, at=network.url)
     for tab in (alice, bob):
-        tab.driver.set_window_size(1920, 1200)  # so large that the tile wishes the top layer
+        tab.driver.set_window_size(1920, 1200)  # large enough that the tile requests the top layer
     alice.call("Bob")
     bob.answer()
     everybody_decodes(alice, bob)
@@ -120,7 +120,7 @@ def test_a_browser_without_transport_wide_feedback_gets_the_layers_of_its_own_es
 
 
 def test_a_browser_that_hears_of_another_network_goes_on_at_once(person, network):
-    """Without the event browsers notice the loss of a path after some 3 s, and of a connection later."""
+    """Without the event, browsers notice the loss of a path after some 3 s, and of a connection even later."""
     alice = person("Alice")
     bob = person("Bob", network.script, SHOWN, at=network.url)
     alice.call("Bob")
@@ -143,7 +143,7 @@ def test_a_browser_that_hears_of_another_network_goes_on_at_once(person, network
         return longest_gap(shown, 5)
 
     for event in ("online", "change") * int(os.environ.get("CONCLAVE_ROUNDS", "1")):
-        # A busy machine makes one gap long. A page that does not listen has a long one each time.
+        # A busy machine may cause one long gap. A page that ignores the event has a long one each time.
         assert any(gap(event) < 2.5 for _ in range(3)), event
     everybody_decodes(alice, bob)
     assert number_of(bob, alice) == number

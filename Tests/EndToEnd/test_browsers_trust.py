@@ -1,4 +1,4 @@
-"""The web client: devices that vouch for each other, people who verify each other, and devices that hear without being shown by the server."""
+"""The web client: devices that vouch for each other, people who verify each other, and devices that can hear although the server hides them."""
 
 import base64
 
@@ -8,7 +8,7 @@ from selenium.webdriver.common.by import By
 from conftest import wait_for
 from test_browsers import everybody_decodes, in_a_call
 
-# The page does not see a user's membership: its key list has that user's device, its members do not.
+# Hides a user's membership from the page: its key list has that user's device, its members do not.
 HIDE = """
 (() => {
   const hidden = '%s';
@@ -37,7 +37,7 @@ HIDE = """
 """
 
 
-# Signs in with another name than the one that the user id is made of.
+# Signs in with another name than the one from which the user id is made.
 NAMED_BOB = """
 (() => {
   const ask = window.fetch;
@@ -125,7 +125,7 @@ def test_with_verified_only_on_both_sides_each_is_silent_until_it_has_verified_t
         tab.sees("#call-notice[data-cause=unverified], #call-notice[data-cause=no-key]")
     assert bob.received()["frames"] == 0
     alice.verify("Bob")
-    bob.decodes("alice/camera", voices=1, seconds=8)  # Bob hears whom he has not verified
+    bob.decodes("alice/camera", voices=1, seconds=8)  # Bob hears people whom he has not verified
     assert alice.received()["frames"] == 0
     bob.verify("Alice")
     everybody_decodes(alice, bob, seconds=8)
@@ -157,7 +157,7 @@ def test_two_people_with_three_devices_each_pair_verify_and_call_each_other_with
         for tab in (*alices, *bobs):
             tab.sees("#lobby")
 
-    # Each device compares the code once, with one device of the other person.
+    # Each device compares the code once, with one of the other person's devices.
     for alice in alices:
         call(alice, bobs[0], verifying=True)
     for bob in bobs[1:]:
@@ -219,10 +219,10 @@ def test_a_device_that_the_server_hides_has_a_tile_a_warning_and_stops_the_sendi
 
     def is_bob_alone():
         of_alice, of_bob = frames("alice"), frames("bob")
-        wait_for(lambda: frames("bob") > of_bob + 10, 10, "Mallory goes on seeing Bob")
+        wait_for(lambda: frames("bob") > of_bob + 10, 10, "Mallory still sees Bob")
         return frames("alice") == of_alice
 
-    wait_for(is_bob_alone, 20, "nothing more of Alice reaches Mallory")
+    wait_for(is_bob_alone, 20, "nothing further from Alice reaches Mallory")
     mallory.leave()
     alice.loses(".tile[data-user=mallory]")
     alice.loses("#call-notice")

@@ -1,4 +1,4 @@
-"""Browsers in a call that several workers share: each tab's media goes to another worker, and everything works as on one."""
+"""Browsers in a call that several workers share: each tab's media goes to a different worker, and everything works as with one."""
 
 import pytest
 

@@ -1,14 +1,14 @@
-"""The figures of a call of ten that a release must reach."""
+"""The figures that a call of ten must reach for a release."""
 
 from conftest import Server
 from test_loadtest import run
 
-# For figures of time, because other tests run at the same time: real-time priority, where it is allowed.
+# Real-time priority, if it is allowed, since other tests run at the same time and times are measured.
 FIRST = ("sh", "-c", 'chrt -f 1 true 2>/dev/null && exec chrt -f 1 "$@"; exec "$@"', "sh")
 
 
 def within_20_ms(report):
-    # On a machine that others share, packets wait for a processor. The load test's own timers show how long.
+    # On a shared machine, packets wait for a processor. The load test's own timers show how long.
     return report["latencyMs"]["p99"] < 20 + 3 * report["own"]["lateMs"]["p99"]
 
 
@@ -16,7 +16,7 @@ def test_ten_participants_with_video_lose_nothing(tmp_path, artifacts):
     call = ("--calls", "1", "--participants", "10", "--duration", "20")
     server = Server(tmp_path, command=FIRST)
     try:
-        # Other programs on this machine can hold up both sides. They do not do so each time if the server is not the cause.
+        # Other programs on this machine can delay both sides. If it happens every time, the server is the cause.
         for _ in range(4):
             status, report = run(server, artifacts / "loadtest.json", *call, command=FIRST)
             assert report["loss"] == 0 and report["decryptFailures"] == 0

@@ -1,4 +1,4 @@
-"""No secret of a browser reaches the server: what the hook on WebCrypto knows is searched for in everything that the server gets, keeps and logs."""
+"""No secret of a browser reaches the server: everything that it receives, stores and logs is searched for the secrets that the hook on WebCrypto has seen."""
 
 import asyncio
 import base64
@@ -22,34 +22,34 @@ def server(tmp_path):
 
 
 def encodings(secret):
-    """The ways in which bytes may stand somewhere: raw, hex, base64 and base64url at any place in something longer."""
+    """The encodings in which bytes may occur: raw, hex, and base64 and base64url at any offset in longer data."""
     yield secret
     yield secret.hex().encode()
     yield secret.hex().upper().encode()
     for shift in range(3):
         text = base64.b64encode(bytes(shift) + secret)
-        # The first and last characters depend on what is beside the secret.
+        # The first and last characters depend on the bytes around the secret.
         whole = text[(shift * 8 + 5) // 6 : (shift + len(secret)) * 8 // 6]
         yield whole
         yield whole.replace(b"+", b"-").replace(b"/", b"_")
 
 
 def found(secrets, places):
-    """Where one of `secrets` stands: [(place, encoding's number)]."""
+    """The places where one of `secrets` occurs: [(place, index of the encoding)]."""
     return [(place, number) for place, data in places.items() for secret in secrets for number, form in enumerate(encodings(secret)) if form in data]
 
 
 def is_random(secret):
-    """Zeros and other fixed bytes are no secret, and are everywhere."""
+    """Zeros and other constant bytes are not secret, and are everywhere."""
     return len(set(secret)) >= min(12, len(secret) * 3 // 4)
 
 
-# The server makes these itself. They are shorter than what a search needs to be worth something.
+# The server makes these itself. They are too short for a meaningful search.
 OWN_SECRETS = {"secret", "guest-secret", "push-key"}
 
 
 def everything(server, proxy, capture):
-    """All that the server got, keeps and wrote, by its place."""
+    """Everything that the server received, stored and wrote, by place."""
     stored = {path.name: path.read_bytes() for path in server.state.iterdir() if path.is_file() and path.name not in OWN_SECRETS}
     payloads = b"".join(payload for kind in capture.packets.values() for packets in kind.values() for _, payload in packets.values()) if capture else b""
     return {
@@ -90,12 +90,12 @@ def test_no_secret_of_a_browser_reaches_the_server(server, connect, monkeypatch)
         alice.find("#chat-text", None).send_keys(words)
         alice.driver.execute_script("document.querySelector('#chat-form').requestSubmit()")
         wait_for(lambda: words in bob.text("#chat-list"), 10, "Bob reads the words")
-        # The SFU's own view: what leaves SRTP at somebody who has no key.
+        # The SFU's view: the frames after SRTP at somebody who has no key.
         capture = Capture(monkeypatch)
         call = guest.event("call.ring", seconds=10)["call"]
         guest.request(f"/app/calls/{call}/accept", guest.join())
         asyncio.run(listen(guest, call, capture))
-        # A member who comes and goes brings ratchets, fresh keys, envelopes and confirmations.
+        # A member who joins and leaves causes ratchets, fresh keys, envelopes and confirmations.
         carol.come(call)
         proxy.sees("event", "keys.switch", user="carol")
         carol.go(call)
@@ -107,7 +107,7 @@ def test_no_secret_of_a_browser_reaches_the_server(server, connect, monkeypatch)
         for name, group in secrets.items():
             assert group, f"there are no {name} to search for"
             assert found(group, places) == [], f"{name} reached the server"
-        # The words that a public name has are found in the same places.
+        # A public name is found in the same places.
         assert found({b'"joinId"'}, places)
     finally:
         audit.close()
@@ -117,7 +117,7 @@ def test_no_secret_of_a_browser_reaches_the_server(server, connect, monkeypatch)
 
 
 def test_the_search_finds_a_secret_that_a_client_gives_away(server):
-    """A client that puts its key into a call's metadata is found out in what passes and in what is stored."""
+    """If a client puts its key into a call's metadata, it is detected on the wire and in storage."""
     proxy = LyingProxy(server)
     secret = os.urandom(32)
     through = type("Through", (), {"stomp_port": proxy.stomp_port, "state": server.state})

@@ -1,4 +1,4 @@
-"""The machine's clock is set while the server runs: a machine that was paused, or started without knowing the time, has the right time later."""
+"""The machine's clock is set while the server runs, as on a machine that was paused or that started without knowing the time."""
 
 import base64
 import json
@@ -25,7 +25,7 @@ def push(tmp_path):
 
 @pytest.fixture
 def clocks(tmp_path):
-    """The file that sets the clocks of a server, and the command that starts it with them."""
+    """The file that sets the clocks of a server, and the command that starts the server with them."""
     preload, offset = tmp_path / "set_clock.so", tmp_path / "offset"
     subprocess.run(["clang", "-shared", "-fPIC", "-O1", "-o", preload, HERE / "set_clock.c", "-ldl"], check=True)
     return offset, ["env", f"LD_PRELOAD={preload}", f"CLOCK_OFFSET={offset}"]
@@ -33,7 +33,7 @@ def clocks(tmp_path):
 
 @pytest.fixture(params=[-3_600, 3_600], ids=["behind", "ahead"])
 def server(request, tmp_path, clocks, back_end, push):
-    """It started an hour behind the right time, or ahead of it, and the clock was set right as soon as it ran."""
+    """The clock was an hour slow or fast at the start, and was corrected as soon as the server ran."""
     offset, command = clocks
     offset.write_text(str(request.param))
     running = Server(
@@ -67,7 +67,7 @@ def test_clients_back_ends_and_push_services_are_told_times_of_the_clock_that_wa
     ring = bob.event("call.ring")
     assert is_now(ring["at"]) and ring["expiresAt"] - ring["at"] == 30_000
     (headers, _) = wait_for(lambda: push.of("carol"), 10, "a push")[0]
-    assert 0 < int(headers["ttl"]) <= 30, "a push service keeps the ring while it lasts"
+    assert 0 < int(headers["ttl"]) <= 30, "the push service keeps the ring while it lasts"
     check_signature(headers["authorization"], base64.b64decode(key), push.origin, time.time())
     bob.request(f"/app/calls/{call}/accept", bob.join())
     state = alice.request(f"/app/calls/{call}/state")
@@ -93,6 +93,6 @@ def test_the_time_for_which_the_machine_was_suspended_counts(tmp_path, clocks):
         call, _ = alice.start("bob", policy={"ringSeconds": 120})
         assert bob.event("call.ring")["call"] == call
         offset.write_text("130 130")
-        assert bob.event("call.missed", 30)["call"] == call, "a ring of before the suspension is over"
+        assert bob.event("call.missed", 30)["call"] == call, "a ring from before the suspension is over"
     finally:
         server.stop()

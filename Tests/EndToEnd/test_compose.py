@@ -1,4 +1,4 @@
-"""deploy/compose: Compose accepts it, every file that it mounts is there, and each program accepts what it is given."""
+"""deploy/compose: Compose accepts it, every file that it mounts exists, and each program accepts its configuration."""
 
 import base64
 import hmac
@@ -66,7 +66,7 @@ def test_the_server_accepts_its_configuration(tmp_path):
     (tmp_path / "config.json").write_text(text.replace("/etc/conclave", str(tmp_path)))
     command = [BINARY, "check-config", "--config", tmp_path / "config.json", "--state", tmp_path / "state"]
     told = subprocess.run(command, capture_output=True, text=True, timeout=30)
-    # Another server may hold the default ports; everything else was in order then.
+    # Another server may be using the default ports; everything else was in order then.
     assert told.returncode == 0 or "cannot be opened: Address already in use" in told.stderr, told.stderr
 
 
@@ -89,7 +89,7 @@ def test_the_healthcheck_says_whether_the_server_takes_calls(services, tmp_path)
     assert (kind, program) == ("CMD", "/usr/bin/conclave")
     server = Server(tmp_path, drain=60)
     try:
-        # In the container the command finds the configuration that is mounted.
+        # In the container the command finds the mounted configuration.
         command = [BINARY, *arguments, "--config", server.config]
         check = lambda: subprocess.run(command, capture_output=True, text=True, timeout=30 * PATIENCE)
         assert check().returncode == 0
@@ -121,14 +121,14 @@ def test_prometheus_accepts_its_configuration(tmp_path):
 
 @pytest.fixture(scope="module")
 def relay(services, tmp_path_factory):
-    """Asks the coturn of compose.yml, with more options only for its place on this machine, to relay: (exit status, output)."""
+    """Asks the coturn of compose.yml to relay, with extra options only for this machine: (exit status, output)."""
     folder, port = tmp_path_factory.mktemp("coturn"), free_port()
     source, target, _ = services["coturn"]["volumes"][0].split(":")
     options = [source if option == target else option for option in services["coturn"]["command"].split()]
     assert f"--static-auth-secret={SECRET}" in options
     places = [f"--{kind}-ip={address}" for kind in ("listening", "relay") for address in ("127.0.0.1", "::1")]
     files = [f"--userdb={folder}/db", f"--pidfile={folder}/pid", "--log-file=stdout", "--verbose"]
-    # coturn refuses 127.0.0.1 before it looks at the list; here that is the server's address.
+    # coturn refuses 127.0.0.1, which is the server's address here, before it reads the list.
     command = ["turnserver", *options, *places, *files, f"--listening-port={port}", "--allow-loopback-peers"]
     log = folder / "log"
     process = subprocess.Popen(command, stdout=log.open("wb"), stderr=subprocess.STDOUT)

@@ -189,7 +189,7 @@ def test_more_than_50_requests_a_second_are_rate_limited_and_the_connection_live
     errors = [reply.json["error"] for reply in replies if reply.headers["status"] == "error"]
     assert 90 <= 400 - len(errors) < 400
     assert {e["code"] for e in errors} == {"rate.limited"} and all(e["retryAfterMs"] > 0 for e in errors)
-    wait_for(lambda: is_taken(device), 5, "the connection is of use again")
+    wait_for(lambda: is_taken(device), 5, "the connection is usable again")
 
 
 def is_taken(device):

@@ -1,4 +1,4 @@
-"""Protocol section 5.13: who let whom in, as a client that knows only the text. The words are signed with real keys."""
+"""Protocol section 5.13, who let whom in, tested by a client that knows only the text. The words are signed with real keys."""
 
 import os
 
@@ -8,7 +8,7 @@ import words
 from device import NO_CALL, b64, join, starting
 from test_contract_guests import Guest
 
-# The server may name either of two bad words.
+# The server may report either of two bad words.
 BAD_SIGNATURES = {("request.invalid", f"admissions.{place}.signature") for place in (0, 1)}
 
 

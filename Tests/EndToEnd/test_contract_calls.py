@@ -1,4 +1,4 @@
-"""Protocol section 4, rule by rule, as a client that knows only the text."""
+"""Protocol section 4, rule by rule, tested by a client that knows only the text."""
 
 import json
 import uuid
@@ -9,7 +9,7 @@ from device import NO_CALL, b64, join, member, starting, states
 
 
 def joined(on, *users, **start):
-    """A call in which all of them are; media has never flowed."""
+    """A call of all of them, in which media has never flowed."""
     devices = [on(user) for user in users]
     call, _ = devices[0].start(*users[1:], **start)
     for device in devices[1:]:
@@ -220,7 +220,7 @@ def test_rule_8_the_initiator_leaves_rejoins_and_ends(on, names):
 def test_rule_9_how_a_call_ends(on, names):
     call, alice, bob = joined(on, *names[:2])
     bob.call(call, "leave")
-    assert alice.event("call.ended")["reason"] == "all-left", "aloneSeconds is 0 between two"
+    assert alice.event("call.ended")["reason"] == "all-left", "aloneSeconds is 0 while there are two"
     call, _ = alice.start(bob.user)
     bob.event("call.ring")
     bob.call(call, "decline")
@@ -266,7 +266,7 @@ def test_rule_12_a_device_that_has_the_state_does_not_get_it_again(on, names):
     assert change["cause"] == "rejoined" and [p["participant"] for p in change["participants"]] == [3]
     assert bob.call(call, "rejoin", body) == reply, "repeated"
     assert "call.state" not in bob.names()
-    # The same join without it is told the state as it is now.
+    # The same join without it gets the current state.
     del body["state"]
     whole = bob.call(call, "rejoin", body)
     assert whole["participant"] == 3 and whole["call"] == alice.call(call, "state")

@@ -1,4 +1,4 @@
-"""Protocol section 3: events and acknowledgements, an app's own destinations, and those that are not a client's."""
+"""Protocol section 3: events and acknowledgements, an app's own destinations, and destinations that clients may not use."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Protocol section 4, "Guests", as a client that knows only the text."""
+"""Protocol section 4, "Guests", tested by a client that knows only the text."""
 
 import json
 import urllib.error
@@ -121,13 +121,13 @@ def test_a_member_removes_a_guest_and_never_a_member(on, guest, names, server):
         assert (change["user"], change["state"], change["participants"]) == (ana.user, "left", [])
     assert ana.error().headers["message"] == "this guest's call is over"
     assert bob.fails(path, {"guest": ana.user}) == "user.not-found"
-    # The link is void, also under another name and with other keys; those who came by it stay.
+    # The link is void, even with another name and other keys; those who joined by it stay.
     assert post(server, {"call": call, "link": link, "name": "Somebody else"})[0] == 403
     there = {m["user"]: m["state"] for m in alice.call(call, "state")["members"]}
     assert there == dict.fromkeys([alice.user, bob.user, carol.user, ben.user], "joined")
     ben.call(call, "leave")
     ben.enter(call, "rejoin")
-    # The one who was removed needs a new link.
+    # The removed guest needs a new link.
     again = Device(server, ana.user, device="guest", connect={"passcode": ana.token})
     assert again.fails(f"/app/calls/{call}/rejoin", join()) == "call.not-found"
     assert again.fails(f"/app/calls/{call}/state", {}) == "call.not-found"

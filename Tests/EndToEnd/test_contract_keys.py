@@ -1,4 +1,4 @@
-"""Protocol section 5: who is told what when a call's media key changes. The keys are made up; the server can't see that."""
+"""Protocol section 5: who is told what when a call's media key changes. The keys are made up, which the server cannot detect."""
 
 import base64
 import os
@@ -16,7 +16,7 @@ def lead(device, call, rotate):
 
 
 def turn(call, leader, *others, ack=True):
-    """One rotation from end to end; gives the leader's `keys.rotate`."""
+    """One complete rotation; returns the leader's `keys.rotate`."""
     rotate = leader.event("keys.rotate")
     reply = lead(leader, call, rotate)
     assert reply["missing"] == [] and len(reply["delivered"]) == len(rotate["deliver"])
@@ -76,7 +76,7 @@ def test_epochs_2_the_modes_of_rotation_and_who_gets_what(on, names):
     call, _ = alice.start(bob.user, carol.user)
     bob.event("call.ring")
     bob.enter(call)
-    # A ratchet: only a join, so devices that have the old secret need no envelope.
+    # A join is a ratchet, so devices that have the old secret need no envelope.
     rotate = turn(call, alice, bob)
     assert (rotate["epoch"], rotate["mode"], rotate["leader"]) == (2, "ratchet", 1)
     assert [(e["user"], e["device"]) for e in rotate["deliver"]] == [(bob.user, "phone")]
@@ -86,7 +86,7 @@ def test_epochs_2_the_modes_of_rotation_and_who_gets_what(on, names):
     carol.enter(call)
     rotate = turn(call, alice, bob, carol)
     assert rotate["mode"] == "ratchet" and [e["user"] for e in rotate["deliver"]] == [carol.user]
-    # A fresh one: somebody went.
+    # A leave makes a fresh key.
     bob.call(call, "leave")
     told = carol.event("keys.rotate", where=lambda b: b["epoch"] == 4)
     rotate = turn(call, alice, carol)
@@ -126,12 +126,12 @@ def test_epochs_4_the_next_is_asked_when_the_leader_is_silent_or_gone(on, names)
     gone = time.monotonic()
     alice.close()
     second = bob.event("keys.rotate", where=lambda b: b["leader"] == 2)
-    assert time.monotonic() - gone < 3, "one that is gone is not waited for"
+    assert time.monotonic() - gone < 3, "the server does not wait for one that has left"
     assert second["epoch"] == first["epoch"] and [e["user"] for e in second["deliver"]] == [carol.user]
-    # 3 s of silence: the next one.
+    # After 3 s of silence the next one is asked.
     third = carol.event("keys.rotate", 4, where=lambda b: b["leader"] == 3)
     assert "deliver" in third
-    # The first answer of one that was asked counts; a later one is stale.
+    # The first answer of a device that was asked counts; a later one is stale.
     lead(bob, call, second)
     assert carol.fails(f"/app/calls/{call}/keys", {"epoch": 3, "envelopes": []}) == "keys.epoch-stale"
     carol.event("keys.envelope")
@@ -256,7 +256,7 @@ def test_the_day_of_a_devices_last_connection_is_for_its_own_user(on, names):
     assert "seen" not in alice.request("/app/devices/list", {"users": [names[1]]})
     seen = phone.request("/app/devices/list", {"users": [names[0], names[1]]})["seen"]
     day = 86_400_000
-    # The test may run at midnight.
+    # The date may change during the test.
     assert [entry["device"] for entry in seen] == ["laptop", "phone"]
     assert all(set(entry) == {"device", "day"} and entry["day"] in {int((time.time() - back) * 1000) // day * day for back in (0, 60)} for entry in seen)
 
@@ -437,7 +437,7 @@ def test_a_device_that_waits_for_trust_holds_nobody_up(on, names):
     waiting = alice.event("keys.waiting")
     assert (waiting["epoch"], waiting["participant"], waiting["reason"]) == (2, bob.participant, "trust")
     assert alice.event("keys.switch")["epoch"] == 2
-    assert time.monotonic() - queued < 2, "one that waits is not waited for"
+    assert time.monotonic() - queued < 2, "the server does not wait for one that waits"
     assert bob.fails(f"/app/calls/{call}/keys/wait", {"epoch": 2, "reason": "boredom"}) == "request.invalid"
     assert not {"keys.waiting", "keys.request"} & set(alice.names())
     bob.ack(envelope_frame)

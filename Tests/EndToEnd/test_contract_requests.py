@@ -1,4 +1,4 @@
-"""Protocol sections 4, 6 and 9: requests beside the rules, each error, and that the call goes on as if nothing had been asked."""
+"""Protocol sections 4, 6 and 9: requests that break the rules, each error, and that the call continues unaffected."""
 
 import base64
 import json
@@ -15,7 +15,7 @@ FINGERPRINT = ":".join(["AB"] * 32)
 
 
 def offer(*tracks):
-    """A first offer of one m-line each: (source, kind)."""
+    """A first offer with an m-line for each (source, kind)."""
     session, _, audio = OFFER.partition("m=audio")
     mids = " ".join(str(n) for n in range(len(tracks)))
     text = session.format(bundle=f"a=group:BUNDLE {mids}\n", fingerprint=FINGERPRINT)
@@ -362,7 +362,7 @@ def test_each_event_goes_to_its_receivers(on, names):
 
 
 def test_the_devices_of_a_whole_large_call_are_listed_in_one_request(on, names):
-    """It costs all units that a user has at a time, and the frame has been paid for before."""
+    """It costs the whole burst of a user's units, and the frame has already been charged."""
     alice = on(names[0])
     users = [names[0], *(f"nobody{number}" for number in range(999))]
 

@@ -1,4 +1,4 @@
-"""docs/contract.json, the JSON Schema of all bodies: the contract's examples fit it, and have no member that it lacks."""
+"""docs/contract.json, the JSON Schema of all bodies: the contract's examples match it, and have no member that it lacks."""
 
 import json
 import pathlib
@@ -12,7 +12,7 @@ CONTRACT = json.loads((pathlib.Path(__file__).parents[2] / "docs/contract.json")
 
 
 def closed(schema):
-    """The same schema for a reader that refuses members which it does not know."""
+    """The same schema for a reader that refuses unknown members."""
     if isinstance(schema, list):
         return [closed(inner) for inner in schema]
     if not isinstance(schema, dict):

@@ -18,7 +18,7 @@ def own(tmp_path):
 
 
 def two(server, names, *more, **start):
-    """A call of them all; nobody has media."""
+    """A call of all of them, without media."""
     devices = [Device(server, name) for name in names]
     call, _ = devices[0].start(*names[1:], *more, **start)
     for device in devices[1:]:
@@ -44,35 +44,35 @@ def test_rules_8_10_and_13_by_the_clock(server):
     for device in (ben, dan, ida):
         device.close()
 
-    # Without media after connectSeconds a participant goes.
+    # A participant without media is removed after connectSeconds.
     assert eve.event("call.ended", 8)["reason"] == "all-left"
     assert fay.event("call.member", where=lambda m: m["cause"] == "failed")["state"] == "left"
 
-    # Signaling and media gone for 15 s: disconnected, and off the list of keys.
+    # After 15 s without signaling and media: disconnected, and off the key list.
     gone = anna.event("call.member", 25, where=lambda m: m["cause"] == "disconnected")
     assert time.monotonic() - began > 14
     assert (gone["user"], gone["state"]) == ("c-ben", "disconnected")
     assert anna.event("keys.rotate", where=lambda b: b["removed"])["removed"] == [2], "the participant of c-ben"
     assert [e["user"] for e in anna.call(away, "keys/list")["list"]] == ["c-anna"]
 
-    # So is the initiator whom nobody has joined, and the rings with it.
+    # The same holds for an initiator whom nobody has joined, and ends the rings.
     jan.event("call.cancelled", 10)
     assert jan.event("call.ended")["reason"] == "cancelled"
 
-    # It may come back; another of the user's devices too.
+    # It may come back, and so may another of the user's devices.
     ben = Device(server, "c-ben")
     assert [c["id"] for c in ben.request("/app/calls/list")["calls"]] == [away]
     assert ben.enter(away, "rejoin")["participant"] == 3
     assert anna.event("call.member", where=lambda m: m["cause"] == "rejoined")["state"] == "joined"
     assert anna.event("keys.rotate")["added"][0]["user"] == "c-ben"
 
-    # Away for too long is left.
+    # After too long an absence it has left.
     assert (
         cleo.event("call.member", 10, where=lambda m: m["user"] == "c-dan" and m["state"] == "left")["cause"] == "left"
     )
     cleo.call(brief, "end")
 
-    # A transfer that brings no media is given up after 20 s.
+    # A transfer without media is abandoned after 20 s.
     back = gus.event("call.member", 15, where=lambda m: m["cause"] == "failed")
     assert [p["device"] for p in back["participants"]] == ["phone"]
     assert time.monotonic() - began > 19
@@ -141,7 +141,7 @@ def test_rule_11_a_call_survives_the_servers_death(own):
 
 def test_a_forgotten_user_is_a_stranger(own):
     call, alice, bob = two(own, ["alice", "bob"], "carol", policy={"aloneSeconds": 60})
-    # With somebody else, or the start would mean the call that runs.
+    # With somebody else, since otherwise the start would refer to the running call.
     dave = Device(own, "dave")
     over, _ = alice.start("bob", dave.user)
     alice.call(over, "end")

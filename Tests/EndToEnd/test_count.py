@@ -1,4 +1,4 @@
-"""The last line of `deploy/test` is true, whatever happens to a part of it."""
+"""The last line of `deploy/test` is correct, whatever happens to a part of it."""
 
 import pathlib
 import subprocess
@@ -18,7 +18,7 @@ TAP = "ok 1 - a\n# tests 3\n# fail 1\n# cancelled 0\n# skipped 1\n"
         ({"swift.status": "0\n", "swift-swift-testing.xml": GOOD}, "1 passed, 0 failed, 1 skipped", 0),
         ({"swift.status": "1", "swift-swift-testing.xml": BAD}, "1 passed, 1 failed, 0 skipped", 1),
         ({"web.status": "1", "web.tap": TAP}, "1 passed, 1 failed, 1 skipped", 1),
-        # A test binary that crashed: no report, a part of one, or one from before the crash.
+        # A crashed test binary: no report, a partial one, or one from before the crash.
         ({"pure.status": "139"}, "0 passed, 1 failed, 0 skipped", 1),
         ({"pure.status": "139", "pure-swift-testing.xml": GOOD[:40]}, "0 passed, 1 failed, 0 skipped", 1),
         ({"pure.status": "139", "pure-swift-testing.xml": GOOD}, "1 passed, 1 failed, 1 skipped", 1),
@@ -54,7 +54,7 @@ def test_the_durations_of_all_parts_stand_in_one_table(tmp_path):
     parts, suites, tests, last = run.stdout.strip().split("\n\n")
     rows = lambda text: [tuple(line.split(maxsplit=1)) for line in text.splitlines()[1:]]
     assert rows(parts) == [("700.0", "build"), ("80.0", "calls"), ("60.0", "lies"), ("12.0", "pure")]
-    assert rows(suites) == [("3.0", "CallsTests.Rules")], "the longest test of the suite, as they run beside each other"
+    assert rows(suites) == [("3.0", "CallsTests.Rules")], "the longest test of the suite, since they run in parallel"
     assert rows(tests) == [("11.5", "test_calls::test_call"), ("9.2", "test_lies::test_row[7]")]
     assert (last, run.returncode) == ("4 passed, 0 failed, 0 skipped", 0)
 

@@ -1,4 +1,4 @@
-"""`kill -9` under a call of ten with media, again and again at moments of chance (rule 11 of the protocol): nothing is lost but the seconds until it is back."""
+"""`kill -9` during a call of ten with media, repeatedly and at random moments (rule 11 of the protocol): nothing is lost but the seconds until it is back."""
 
 import hashlib
 import hmac
@@ -21,12 +21,12 @@ from test_restart import Reader, envelope, members, server  # noqa: F401 (a fixt
 
 KILLS = int(os.environ.get("CONCLAVE_KILLS", "20"))
 PEOPLE = 10
-# From the new start until everyone hears all the others. More where the machine is known to be busy with other things.
+# The time from the restart until everyone hears all others. Longer on a machine that is known to be busy.
 LIMIT = float(os.environ.get("CONCLAVE_BACK_SECONDS", "5"))
 
 
 class Crowd:
-    """A loadtest with one call, and what it says of its participants' losses and returns."""
+    """A load test with one call, and its output about the losses and returns of participants."""
 
     def __init__(self, server, report):
         self.report, self.lines = report, []
@@ -43,7 +43,7 @@ class Crowd:
             self.lines.append(json.loads(line) if line.startswith("{") else {"step": "text", "text": line.rstrip()})
 
     def steps(self, step, since):
-        """The participants that said so after that moment, and when they first did."""
+        """The participants that reported this after that moment, and when they first did."""
         first = {}
         for line in list(self.lines):
             if line["step"] == step and line["at"] >= since:
@@ -51,7 +51,7 @@ class Crowd:
         return first
 
     def wait_back(self, since, seconds):
-        """When the last one heard all the others again."""
+        """The time at which the last participant heard all others again."""
 
         def all_back():
             assert self.process.poll() is None, self.lines[-20:]
@@ -66,7 +66,7 @@ class Crowd:
 
 
 class Mint:
-    """Tokens without a process for each."""
+    """Makes tokens without a process for each."""
 
     def __init__(self, server, **claims):
         self.stomp_port, self.claims = server.stomp_port, claims
@@ -79,7 +79,7 @@ class Mint:
 
 
 class Service(Client):
-    """The app's back end, which sees all calls and has no events."""
+    """The app's back end, which sees all calls but gets no events."""
 
     def __init__(self, server):
         super().__init__(Mint(server, scope="service"), "service", "backend")
@@ -90,7 +90,7 @@ class Service(Client):
 
 
 def start(server):
-    """Starts the server again; returns when that began, and when it took connections."""
+    """Starts the server again; returns the time of the start, and the time at which it accepted connections."""
     server.die()
     began = time.monotonic()
     server.process = subprocess.Popen(
@@ -107,7 +107,7 @@ def start(server):
 
 
 class Quartet:
-    """Ann and ben talk, dan rings cat, who is not there: what their envelopes come to when the server dies. `kind` says what became of the one to ben."""
+    """Ann and ben are in a call, and dan rings cat, who is offline: their envelopes when the server dies. `kind` is the state of the envelope to ben."""
 
     def __init__(self, server, number, kind):
         self.server, self.kind = Mint(server), kind
@@ -129,7 +129,7 @@ class Quartet:
             self.sent.append(self.hand_out(ann))
             ben.take("keys.envelope", ack=False)
             ann.take("keys.switch")
-        # The server has processed each ACK that was sent before a request that it replied to.
+        # The reply proves that the server has processed each ACK sent before the request.
         ben.request("/app/calls/list")
 
     def start(self, caller, callee):
@@ -144,12 +144,12 @@ class Quartet:
         return sealed["ciphertext"]
 
     def check(self):
-        """After the new start: envelopes that wait come once more, others never; the ring goes on with its own."""
+        """After the restart, waiting envelopes are sent once more, others never; the ring keeps its envelope."""
         ben = Reader(self.server, self.names[1], "phone")
         state, _ = ben.take("call.state")
         assert state["id"] == self.call and members(state) == dict.fromkeys(self.names[:2], "joined")
         came = self.envelopes(ben)
-        # A rotation that had not come to its switch is followed by another, sooner or later than ben connects.
+        # A rotation that had not reached its switch is followed by another, before or after ben connects.
         assert came == ([] if self.kind == "acknowledged" else self.sent[-1:]) or self.kind == "unfinished" and not came
         cat = Reader(self.server, self.names[2], "phone")
         ring, _ = cat.take("call.ring")
@@ -161,7 +161,7 @@ class Quartet:
             client.close()
 
     def envelopes(self, client):
-        """The events so far, acknowledged; a reply comes behind all events before it."""
+        """Acknowledges and returns the events so far; a reply comes after all earlier events."""
         client.request("/app/calls/list")
         found, newest = [], 0
         while not client.events.empty():
@@ -176,7 +176,7 @@ class Quartet:
 
 
 def the_call(server, call=None):
-    """The call of the ten as the back end sees it: the same as ever, nobody lost, nobody doubled."""
+    """The call of ten as seen by the back end: still the same call, with nobody missing and nobody duplicated."""
     service = Service(server)
     calls = [c for c in service.request("/app/calls/list")["calls"] if c["initiator"].startswith("load-")]
     service.close()
@@ -202,20 +202,20 @@ def test_a_call_survives_the_server_again_and_again(server, crowd, artifacts):  
     chance = random.Random(seed)
     began = time.monotonic()
     figures = []
-    # The first death falls into signing in, ringing and joining.
+    # The first death is during signing in, ringing and joining.
     time.sleep(chance.uniform(0.1, 0.8))
     started, listening = start(server)
     back = crowd.wait_back(started, 20)
     call = the_call(server)
     for number in range(KILLS):
-        # The last two take seconds, as switches wait for devices that do not acknowledge.
+        # The last two take seconds, since switches wait for devices that do not acknowledge.
         kind = chance.choices(["acknowledged", "unfinished", "waiting", "superseded"], [5, 3, 1, 1])[0]
         quartet = Quartet(server, number, kind)
         time.sleep(chance.uniform(0, 0.5))
         lost = time.monotonic()
         started, listening = start(server)
         while chance.random() < 0.2:
-            # Once more, while they come back: in the middle of rejoins and rotations.
+            # Again while they come back, in the middle of rejoins and rotations.
             time.sleep(chance.uniform(0.05, 1.5))
             started, listening = start(server)
         back = crowd.wait_back(started, LIMIT + 15)
@@ -230,7 +230,7 @@ def test_a_call_survives_the_server_again_and_again(server, crowd, artifacts):  
 
 
 def crowd_ends(server, crowd, call, seconds):  # noqa: F811
-    """The load test ends the call; everyone's history has this one, with all the time in it."""
+    """The load test ends the call; everyone's history has this call with its whole duration."""
     crowd.process.send_signal(2)
     crowd.process.wait(20 * PATIENCE)
     report = json.loads(crowd.report.read_text())

@@ -36,7 +36,7 @@ def test_sigterm_waits_for_the_calls_to_end(draining):
     assert server.get("/healthz") == "ok\n"
     with pytest.raises(RequestFailed, match="server.draining"):
         alice.request("/app/calls/start", {"callees": [], "media": "audio", **alice.starting()})
-    # A later request on the connection is served: the server has not begun to end.
+    # A later request on the connection is served: the server has not started to shut down.
     assert alice.request("/app/calls/list")["calls"]
     assert server.process.poll() is None, "it waits for the call"
     alice.request(f"/app/calls/{call}/end")

@@ -1,4 +1,4 @@
-"""docs/example/client.py, as a stranger runs it: against the real server, with itself and with the web client."""
+"""docs/example/client.py, run as by a newcomer: against the real server, with itself and with the web client."""
 
 import json
 import os
@@ -19,7 +19,7 @@ CLIENT = pathlib.Path(__file__).parents[2] / "docs/example/client.py"
 
 
 class Person:
-    """The example in a process: what it says, line by line, and what is typed into it."""
+    """The example as a process: its output, line by line, and its input."""
 
     def __init__(self, server, folder, user, *what):
         self.user, self.lines, self.arrived = user, [], queue.Queue()
@@ -30,7 +30,7 @@ class Person:
         self.reader.start()
 
     def says(self, start, seconds=10):
-        """The rest of the next line that begins so; the lines before it stay in `lines`."""
+        """The rest of the next line that begins with `start`; earlier lines stay in `lines`."""
         end = time.monotonic() + seconds * PATIENCE
         while True:
             try:
@@ -70,7 +70,7 @@ def run(server, tmp_path):
 
 
 def codes_agree(*people):
-    """Reads on until all have said the same call code last."""
+    """Reads until the latest call code of all is the same."""
     last = {}
 
     def same():
@@ -126,7 +126,7 @@ def test_a_device_whose_keys_have_changed_gets_no_key(run, names, tmp_path):
     codes_agree(caller, callee)
     callee.leave()
     caller.says("ended: ")
-    # The same device with other keys: pinned was the first contact.
+    # The same device with other keys: the first contact's keys are pinned.
     os.remove(tmp_path / f"{bob}.keys")
     callee = run(bob, "answer")
     caller = run(alice, "call", bob)
@@ -163,7 +163,7 @@ def test_with_the_web_client(run, person, names):
 
 
 def test_with_conclave_client(run, server, names, tmp_path):
-    """Two ConclaveClients, those of the load test, ring it. The leader among them hands it the key, and it hands out the next one's if it leads."""
+    """Two ConclaveClients of the load test ring it. The leader among them gives it the key, and it hands out the next key if it leads."""
     guest = run(names[0], "answer")
     tokens, report = tmp_path / "tokens", tmp_path / "report.json"
     tokens.write_text("\n".join(token(server, user, device="loadtest") for user in names[1:3]))

@@ -1,4 +1,4 @@
-"""docs/example refuses what an honest server or member does not send. No server: two devices, and somebody between them."""
+"""docs/example refuses what an honest server or member does not send. There is no server, only two devices and somebody between them."""
 
 import base64
 import copy
@@ -12,7 +12,7 @@ from cryptography.exceptions import InvalidTag
 
 FOLDER = pathlib.Path(__file__).parents[2] / "docs/example"
 sys.path.insert(0, str(FOLDER))
-# The tests have a module `client` of their own.
+# The tests also have a module `client`.
 spec = importlib.util.spec_from_file_location("example_client", FOLDER / "client.py")
 example = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(example)
@@ -36,7 +36,7 @@ class Pair:
         return {"epoch": epoch.number, "mode": "ratchet", "leader": 1, "list": entries} | hashes
 
     def envelope(self):
-        """Alice's for Bob, as the server passes it on."""
+        """Alice's envelope for Bob, as forwarded by the server."""
         self.alice.announce(self.event)
         sealed = self.alice.seal_for(self.bob.entry() | {"keys": self.bob.devices.keys})
         self.bob.announce(self.event)
@@ -67,17 +67,17 @@ def flipped(text):
 
 
 def hashed(event):
-    """The event with the hash of the list that it now has, as a server would compute it."""
+    """The event with the hash of its changed list, as computed by a server."""
     epoch = agreement.Epoch(CALL, event["epoch"], event["list"], base64.b64decode(event["previous"]), event["mode"])
     event["listHash"] = base64.b64encode(epoch.hash).decode()
 
 
 def again(event, **other):
-    """Alice's entry once more, as that of another user and in order."""
+    """Alice's entry again, as another user's, and in the right order."""
     event["list"].insert(1, event["list"][0] | {"user": "alice2", "participant": 3} | other)
 
 
-# A lie, and the check that finds it.
+# Each lie, and the check that detects it.
 LISTS = {
     "another chain": (lambda event: event.update(previous=flipped(event["previous"])), "chain of lists is broken"),
     "a gap": (lambda event: event.update(epoch=3), "has a gap"),
@@ -104,7 +104,7 @@ LISTS = {
 
 @pytest.fixture
 def both_were_there(pair):
-    """Bob knows the epoch before the announced one, with both on it."""
+    """Bob knows the epoch before the announced one, with both on the list."""
     pair.bob.newest = copy.deepcopy(pair.alice.newest)
     pair.bob.newest.entries.append(pair.bob.entry())
     pair.event["mode"] = "fresh"
@@ -150,7 +150,7 @@ def test_an_epoch_has_one_list(pair):
 
 
 OTHERS, UNSIGNED = "for another device or stay", "no signature of a trusted member"
-# A lie, whether Alice signs it, and the check that finds it.
+# Each lie, whether Alice signs it, and the check that detects it.
 ENVELOPES = {
     "signature": (lambda envelope: envelope.update(signature=flipped(envelope["signature"])), False, UNSIGNED),
     "ciphertext": (lambda envelope: envelope.update(ciphertext=flipped(envelope["ciphertext"])), False, UNSIGNED),
@@ -163,7 +163,7 @@ ENVELOPES = {
 
 
 def signed(pair, envelope):
-    """Alice's signature of an envelope as it is now."""
+    """Alice's signature of the envelope in its current form."""
     ends = ((envelope[end]["user"], envelope[end]["device"]) for end in ("from", "to"))
     parts = (base64.b64decode(envelope[part]) for part in ("key", "ciphertext"))
     transcript = layouts.transcript_of(CALL, 2, *ends, layouts.HPKE, *parts, pair.alice.newest.hash)
@@ -260,14 +260,14 @@ class Line:
 
 @pytest.fixture
 def client(pair):
-    """Bob's client in the call, which has accepted and has no epoch yet."""
+    """Bob's client, which has accepted the call and has no epoch yet."""
     client = example.Client(Line(pair.bob.devices), pair.bob.devices)
     client.keys = pair.bob
     return client
 
 
 def passes(client, capsys, name, **event):
-    """The lines that the client prints for an event. It goes on, and answers the event."""
+    """The lines that the client prints for an event. It keeps running, and acknowledges the event."""
     assert client.take_event(name, json.dumps({"call": CALL} | event).encode(), "e1")
     assert client.connection.answers.pop() in (("ACK", "e1"), ("NACK", "e1"))
     return capsys.readouterr().out.splitlines()

@@ -1,4 +1,4 @@
-"""The first word is heard: no frame of sound is lost when a call begins, grows, or goes on after a hold."""
+"""The first word is heard: no audio frame is lost when a call begins, grows, or resumes after a hold."""
 
 import array
 import math
@@ -11,7 +11,7 @@ from conftest import wait_for
 
 RATE = 48_000
 
-# Keeps what each frame worker reports, and when others were heard first. The worker's reports come once a second.
+# Records what each frame worker reports, and when others were first heard. The worker reports once a second.
 COUNTERS = """
 (() => {
   const workers = [];
@@ -60,7 +60,7 @@ COUNTERS = """
 
 @pytest.fixture
 def server(fresh_server):
-    """The same people in a server of another test would come back into the call that they have just lost."""
+    """The same people on another test's server would rejoin the call that they have just lost."""
     return fresh_server
 
 
@@ -84,7 +84,7 @@ def spoken(tmp_path_factory):
 
 @pytest.fixture
 def speaker(person, spoken):
-    """Somebody who speaks into the microphone all the time."""
+    """Somebody who speaks into the microphone continuously."""
     return lambda name: person(name, COUNTERS, driver=started(None, f"--use-file-for-fake-audio-capture={spoken}"))
 
 
@@ -93,7 +93,7 @@ def frames(tab):
 
 
 def hushed(*tabs):
-    """Silences all, waits until everything that was said has come, and brings each one's counters."""
+    """Mutes everybody, waits until all sent frames have arrived, and returns each one's counters."""
     for tab in tabs:
         tab.driver.execute_async_script("conclaveSpeak(false).then(arguments[0])")
     seen = {}
@@ -103,10 +103,10 @@ def hushed(*tabs):
         facts = [{key: count for key, count in one.items() if key != "reports"} for one in now]
         if seen.get("facts") != facts:
             seen.update(facts=facts, since=[one["reports"] for one in now])
-        # Frames wait for a second at most, and reports come once a second.
+        # Frames wait for at most a second, and reports come once a second.
         return all(one["reports"] >= before + 3 for one, before in zip(now, seen["since"]))
 
-    wait_for(still, 20, lambda: f"no frame is under way: {seen.get('facts')}")
+    wait_for(still, 20, lambda: f"no frame is in flight: {seen.get('facts')}")
     return seen["facts"]
 
 
@@ -154,7 +154,7 @@ def test_a_hold_and_a_newcomer_cost_no_sound(speaker):
     in_an_audio_call(alice, bob)
     hears_for_a_while(alice, 2, 50)
     hears_for_a_while(bob, 1, 50)
-    # All that Bob says after his hold is heard.
+    # Everything that Bob says after his hold is heard.
     hold(bob, True)
     alice_before, bob_before = hushed(alice, bob)
     hold(bob, False)
@@ -163,7 +163,7 @@ def test_a_hold_and_a_newcomer_cost_no_sound(speaker):
     nothing_failed((alice, bob), counters)
     said = bob_after["sealed"] - bob_before["sealed"]
     assert said == alice_after["heard"]["2"] - alice_before["heard"]["2"] > 50, (alice_before, bob_before, counters)
-    # While somebody joins, those who talk lose nothing, and the newcomer is heard from the first word on.
+    # While somebody joins, speakers lose nothing, and the newcomer is heard from the first word on.
     for tab in (alice, bob):
         tab.driver.execute_async_script("conclaveSpeak(true).then(arguments[0])")
     carol = speaker("Carol")

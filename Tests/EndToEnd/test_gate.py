@@ -1,4 +1,4 @@
-"""`.ci/run` and `deploy/test` in a small repository, whose tools are scripts of this test: which groups run again, and what makes a record."""
+"""`.ci/run` and `deploy/test` in a small repository, with scripts of this test instead of tools: which groups run again, and when a record is written."""
 
 import json
 import os
@@ -61,7 +61,7 @@ TARGETS = [
     {"name": "OneTests", "type": "test", "dependencies": [{"byName": ["One", None]}]},
     {"name": "TwoTests", "type": "test", "dependencies": [{"target": ["Two", None]}]},
 ]
-# All tools write a line for what they run. A tool that is called as $FAILING says fails, and one that $CRASHING names ends without a report.
+# Each tool writes a line about what it runs. A part that $FAILING names fails, and one that $CRASHING names ends without a report.
 TOOL = """#!/usr/bin/env bash
 repository=$PWD
 note() { echo "$*" >>"$repository/runs.txt"; }
@@ -134,7 +134,7 @@ class Repository:
         (self.folder / path).write_text(text)
 
     def run(self, *command, until=None, **variables):
-        """The names of the parts that ran; `text` is what the script said, `status` how it ended."""
+        """The names of the parts that ran; `text` is the script's output, `status` its exit status."""
         (self.folder / "runs.txt").write_text("")
         kept = {name: value for name, value in os.environ.items() if not name.startswith("CONCLAVE_")}
         path = f"{self.folder}/bin:{os.environ['PATH']}"
@@ -199,7 +199,7 @@ def test_groups_that_passed_are_skipped_and_the_gate_says_since_when(passed):
         ("Tests/OneTests/Tests.swift", {"address-OneTests"}),
         ("docs/deaths.md", {"deaths"}),
         ("Tests/EndToEnd/test_figures.py", {"figures"}),
-        # Files that tests import come by themselves.
+        # Files that tests import are included automatically.
         ("Tests/EndToEnd/kit/hands.py", {"deaths"}),
         ("Tests/EndToEnd/conftest.py", {"deaths", "figures"}),
         ("Package.swift", {"figures", "address-OneTests", "address-TwoTests"}),
@@ -272,7 +272,7 @@ def test_part_of_a_group_makes_no_record(repository):
 
 
 def test_groups_that_do_not_end_in_time_are_named_and_do_not_run(repository):
-    # Lanes have a minute; measurements take two.
+    # Lanes take a minute, measurements two.
     assert repository.run("deploy/test", "--changed", until=90) == ALWAYS | OF_ALL - {"figures"}
     assert "Run by hand: deploy/test figures" in repository.text and repository.status == 0
     assert repository.passed == OF_ALL - {"figures"}

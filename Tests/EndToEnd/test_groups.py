@@ -1,4 +1,4 @@
-"""Tests/groups, the table of the groups of tests: each file is in one of them, and what the table says is there."""
+"""Tests/groups, the table of the groups of tests: each file is in one group, and everything that the table names exists."""
 
 import importlib.util
 import pathlib
@@ -10,12 +10,12 @@ table = importlib.util.module_from_spec(loader)
 loader.loader.exec_module(table)
 GROUPS = table.groups()
 PACKAGE = table.Package()
-# It looks at the sources' text and has no code that a sanitizer could watch.
+# It reads only the text of the sources, and runs no code that a sanitizer could check.
 UNSANITIZED = {"ArchitectureTests"}
 
 
 def all_tests():
-    """All that is there to be run: test targets, and files of tests in JavaScript and Python."""
+    """Everything that can be run: test targets, and test files in JavaScript and Python."""
     python = [*ROOT.glob("Tests/EndToEnd/test_*.py"), ROOT / "Tests/Vectors/keys.py"]
     files = {str(file.relative_to(ROOT)) for file in [*python, *ROOT.glob("Tests/WebTests/**/*.test.mjs")]}
     return files | targets()

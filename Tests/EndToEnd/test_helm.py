@@ -1,4 +1,4 @@
-"""deploy/helm/conclave: Helm itself renders it, Kubernetes' schemas accept it, its parts refer to each other, and each program accepts what it is given.
+"""deploy/helm/conclave: Helm renders it, Kubernetes' schemas accept it, its references are valid, and each program accepts its configuration.
 
 The engine is Helm's own, as a library (package helm-python-sdk); no cluster runs.
 """
@@ -91,7 +91,7 @@ def server(objects):
 
 
 def place(listener):
-    """Address and port of a listener in the configuration; the address is '' if it has none of its own."""
+    """The address and port of a listener in the configuration; the address is '' if it has none."""
     address, _, port = f"{listener}".rpartition(":")
     return address.strip("[]"), int(port)
 
@@ -146,7 +146,7 @@ def test_kubernetes_accepts_each_object(release, version):
 
 
 def test_every_name_that_is_used_is_there(release, request):
-    """Only those that the values name come from elsewhere."""
+    """Only those named in the values come from elsewhere."""
     elsewhere = {"calls-tls", "app-secrets", "ingress-tls", "our-turn", "turn-tls", "registry", "calls", "metrics"}
     for kind, name, template in pods(release):
         pod = template["spec"]
@@ -230,7 +230,7 @@ def test_a_changed_configuration_restarts_the_pod():
 
 @contextlib.contextmanager
 def mounted(objects):
-    """A folder with what a node would mount into the server's pod, with its owners and modes: root's, readable by `fsGroup`."""
+    """A folder with the files that a node would mount into the server's pod, with their owners and modes: owned by root, readable by `fsGroup`."""
     if os.geteuid() != 0:
         pytest.fail("run this test as root: it makes files of other users")
     pod, container, _ = server(objects)
@@ -275,7 +275,7 @@ def free_ports(workers):
 
 @pytest.mark.parametrize("name", ["default", "whole", "addresses-of-their-own"])
 def test_the_server_runs_as_in_its_pod(name):
-    """With the user, the files and the arguments of the pod, the probes are answered, and the metrics are on their own port and address."""
+    """With the pod's user, files and arguments, the probes are answered, and the metrics have their own port and address."""
     workers = RELEASES[name].get("workers", 2)
     objects = render(RELEASES[name] | {"ports": free_ports(workers)})
     pod, container, config = server(objects)
@@ -378,7 +378,7 @@ def test_coturn_accepts_its_arguments(whole, tmp_path):
                 return ssl.get_server_certificate(("127.0.0.1", ports["--tls-listening-port"]), timeout=10)
 
         wait_for(lambda: shown() == (certificate / "tls.crt").read_text(), 10, log.read_text)
-        # A secret is asked for: without one nothing is relayed.
+        # A secret is required: without it nothing is relayed.
         client = subprocess.run(["turnutils_uclient", "-n", "1", "-y", "-c", "-p", str(port), "127.0.0.1"], capture_output=True, text=True, timeout=60 * PATIENCE)
         assert client.returncode != 0
         told = log.read_text()

@@ -1,4 +1,4 @@
-"""A user with a good token reaches for what is somebody else's: queues, topics, calls, services, devices."""
+"""A user with a valid token tries to access what belongs to others: queues, topics, calls, services, devices."""
 
 import uuid
 
@@ -19,7 +19,7 @@ OTHERS_PLACES = [
 
 
 def answer(server, command, headers, body=b"", user="eve"):
-    """The answer to one frame on a fresh connection of `user`."""
+    """The answer to one frame on a new connection of `user`."""
     wire = Wire(server)
     wire.send("CONNECT", {"accept-version": "1.2", "host": "x", "passcode": token(server, user)})
     assert wire.read().command == "CONNECTED"
@@ -67,7 +67,7 @@ def test_nothing_is_done_before_a_good_login(server):
         wire = Wire(server)
         wire.write(data.encode())
         assert wire.error(), data
-    # One login a connection.
+    # Only one login per connection.
     wire = Wire(server)
     wire.write((connect(server) + connect(server, "alice")).encode())
     assert wire.read().command == "CONNECTED" and wire.error()

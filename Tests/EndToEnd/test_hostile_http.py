@@ -1,4 +1,4 @@
-"""HTTP and WebSocket by their letter, to a server that strangers reach: what is wrong gets its status or close code, and the server goes on."""
+"""HTTP and WebSocket strictly by their specifications, on a server open to strangers: errors get their status or close code, and the server keeps running."""
 
 import re
 import socket
@@ -15,7 +15,7 @@ KEY = "dGhlIHNhbXBsZSBub25jZQ=="
 
 
 def talk(server, data, until=lambda heard: False, seconds=3):
-    """The server's answer to these bytes, until it closes, has said enough, or is silent for these seconds."""
+    """The server's answer to these bytes: until it closes, the answer is complete, or it is silent for these seconds."""
     heard = b""
     with socket.create_connection(("127.0.0.1", server.http_port), 5 * PATIENCE) as s:
         s.settimeout(seconds * PATIENCE)
@@ -49,7 +49,7 @@ def test_nothing_but_the_page_is_served(server, path):
 
 
 POST = f"POST /healthz HTTP/1.1\r\n{HOST}"
-# Framing that two parsers could read in two ways, and what cannot be read at all.
+# Framing that two parsers could read differently, and framing that cannot be read at all.
 UNREADABLE = {
     "length and chunks": POST + "Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
     "two lengths": POST + "Content-Length: 1\r\nContent-Length: 30\r\n\r\nxGET /metrics HTTP/1.1\r\n\r\n",
@@ -77,7 +77,7 @@ def test_a_request_that_cannot_be_read_in_one_way_is_refused(server, request_byt
     assert is_well(server)
 
 
-# Floods that cost only their sender; some bytes meet a closed connection.
+# Floods that cost only their sender; some bytes arrive at a closed connection.
 FLOODS = {
     "half a million headers": f"GET /stomp HTTP/1.1\r\n{HOST}Upgrade: websocket\r\n" + "x: y\r\n" * 500_000,
     "trailers": POST + "Transfer-Encoding: chunked\r\n\r\n0\r\n" + "a: b\r\n" * 150_000 + "\r\n",
@@ -162,7 +162,7 @@ def test_a_kept_connection_becomes_a_websocket(server):
 
 
 def frame(opcode, data=b"", fin=1, mask=True, reserved=0, length=None):
-    """RFC 6455 section 5.2; `length` is raw bytes that say another length."""
+    """A frame (RFC 6455 section 5.2); `length` is raw bytes that declare another length."""
     first = bytes([fin << 7 | reserved << 4 | opcode])
     n = len(data)
     form = bytes([n]) if n < 126 else b"\x7e" + struct.pack(">H", n) if n < 1 << 16 else b"\x7f" + struct.pack(">Q", n)
@@ -174,7 +174,7 @@ def frame(opcode, data=b"", fin=1, mask=True, reserved=0, length=None):
 
 
 def heard_frames(heard):
-    """Opcode and payload of the server's frames behind its 101."""
+    """Opcode and payload of the server's frames after its 101."""
     rest, frames = heard.partition(b"\r\n\r\n")[2], []
     while len(rest) >= 2:
         n, at = rest[1] & 127, 2

@@ -1,4 +1,4 @@
-"""Attacks on the media port: a member aims its media at somebody else, and strangers, liars and slow readers on TCP."""
+"""Attacks on the media port: a member that directs its media at somebody else, and strangers, liars and slow readers on TCP."""
 
 import asyncio
 import contextlib
@@ -16,7 +16,7 @@ from device import Device
 
 KEY_FRAME = b"\x10\x00\x9d\x01\x2a"
 RATE = 100
-# More than the 2,048 places of a worker.
+# More than a worker's 2,048 TCP connections.
 FLOOD = 3_000
 
 
@@ -34,7 +34,7 @@ def framed(datagram):
 
 
 class Peer:
-    """A member that is not on the key list, so that its media is passed on as it is, and what its transport knows."""
+    """A member that is not on the key list, so that its media is forwarded unencrypted, and the parameters of its transport."""
 
     def __init__(self, server, user):
         self.device = Device(server, user)
@@ -63,13 +63,13 @@ class Peer:
         self.received.append(datagram)
 
     async def send(self, size=200):
-        """A key frame of one packet."""
+        """A key frame in one packet."""
         header = struct.pack(">BBHII", 0x80, 0x80 | self.payload_type, self.sent & 0xFFFF, self.sent * 900, self.video.sender._ssrc)
         self.sent += 1
         await self.transport._send_rtp(header + KEY_FRAME + b"k" * size)
 
     def check(self, nominates=True):
-        """A connectivity check (RFC 8445 section 7.2), which may nominate the address that it comes from."""
+        """A connectivity check (RFC 8445 section 7.2), which may nominate its source address."""
         message = stun.Message(message_method=stun.Method.BINDING, message_class=stun.Class.REQUEST)
         message.attributes["USERNAME"] = f"{self.servers['ufrag']}:{self.own['ufrag']}"
         message.attributes["PRIORITY"] = 1 << 30
@@ -81,7 +81,7 @@ class Peer:
         return bytes(message)
 
     def answer(self, check, address):
-        """The answer to a check of the server, by an attacker that has the member's password."""
+        """The answer to a check of the server, by an attacker who has the member's password."""
         asked = stun.parse_message(check)
         message = stun.Message(message_method=stun.Method.BINDING, message_class=stun.Class.RESPONSE, transaction_id=asked.transaction_id)
         message.attributes["XOR-MAPPED-ADDRESS"] = address
@@ -98,7 +98,7 @@ async def reached(condition, what, seconds=10):
 
 
 class Scene:
-    """Somebody sends all the time, and a hostile member gets it."""
+    """Somebody sends continuously to a hostile member."""
 
     def __init__(self, server):
         self.server = server
@@ -132,7 +132,7 @@ class Scene:
 
 
 async def gathered(sockets, seconds, taken=lambda own, datagram: None):
-    """The datagrams that come to each of some UDP sockets."""
+    """The datagrams that arrive at each of some UDP sockets."""
     got = {own: [] for own in sockets}
     end = time.monotonic() + seconds
     while time.monotonic() < end:
@@ -156,7 +156,7 @@ def udp():
 
 
 def test_one_spoofed_check_directs_no_media_at_a_third_party(fresh_server):
-    """The attacker spoofs the victim's address: here its packets leave the victim's own socket. It has the member's passwords and does not see what the victim gets."""
+    """The attacker spoofs the victim's address: here it sends from the victim's own socket. It has the member's passwords, and does not see the victim's packets."""
 
     async def attack(sockets):
         async with Scene(fresh_server) as scene:
@@ -165,13 +165,13 @@ def test_one_spoofed_check_directs_no_media_at_a_third_party(fresh_server):
             before = len(member.received), scene.speaker.sent, fresh_server.metric("conclave_media_checks_sent_total")
             victim.sendto(member.check(), member.server)
             got = (await gathered([victim], 4))[victim]
-            assert got and all(is_stun(datagram) for datagram in got), "the victim gets more than checks"
+            assert got and all(is_stun(datagram) for datagram in got), "the victim gets more than connectivity checks"
             assert 2 <= len(got) <= 8 and max(map(len, got)) < 160, f"{len(got)} datagrams of up to {max(map(len, got))} bytes to the victim"
             assert fresh_server.metric("conclave_media_checks_sent_total") > before[2], "the server asks the new address before it uses it"
             sent = scene.speaker.sent - before[1]
-            assert len(member.received) - before[0] > sent * 0.8, "the member's own media goes on where it was"
+            assert len(member.received) - before[0] > sent * 0.8, "the member's own media continues at its old address"
 
-            # The same check of an address that answers the server's moves the media: the attack was well made.
+            # The same check from an address that answers the server's check moves the media: the attack was valid.
             def answers(own, datagram):
                 if is_stun(datagram) and stun.parse_message(datagram).message_class == stun.Class.REQUEST:
                     own.sendto(member.answer(datagram, member.server), member.server)
@@ -190,7 +190,7 @@ def test_one_spoofed_check_directs_no_media_at_a_third_party(fresh_server):
 
 @pytest.fixture
 def roomy_server(tmp_path):
-    """A server, and a test, with files for all places of its worker and more."""
+    """A server, and a test, with enough file descriptors for more than a worker's connections."""
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
     assert limits[1] >= 2 * FLOOD, f"the test needs {2 * FLOOD} open files: ulimit -Hn"
     resource.setrlimit(resource.RLIMIT_NOFILE, (2 * FLOOD, limits[1]))
@@ -201,7 +201,7 @@ def roomy_server(tmp_path):
 
 
 class Strangers:
-    """Silent connections from many addresses, as many as the system lets through."""
+    """Silent connections from many addresses, as many as the system allows."""
 
     def __init__(self, port):
         self.port, self.open, self.count = port, [], 0
@@ -210,7 +210,7 @@ class Strangers:
         for _ in range(count):
             own = socket.socket()
             own.setblocking(False)
-            # 100 of each address: 128 of one may wait.
+            # 100 from each address: at most 128 of one may wait.
             self.count += 1
             own.bind((f"127.{1 + self.count // 100 % 100}.{1 + self.count // 10_000}.1", 0))
             own.connect_ex(("127.0.0.1", self.port))
@@ -225,7 +225,7 @@ class Strangers:
 
 
 def is_answered(port, check):
-    """Whether a participant's check over TCP is answered soon."""
+    """Whether a participant's check over TCP is answered quickly."""
     with socket.socket() as own:
         own.settimeout(1.5 * PATIENCE)
         own.bind(("127.0.0.9", 0))
@@ -252,14 +252,14 @@ def test_a_flood_of_tcp_connections_keeps_no_participant_out(roomy_server):
             for _ in range(12):
                 strangers.come(250)
                 answers.append(await asyncio.to_thread(is_answered, port, check))
-            # While the machine is busy the system drops a part of the connections, so that it takes more of them to fill all places.
+            # On a busy machine the system drops some connections, so that it takes more of them to fill all places.
             deadline = time.monotonic() + 15 * PATIENCE
             while not evicted() and time.monotonic() < deadline:
                 strangers.come(250)
                 answers.append(await asyncio.to_thread(is_answered, port, check))
             assert all(answers), f"{answers.count(False)} of {len(answers)} participants were kept out"
             assert evicted(), "the places were never all taken: the test shows nothing"
-            await scene.hears("media goes on over UDP")
+            await scene.hears("media continues over UDP")
 
     try:
         asyncio.run(attack())
@@ -267,7 +267,7 @@ def test_a_flood_of_tcp_connections_keeps_no_participant_out(roomy_server):
         strangers.close()
 
 
-# A connection that begins so carries no datagram of ours and is closed at once. A connection that sends little or nothing is closed after 10 s.
+# A connection that begins like this is not ours and is closed at once. A connection that sends little or nothing is closed after 10 s.
 FRAMES = {
     "a length beyond a datagram's": (b"\x05\xdd" + b"x" * 1501, 2),
     "HTTP": (b"GET / HTTP/1.1\r\n\r\n", 2),

@@ -1,4 +1,4 @@
-"""Tokens that strangers make up: the server refuses each, and lives. Accepted is what protocol section 2 says, and nothing else."""
+"""Tokens that strangers make up: the server refuses each, and survives. It accepts only what protocol section 2 allows."""
 
 import base64
 import hashlib
@@ -19,7 +19,7 @@ CLAIMS = {"sub": "eve", "exp": NOW + 3600}
 
 
 def answer(server, token):
-    """The command of the answer to a CONNECT with this token."""
+    """The command of the server's answer to a CONNECT with this token."""
     wire = Wire(server)
     wire.send("CONNECT", {"accept-version": "1.2", "host": "x", "passcode": token})
     frame = wire.read()
@@ -40,7 +40,7 @@ def test_a_token_with_an_empty_audience_does_not_end_the_server(fresh_server):
     assert answer(fresh_server, token) == "ERROR"
     assert fresh_server.process.poll() is None and fresh_server.pid == before
     assert answer(fresh_server, fresh_server.token("alice")) == "CONNECTED"
-    # With the right signature it is a token like any other: with a shared secret nobody looks at the audience.
+    # With the right signature it is a token like any other: with a shared secret the audience is not checked.
     secret = (fresh_server.state / "secret").read_text().strip()
     assert answer(fresh_server, jwt_forge.sign(secret, {**CLAIMS, "aud": []})) == "CONNECTED"
 

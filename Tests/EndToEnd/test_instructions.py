@@ -1,4 +1,4 @@
-"""The length of the packet path in instructions, which a busy machine does not change. callgrind counts them."""
+"""The length of the packet path in instructions, which does not depend on how busy the machine is. callgrind counts them."""
 
 import collections
 import pathlib
@@ -9,14 +9,14 @@ import subprocess
 import pytest
 
 HERE = pathlib.Path(__file__).parent
-# One packet of 1,200 bytes to one of ten receivers that report arrivals, by Swift 6.3 for x86-64.
+# For one packet of 1,200 bytes to one of ten receivers that report arrivals, compiled by Swift 6.3 for x86-64.
 RECORDED = 2_021
 TOLERANCE = 0.1
 PACKETS = 20_000
 
 
 def costs_of_files(profile):
-    """The instructions of each object file, without those of the functions that it calls (Callgrind Format Specification, 3.1)."""
+    """The instructions of each object file, excluding those of the functions that it calls (Callgrind Format Specification, 3.1)."""
     names, costs = {}, collections.Counter()
     current, is_call = None, False
     for line in profile.splitlines():
@@ -51,7 +51,7 @@ def test_a_forwarded_packet_takes_no_more_instructions_than_recorded(tmp_path):
     binary.unlink()
     assert run.returncode == 0 and "with 1 test " in run.stdout, run.stdout
     costs = costs_of_files(profile.read_text())
-    # OpenSSL and libc have code of their own for each kind of processor.
+    # OpenSSL and libc have different code for each kind of processor.
     own = sum(cost for name, cost in costs.items() if name == str(binary) or "libswiftCore" in name) / PACKETS
     print(f"{own:.1f} instructions for each forwarded packet")
     assert own < RECORDED * (1 + TOLERANCE), (

@@ -1,6 +1,6 @@
-"""Real browsers against a server that lies, and members whose client is not ours: the rows of Tests/Vectors/lies.json, by their numbers.
+"""Real browsers against a server that lies, and members with other clients: the rows of Tests/Vectors/lies.json, by number.
 
-In every row the hook on WebCrypto sees each key and nonce: none repeats, and no key that seals can be derived from what the server was handed.
+In every row the hook on WebCrypto sees each key and nonce: none repeats, and no sealing key can be derived from what the server was given.
 """
 
 import re
@@ -18,8 +18,8 @@ from lying_proxy import LyingProxy
 from lying_stage import LIES, NUMBERS, POOL, ROWS, WATCHES, Stage
 
 
-# Rows that are not told to a browser, and why: 300 to 312 need a moment between two turns of a cipher, a frame that no page makes, or the look into the client that
-# Tests/WebTests/world has.
+# Rows that are not told to a browser, and why. Rows 300 to 312 need a moment between two turns of a cipher, a frame that no page makes, or the access to the
+# client's state that Tests/WebTests/world has.
 EXCUSED = {
     **dict.fromkeys(range(300, 313), "told to the same modules in Tests/WebTests/world"),
     330: "told to the page's modules in virtual time, and drawn tile by tile",

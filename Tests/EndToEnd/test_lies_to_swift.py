@@ -1,7 +1,8 @@
 """ConclaveClient against a server that lies: the rows of Tests/Vectors/lies.json that a server can tell on the wire to the load test's participants.
 
-They run side by side, each with a proxy and a call of its own, and are those of test_lies.py where they need no browser. In every row a guest taps what is
-sealed: no KID and counter repeats, and nothing is sealed under an epoch that is refused. The load test's report says what opened, and what was refused or warned of.
+They run in parallel, each with its own proxy and call, and use the functions of test_lies.py if these need no browser. In every row a guest taps the sealed
+frames: no KID and counter repeats, and nothing is sealed under a refused epoch. The load test's report says what opened, what was refused, and which warnings
+there were.
 """
 
 import concurrent.futures
@@ -22,9 +23,9 @@ from swift_stage import SwiftStage, TapAudit, TapLoop
 # Rows whose function needs no browser.
 SHARED = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 13, 14, 15, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 32, 33, 34, 36, 41, 42, 43, 45, 59, 68, 69, 70, 71, 73}
 CASES = {case.id: case.values for case in ROWS if case.values[0] in SHARED}
-# The client's warnings: to the person where the table says that it warns, else only to the app.
+# The client's warnings: to the person if the table says that it warns, otherwise only to the app.
 SAID = {
-    # Or, when the reply to the offer comes first, that its track has another's number.
+    # Or, if the reply to the offer comes first, that its track has another participant's number.
     1: "notOnList|foreignTrack",
     2: "malformedList|listHashMismatch",
     3: "otherKey",
@@ -35,7 +36,7 @@ SAID = {
     13: "brokenHistory",
     14: "brokenHistory",
     15: "otherKey",
-    # The report has only the first failure of each participant: Alice's is of the ghost before.
+    # The report has only the first failure of each participant: Alice's is about the earlier ghost.
     16: "brokenHistory|notInCall|newDevice",
     18: "unsafeRatchet",
     19: "unsafeRatchet",
@@ -60,7 +61,7 @@ SAID = {
     70: "strangerOnDelivery",
     71: "unknownKeys",
 }
-# Nothing is lost, refused or warned of: what is told is ignored, or an honest server may tell it.
+# Nothing is lost or refused, and there is no warning: the lie is ignored, or an honest server may say the same.
 UNMOVED = {7, 8, 10, 29, 33, 34, 42, 59, 73}
 
 
@@ -84,7 +85,7 @@ def the_server_is_honest(stage):
 
 @case(12)
 def a_wrong_previous_to_a_newcomer(stage):
-    """Bob's ring brought no key, so the first list that he sees is a later one."""
+    """Bob's ring had no key, so the first list that he sees is a later one."""
     stage.ring()
     without_key = lambda body, _: {name: body[name] for name in body if name not in ("list", "envelope")}
     stage.lie("event", "call.ring", without_key, to=stage.bob.user)
@@ -153,13 +154,13 @@ def slots_name_another_participant(stage):
     body = {"call": stage.id, "rev": newest["rev"] + 1, "receive": slots, "unsupported": []}
     stage.proxy.tell(stage.bob.user, "media.slots", body)
     stage.misnamed = len(stage.audit.frames(stage.alice.user))
-    wait_for(lambda: len(stage.audit.frames(stage.alice.user)) > stage.misnamed + 150, 10, "Alice goes on sending")
+    wait_for(lambda: len(stage.audit.frames(stage.alice.user)) > stage.misnamed + 150, 10, "Alice keeps sending")
     return []
 
 
 @pytest.fixture(scope="module")
 def outcomes(request, tmp_path_factory, artifacts):
-    """The result of each case. All requested cases run, some at a time, since most of a case is waiting."""
+    """The result of each case. All requested cases run, several at a time, since a case mostly waits."""
     folder = tmp_path_factory.mktemp("lying-to-swift")
     server, taps = Server(folder), TapLoop()
     chosen = {item.callspec.params["name"] for item in request.session.items if item.path == request.path and hasattr(item, "callspec")}
@@ -208,7 +209,7 @@ def examine(stage, number, warned, report):
         assert (stage.status, failures) == (0, []), stage.text
         assert report["received"] == report["expected"] > 0 and report["guestFrames"] == 0, stage.text
     if number == 58:
-        # The former track counts for another second, and what is on its way.
+        # The former track counts for another second, plus the packets in flight.
         assert report["guestFrames"] > 60, "frames count though their slot is said to be another's"
 
 

@@ -1,4 +1,4 @@
-"""No stranger and no single user takes the server away from others (protocol section 10): what each attack gets, and that somebody else is served meanwhile."""
+"""No stranger and no single user can deny service to others (protocol section 10): the answer to each attack, and that somebody else is served meanwhile."""
 
 import json
 import os
@@ -17,7 +17,7 @@ from device import Device, Wire, envelope, starting, token
 
 @pytest.fixture
 def small_server(tmp_path):
-    """Makes servers with limits of their own, and with few files."""
+    """Makes servers with given limits, and with few file descriptors."""
     running = []
 
     def make(files=None, **more):
@@ -34,7 +34,7 @@ def small_server(tmp_path):
 
 @pytest.fixture
 def keep():
-    """Closes at the end what a test keeps open."""
+    """Closes at the end the connections that a test keeps open."""
     kept = []
     yield lambda thing: kept.append(thing) or thing
     for thing in kept:
@@ -75,9 +75,9 @@ def test_silent_connections_of_a_stranger_shut_out_nobody(small_server, keep):
         try:
             return dropped(server, "connectionsFull") >= 100
         except ConnectionError:
-            return False  # the question's own connection made room for one that came late
+            return False  # the connection of this query displaced one that came late
 
-    wait_for(have_made_room, 10, "all came, and made room for each other")
+    wait_for(have_made_room, 10, "all connected, and displaced each other")
 
 
 def test_one_token_opens_so_many_connections_and_others_are_let_in(small_server, keep):
@@ -112,9 +112,9 @@ def test_a_users_flood_is_answered_up_to_the_users_share(small_server, keep):
     for _ in range(20):
         assert alice.request("/app/presence/set", {"state": "available"}) is not None
     refused = wait_for(lambda: dropped(server, "userRateLimited"), 10, "the flood is refused")
-    # A start of 100 callees is 53 units and 1,000 are there at once. Served all the same, 5,000 of them cost seconds of a core.
+    # A start with 100 callees costs 53 units, and the burst is 1,000. If they were served, 5,000 of them would cost seconds of a core.
     assert refused > 0
-    assert server.metric("conclave_signaling_requests_total") < 5_000, "who goes on regardless is read more slowly"
+    assert server.metric("conclave_signaling_requests_total") < 5_000, "a user who continues is read more slowly"
     assert server.cpu_seconds() - before < 2
 
 
@@ -138,7 +138,7 @@ def test_the_backlog_of_all_slow_readers_is_bounded_and_a_reader_gets_everything
         writer.send("SEND", {"destination": "/topic/news"}, f"{n} ".encode() + b"x" * 100_000)
         assert reader.read().body.startswith(f"{n} ".encode())
     assert server.metric_of("conclave_signaling_endings_total", 'cause="backlogFull"') > 0
-    # 100 times 4 MB, without the bound.
+    # Without the bound: 100 times 4 MB.
     assert resident(server) - before < 100 << 20
     assert server.metric("conclave_signaling_backlog_bytes") <= 8 << 20
 
@@ -161,7 +161,7 @@ def test_running_out_of_files_does_not_keep_the_server_busy(small_server, keep):
     resource.prlimit(server.pid, resource.RLIMIT_NOFILE, (files, hard))
     before = server.cpu_seconds()
     waiting = [keep(Wire(server)) for _ in range(20)]
-    # The first ones may get the files that were free. The last one hears nothing, for a second.
+    # The first ones may get the free file descriptors. The last one gets no answer for a second.
     waiting[-1].socket.settimeout(1)
     with pytest.raises(TimeoutError):
         waiting[-1].socket.recv(1)
@@ -177,7 +177,7 @@ def test_rings_are_paid_for_by_whoever_rings(small_server, keep):
     phones = [keep(Device(server, f"bob{n}", "phone")) for n in range(20)]
     eve, alice = keep(Device(server, "eve", "phone")), keep(Device(server, "alice", "phone"))
     envelopes = [envelope(1, phone.user) for phone in phones]
-    # All at once: when the first is charged, the others stand in line already.
+    # All at once: when the first is charged, the others are already queued.
     for number in range(40):
         body = {"callees": [phone.user for phone in phones], "media": "audio", "envelopes": envelopes, **starting()}
         body = words.with_words("/app/calls/start", body, eve.user, eve.sign_key, eve.fingerprint)
@@ -187,12 +187,12 @@ def test_rings_are_paid_for_by_whoever_rings(small_server, keep):
         frame = eve.read()
         if frame.headers["destination"] == "/user/queue/replies":
             codes.append("ok" if frame.headers["status"] == "ok" else frame.json["error"]["code"])
-    # A ring brings 6 kB, so a start 120 kB.
+    # A ring takes 6 kB, so a start takes 120 kB.
     assert 1 <= codes.count("ok") <= 3 and set(codes) == {"ok", "rate.limited"}
     assert dropped(server, "userEventsFull") >= 30
     assert alice.start("bob0")[1]["results"] == {"bob0": "ringing"}
     wire = keep(login(server, "eve", "tablet"))
-    assert wire.read().command == "ERROR", "a connection more is no way out"
+    assert wire.read().command == "ERROR", "another connection does not help"
 
 
 def test_a_start_with_too_many_envelopes_rings_nobody(small_server, keep):

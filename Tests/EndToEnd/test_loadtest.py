@@ -67,10 +67,10 @@ def test_a_call_over_ipv6_loses_nothing(tmp_path):
 
 
 def complaint(tmp_path, *options, secret="s" * 64):
-    """Returns the message of a load test that cannot use its server, and the seconds that it took."""
+    """Returns the message of a load test that cannot use its server, and its duration in seconds."""
     (tmp_path / "secret").write_text(secret)
     start = time.monotonic()
-    # With a terminal's patience for joining: an error must not wait for it.
+    # The join timeout is long, as in a terminal: an error must not wait for it.
     command = [BINARY, "--secret", str(tmp_path / "secret"), "--participants", "3", "--join-timeout", "60", *options]
     process = subprocess.run(command, capture_output=True, text=True, timeout=60 * PATIENCE)
     assert process.returncode == 1 and not process.stdout, process.stdout
@@ -112,7 +112,7 @@ def test_a_wrong_port_is_an_error_at_once(server, tls_server, tmp_path):
         for url, words in ports.items():
             text, seconds = complaint(tmp_path, "--url", url, secret=secret)
             assert any(word in text for word in words) and "listen.stomp" in text or "stomps://" in text, (url, text)
-            # The mail server waits for the end of a line, as the load test does for that of a frame.
+            # The mail server waits for the end of a line, and the load test for the end of a frame.
             assert at_once(seconds) or "220" in text, (url, seconds)
 
 
@@ -124,7 +124,7 @@ def test_a_topic_that_is_not_configured_is_a_failure_that_says_so(server, tmp_pa
 
 
 class Running:
-    """A load test that goes on until it is told to end."""
+    """A load test that runs until it is interrupted."""
 
     def __init__(self, server, folder, *options):
         self.report = folder / "report.json"
@@ -166,13 +166,13 @@ def test_participants_come_and_go_without_loss_for_the_others(server, tmp_path):
         "--duration", "4", "--audio-only",
     )
     assert status == 0 and report["loss"] == 0 and report["expected"] > 0, report["faults"]
-    # Each join counts: the first six, and those of the participants that came back.
+    # All joins count: the first six, and those of the participants that came back.
     assert report["joins"] >= 6 + 4 and report["joined"] == 6
 
 
 def test_a_ramp_ends_at_the_first_step_over_a_limit(server, tmp_path):
     options = ("--scenario", "ramp", "--participants", "12", "--step", "4", "--publishers", "2", "--audio-only", "--duration", "2")
-    # The steps bring 2 × 50 packets a second to each watcher but the senders themselves.
+    # Each step adds 2 × 50 packets a second for each new watcher, but not for the senders.
     status, report = run(server, tmp_path / "ramp.json", *options, "--until", "packets>450")
     assert [step["participants"] for step in report["steps"]] == [4, 8], report["steps"]
     assert report["lastGoodStep"] == 4 and "packets>450" in report["steps"][1]["limit"] and status == 0
@@ -188,7 +188,7 @@ def test_all_come_back_from_the_loss_of_all_connections(server, tmp_path):
     )
     assert status == 0, report["faults"]
     assert report["outages"]["away"] == 0 and report["outages"]["gaps"] == 12
-    # A join ends before the loss. Counted until the return, it would be longer than the gap.
+    # A join ends before the loss. If it were counted until the return, it would be longer than the gap.
     assert report["joinMs"]["p50"] < report["outages"]["gapMs"]["p50"]
     # Each had two stays, and heard the others in both.
     assert all(len(stays) == 2 and all(sum(stay["opened"].values()) > 0 for stay in stays) for stays in report["stays"])
@@ -201,7 +201,7 @@ def test_a_bad_path_loses_its_share_and_spares_the_others(server, tmp_path):
     assert status == 0 and report["impaired"] > 50, report["faults"]
     # One of the five gets 4 × 10 %, or 1 - 0.9² of the two impaired ones' packets: about 9 % in all.
     assert 0.03 < report["loss"] < 0.2
-    # Six of the twenty pairs are good paths both ways; a bad one adds 40 ms, or 80.
+    # Six of the twenty pairs have good paths in both directions; each bad path adds 40 ms.
     assert report["latencyMs"]["p50"] > 30 and report["latencyMs"]["p99"] > 75
     with rows.open(newline="") as file:
         lines = list(csv.DictReader(file))
@@ -218,7 +218,7 @@ def test_receivers_that_report_have_their_paths_estimated(fresh_server, tmp_path
     assert (status, report["joined"], report["loss"]) == (0, 6, 0), report["faults"]
     assert fresh_server.metric("conclave_media_feedback_received_total") > 6 * 4
     assert fresh_server.metric("conclave_media_estimate_bytes_count") > 6
-    # A wide path loses no layer to the estimate.
+    # On a fast path the estimate costs no layer.
     assert fresh_server.metric("conclave_media_withheld_videos_total") == 0
 
 
@@ -232,7 +232,7 @@ def test_a_call_on_three_workers_is_as_whole_as_on_one(tmp_path):
         # Each of six participants receives the cameras of the others.
         assert layers["undecodable"] == 0 and layers["decodable"]["f"] > 15 * 30 * 6 * 0.9, layers
         assert layers["longestFreezeMs"] < 1_000
-        # Each voice at least goes to the two other workers.
+        # At least each voice goes to the two other workers.
         assert server.metric("conclave_media_relayed_packets_total") > 3 * 2 * 50 * 6 * 0.9
         assert server.metric_of("conclave_media_dropped_packets_total", 'reason="relayFull"') == 0
     finally:

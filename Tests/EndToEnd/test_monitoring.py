@@ -18,7 +18,7 @@ FOLDER = pathlib.Path(__file__).parents[2] / "deploy/monitoring"
 
 @pytest.fixture(scope="module")
 def watched(tmp_path_factory):
-    """A server with a certificate, and a back end that does not answer: those metrics are there only then."""
+    """A server with a certificate, and a back end that does not answer: some metrics exist only then."""
     secret = "s" * 32
     back_end = {kind: {"url": f"http://127.0.0.1:{free_port()}/", "secret": secret} for kind in ("webhooks", "authorize")}
     vectors = pathlib.Path(__file__).parents[1] / "ListeningTests/Vectors"
@@ -33,7 +33,7 @@ def alerts():
 
 
 def panels():
-    """(title, expression) of each query, with Grafana's variables as the tests need them."""
+    """(title, expression) of each query, with Grafana's variables replaced."""
     for panel in json.loads((FOLDER / "grafana.json").read_text())["panels"]:
         for target in panel.get("targets", []):
             yield panel["title"], target["expr"].replace("$__rate_interval", "10s").replace("$instance", ".*")
@@ -128,5 +128,5 @@ def prometheus(watched, tmp_path_factory):
 
 def test_each_panel_shows_something(prometheus):
     for title, expression in panels():
-        # Series that are shown only above zero are absent on a quiet server.
+        # Series that are shown only if they are not zero are absent on a quiet server.
         assert prometheus(expression.removesuffix(" > 0")), f"{title}: {expression}"

@@ -21,7 +21,7 @@ from recipes import recipe
 
 ROOT = pathlib.Path(__file__).parents[2]
 
-# Members that a page need not know of, although JavaScript shows them: `Call` and `Conclave` use it of each other.
+# Members that a page need not know, although JavaScript exposes them: `Call` and `Conclave` use them of each other.
 INTERNAL = {
     "Conclave": {"directory", "rings", "connectionNumber", "takeRing"},
     "Call": {"admissions", "facts", "join", "joinCrossed", "capture", "sendCaptured", "reopen", "giveUp", "reconsiderKeys", "handle", "connectionReady", "networkChanged"},
@@ -31,7 +31,7 @@ INTERNAL = {
     "OwnDevices": {"take"},
 }
 
-# Names of the public members of each class, by an object of it where it has fields.
+# The names of the public members of each class, from an object if it has fields.
 MEMBERS = """
 import { Call } from '%(library)s/call/call.js';
 import { Capture } from '%(library)s/capture.js';
@@ -55,7 +55,7 @@ console.log(JSON.stringify({ exports: Object.keys(index), ...Object.fromEntries(
 process.exit();
 """
 
-# As a page in TypeScript uses the package.
+# The use of the package by a page in TypeScript.
 PAGE = """
 import { Conclave, RequestError, isSupported, type Call, type Requests, type Ring } from 'conclave-client';
 const canvas = document.createElement('canvas');
@@ -105,7 +105,7 @@ def package(tarball, tmp_path_factory):
 
 
 def checked(package, name, text):
-    """The words of tsc about a page of this text, as strict as it can be."""
+    """The errors of tsc for a page with this text, in its strictest mode."""
     folder = package.parents[1]
     (folder / f"{name}.ts").write_text(text)
     options = {"strict": True, "noEmit": True, "target": "es2022", "module": "node16", "moduleResolution": "node16", "lib": ["es2022", "dom", "dom.iterable"], "types": []}
@@ -223,7 +223,7 @@ def test_the_guide_brings_two_people_together(built):
         wait_for(lambda: said(alice) == said(bob) and re.search(r"\d{5}", said(alice)), 20, lambda: said(alice) + said(bob))
         bob.driver.find_element("id", "end").click()
         wait_for(lambda: said(alice) == "all-left", 20, lambda: said(alice) + log.read_text())
-        # The back end heard of it, lets nobody ring strangers, and believes nobody else.
+        # The back end was notified, lets nobody ring strangers, and accepts requests only from Conclave.
         wait_for(lambda: "call.ended" in log.read_text(), 20, lambda: log.read_text())
         assert asked(url, log.parent) == (200, {"allowed": ["bob"]})
         assert asked(url, log.parent, secret=b"another")[0] == 403
@@ -258,5 +258,5 @@ def alert(tab):
 
 
 def moving(tab):
-    """The videos that show something."""
+    """The number of videos that show a picture."""
     return tab.driver.execute_script("return [...document.querySelectorAll('video')].filter((video) => video.videoWidth > 2 && video.currentTime > 0).length")

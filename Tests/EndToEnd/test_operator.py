@@ -1,4 +1,4 @@
-"""Errors for an operator: the program says what is wrong and what would be right, with exit status 1."""
+"""Errors for an operator: the program says what is wrong and how to fix it, with exit status 1."""
 
 import base64
 import contextlib
@@ -24,7 +24,7 @@ CERTIFICATE = {kind: str(VECTORS / f"test-{file}.pem") for kind, file in (("cert
 
 
 def run(tmp_path, *arguments, config=None):
-    """Exit status and what stands on standard error."""
+    """The exit status and the text on standard error."""
     file = tmp_path / "config.json"
     listen = {"address": "127.0.0.1", "stomp": free_port(), "http": free_port(), "stompTLS": free_port()}
     media = {"port": free_port(), "workers": 1}
@@ -133,7 +133,7 @@ def make_state(tmp_path, **files):
 def test_a_stored_secret_that_cannot_be_used_is_named(tmp_path, command, name, config, content):
     folder = make_state(tmp_path)
     if content is None:
-        # root can read any file, but no folder as one.
+        # root can read any file, but cannot read a folder as a file.
         (folder / name).mkdir(mode=0o700)
     else:
         (folder / name).touch(mode=0o600)
@@ -181,7 +181,7 @@ def test_check_config_finds_damage_that_a_start_may_not_read(tmp_path):
 
 
 def stopped(tmp_path):
-    """The database of a server that ran and ended, all of it in the one file."""
+    """The database of a server that ran and ended, in a single file."""
     server = Server(tmp_path)
     server.stop()
     database = server.state / "conclave.sqlite"
@@ -341,7 +341,7 @@ def test_commands_accept_the_options_of_the_document(document):
             told = subprocess.run([BINARY, command, "--help"], capture_output=True, text=True, timeout=30 * PATIENCE)
             assert told.returncode == 0, command
             accepted = set(re.findall(r"^  (--[a-z-]+)", told.stdout, re.M))
-            # All that read the configuration take --config and --state, as the section says above its table.
+            # All commands that read the configuration take --config and --state, as the section says above its table.
             everywhere = set() if command in ("version", "config-schema") else {"--config", "--state"}
             assert accepted >= everywhere | set(re.findall(r"(?<![\w-])--[a-z]+", named)), command
             if "Each accepts" in text or "Accepts" in text:
@@ -384,7 +384,7 @@ def test_exit_statuses_are_those_of_the_document(tmp_path):
 
 
 def test_commands_find_the_installed_configuration(tmp_path):
-    """`/etc/conclave/config.json`, in a mount namespace with an /etc of its own."""
+    """`/etc/conclave/config.json`, in a mount namespace with its own /etc."""
     if os.getuid() != 0:
         pytest.skip("only root can mount")
     secret = tmp_path / "secret"
@@ -408,7 +408,7 @@ def test_commands_find_the_installed_configuration(tmp_path):
         assert base64.urlsafe_b64encode(hmac.digest(key, text.encode(), "sha256")).decode().rstrip("=") == signature
         assert json.loads(installed("status", "--json").stdout)["process"] == server.pid
         assert "A server runs on" in installed("check-config").stdout
-        # Another one is named as before, and its state too.
+        # Another server is still named by its configuration or its state.
         (tmp_path / "empty.json").write_text("{}")
         assert "no server runs on /nowhere" in installed("status", "--config", str(tmp_path / "empty.json"), "--state", "/nowhere").stderr
         assert f"no server runs on {tmp_path}/other" in installed("status", "--state", str(tmp_path / "other")).stderr
@@ -428,7 +428,7 @@ def is_ready(url):
 
 
 def test_a_listener_may_have_an_address_of_its_own(tmp_path):
-    """127.0.0.2 and 127.0.0.3 are this machine, too."""
+    """127.0.0.2 and 127.0.0.3 are also addresses of this machine."""
     port, stomp = free_port(), free_port()
     listen = {"address": "127.0.0.1", "stomp": f"127.0.0.3:{stomp}", "http": free_port(), "stompTLS": free_port(), "metrics": f"127.0.0.2:{port}"}
     config = tmp_path / "config.json"

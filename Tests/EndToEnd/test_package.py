@@ -1,4 +1,4 @@
-"""The packages, as an operator installs them: the .deb under systemd in a fresh Debian 12, and the OCI image with what its configuration names.
+"""The packages, installed as by an operator: the .deb under systemd in a fresh Debian 12, and the OCI image with the command and user of its configuration.
 
 `deploy/package --test` runs this on packages with a static Swift runtime. Elsewhere it packages the build of the other tests. It needs root.
 """
@@ -33,7 +33,7 @@ def run(*command, **more):
 
 
 def bootstrap(folder):
-    """Makes a minimal Debian. A download that failed is tried again: debootstrap keeps what it has."""
+    """Makes a minimal Debian. Failed downloads are retried, since debootstrap keeps finished ones."""
     command = ["debootstrap", "--variant=minbase", "bookworm", str(folder), MIRROR]
     for _ in range(3):
         done = subprocess.run(command, capture_output=True, text=True, timeout=300 * PATIENCE)
@@ -65,7 +65,7 @@ def package(packages):
 
 @pytest.fixture(scope="module")
 def debian(package, tmp_path_factory):
-    """The files of a Debian 12 with systemd, and in apt's cache what the package depends on; kept in .build for the next run."""
+    """The files of a Debian 12 with systemd, and the package's dependencies in apt's cache; kept in .build for the next run."""
     depends = [part.split()[0] for part in run("dpkg-deb", "-f", package, "Depends").split(", ")]
     needed = ["systemd", "dbus", "sqlite3", *depends]
     kept = ROOT / ".build/debian12"
@@ -84,7 +84,7 @@ def debian(package, tmp_path_factory):
 
 
 class Machine:
-    """A booted Debian with a network of its own. It stands for the server in `Device`, within `network()`."""
+    """A booted Debian with its own network. It replaces the server for `Device`, within `network()`."""
 
     stomp_port, http_port = 61613, 8080
 
@@ -115,13 +115,13 @@ class Machine:
         return done.stdout
 
     def apt(self, *command):
-        """The machine has no way out: packages come from its cache."""
+        """The machine has no network access: packages come from its cache."""
         options = "-o", "APT::Install-Recommends=false", "-o", "APT::AutoRemove::SuggestsImportant=false", "-o", "Dpkg::Options::=--force-confold"
         return self.do("env", "DEBIAN_FRONTEND=noninteractive", "TMPDIR=/tmp", "apt-get", "-y", "-q", *options, *command)
 
     @contextlib.contextmanager
     def network(self):
-        """This thread's new sockets are the machine's."""
+        """New sockets of this thread belong to the machine's network."""
         setns = ctypes.CDLL(None, use_errno=True).setns
         with open("/proc/self/ns/net") as own, open(f"/proc/{self.init}/ns/net") as its:
             assert setns(its.fileno(), CLONE_NEWNET) == 0, os.strerror(ctypes.get_errno())
@@ -189,7 +189,7 @@ def test_the_unit_is_hardened(machine):
     told = machine.do("systemd-analyze", "security", "--no-pager", "conclave.service")
     score = float(re.search(r"Overall exposure level for conclave.service: ([\d.]+)", told)[1])
     assert score <= 2.0
-    # The limits on system calls hold nothing up that the server needs.
+    # The limits on system calls block nothing that the server needs.
     journal = machine.do("journalctl", "-u", "conclave", "--no-pager")
     assert "8080" in journal and "not permitted" not in journal
 
@@ -238,7 +238,7 @@ def test_an_upgrade_keeps_running_calls_and_the_configuration(machine, package, 
         wait_for(machine.is_ready, 30, "the new server is ready")
         assert machine.do("systemctl", "show", "conclave", "-p", "MainPID", "--value") != before, "the upgrade started the new program"
         assert (machine.root / "etc/conclave/config.json").read_text() == '{"drain":1}'
-        # The same tokens and the same call.
+        # The tokens and the call are unchanged.
         devices = [Device(machine, user, keys=False) for user in ("alice", "bob")]
         state = devices[0].event("call.state")
         assert state["call"] == call and states(state) == {"alice": "joined", "bob": "joined"}
@@ -247,7 +247,7 @@ def test_an_upgrade_keeps_running_calls_and_the_configuration(machine, package, 
 
 def test_a_backup_brings_back_tokens_keys_and_history(machine):
     wait_for(machine.is_ready, 30, "the server is ready")
-    # Files of other modes and owners than the configuration's, and a folder.
+    # Files with other modes and owners than the configuration's, and a folder.
     config = {"drain": 1, "turn": {"urls": ["turn:127.0.0.1:3478"], "secretFile": "/etc/conclave/turn/secret"}}
     (machine.root / "etc/conclave/config.json").write_text(json.dumps(config))
     machine.do("install", "-d", "-m", "700", "-o", "conclave", "/etc/conclave/turn")
@@ -277,7 +277,7 @@ def test_a_backup_brings_back_tokens_keys_and_history(machine):
 
 
 def certificate(folder, name):
-    """A lineage as certbot leaves it, for its hook."""
+    """A certificate lineage as certbot leaves it, for its hook."""
     folder.mkdir()
     names = [str(folder / file) for file in ("fullchain.pem", "privkey.pem")]
     made = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 1 -subj".split()
@@ -302,18 +302,18 @@ def test_a_renewed_certificate_is_taken_while_connections_stay(machine):
             (machine.root / "etc/conclave/config.json").write_text(json.dumps({"tls": tls, "drain": 1}))
             machine.do("systemctl", "restart", "conclave")
         expected = (lineage / "fullchain.pem").read_text()
-        wait_for(lambda: shown() == expected, 20, f"the {name} certificate is shown")
+        wait_for(lambda: shown() == expected, 20, f"the {name} certificate is presented")
         if name == "first":
             with machine.network():
                 alice = Device(machine, "alice", keys=False)
-    # Signed in before the second certificate came.
+    # A client that signed in before the second certificate came.
     alice.request("/app/calls/list")
     for name in ("hook", "first", "second"):
         run("rm", "-r", machine.root / "root" / name)
 
 
 def test_an_installation_for_the_tests_starts_no_service(machine):
-    """`install` of deploy/debian.sh, with an apt-get that starts a service as the maintainer scripts of nginx or coturn do."""
+    """`install` of deploy/debian.sh, with an apt-get that starts a service like the maintainer scripts of nginx or coturn."""
     machine.do("systemctl", "stop", "conclave")
     folder, policy = machine.root / "root/apt", machine.root / "usr/sbin/policy-rc.d"
     folder.mkdir()
@@ -350,7 +350,7 @@ def test_a_purge_leaves_nothing(machine):
     shutil.rmtree(machine.root / "var/backups/conclave", ignore_errors=True)
     for name in ("conclave", "next"):
         (machine.root / f"root/{name}.deb").unlink()
-    # Backups of the user database, which every change of a user makes.
+    # Backups of the user database, which every change of a user leaves.
     after = {line for line in machine.files() if not re.match(r"\./etc/(passwd|shadow|group|gshadow|subuid|subgid)-? ", line)}
     left = {line for line in after - machine.before if not line.startswith("./root ")}
     assert left == set()
@@ -368,7 +368,7 @@ def test_the_image_runs(packages, tmp_path):
     installed = Machine.__new__(Machine)
     installed.stomp_port, installed.http_port, installed.state = free_port(), free_port(), rootfs / "var/lib/conclave"
     listen = {"stomp": installed.stomp_port, "http": installed.http_port, "address": "127.0.0.1"}
-    # As an operator mounts a configuration of their own.
+    # Mounts a configuration as an operator would.
     (rootfs / "etc/conclave/config.json").write_text(json.dumps({"listen": listen, "media": {"port": free_port(), "workers": 1}, "drain": 0}))
     (rootfs / "proc").mkdir(exist_ok=True)
     command = ["chroot", f"--userspec={config['User']}", str(rootfs), *config["Entrypoint"], *config["Cmd"]]
@@ -437,7 +437,7 @@ def test_the_manual_and_the_completions_have_every_command(unpacked):
 def test_the_program_names_its_version_and_its_commit(package, tmp_path):
     run("dpkg-deb", "-x", package, tmp_path)
     told = run(tmp_path / "usr/lib/conclave/conclave", "version", env={"LD_LIBRARY_PATH": str(tmp_path / "usr/lib/conclave")})
-    # deploy/package --from takes a build that names none.
+    # deploy/package --from also accepts a build without a commit.
     assert re.fullmatch(r"conclave \d+\.\d+\.\d+( \(commit [0-9a-f]{12,40}(-dirty)?\))?\n", told)
     assert os.environ.get("CONCLAVE_COMMIT", "") in told, "deploy/package --test names the commit that it built"
 
@@ -452,7 +452,7 @@ def test_the_load_test_is_a_package(packages, tmp_path):
 
 @pytest.fixture
 def tagged(packages, tmp_path):
-    """The files that a release is made from, in a repository of its own, tagged. Its deploy/package brings the packages that are made already."""
+    """The files of a release in a separate, tagged repository. Its deploy/package copies the packages that have already been built."""
     copy = tmp_path / "project"
     for file in ["deploy/release", "deploy/compose/compose.yml", "deploy/helm/conclave/Chart.yaml", "Sources/ConclaveServer/Server.swift", "CHANGELOG.md"]:
         (copy / file).parent.mkdir(parents=True, exist_ok=True)
@@ -494,7 +494,7 @@ def test_a_release_is_whole_and_signed(tagged, signer, tmp_path):
     assert "has changes" in refusal(*release)
     (copy / "more").unlink()
     assert "not tagged v9.9.9" in refusal(copy / "deploy/release", "9.9.9", *signing)
-    assert "deploy/release VERSION" in refusal(copy / "deploy/release", version), "unsigned releases are none"
+    assert "deploy/release VERSION" in refusal(copy / "deploy/release", version), "releases must be signed"
     run(*release)
     machine = run("dpkg", "--print-architecture").strip()
     assert {file.name for file in output.iterdir()} == {

@@ -1,4 +1,4 @@
-"""The page for people who use it without a mouse, or without seeing it: axe-core finds nothing in any view, light or dark, left to right or right to left."""
+"""The page for people who use it without a mouse or cannot see it: axe-core finds nothing in any view, light or dark, left to right or right to left."""
 
 import pytest
 from selenium.webdriver.common.by import By
@@ -10,7 +10,7 @@ from conftest import wait_for
 from test_browsers import everybody_decodes, in_a_call
 from views import PICTURES, is_accessible
 
-# Views and dialogs that no step of the test leads to, as they are in the markup.
+# Views and dialogs that no step of the test reaches, as in the markup.
 REST = """
 const shown = new Set(arguments[0]);
 return [...document.querySelectorAll('dialog')].map(({ id }) => id).filter((id) => !shown.has(id));
@@ -26,7 +26,7 @@ def server(fresh_server):
 
 
 class Tour:
-    """Looks at one view after the other, and remembers which dialogs it saw."""
+    """Checks one view after the other, and remembers which dialogs it has seen."""
 
     def __init__(self, tab, look):
         self.tab = tab
@@ -34,7 +34,7 @@ class Tour:
         self.look = lambda view: look(tab, view)
 
     def open(self, button, dialog, within="button"):
-        """A dialog by its button; closed again by Escape."""
+        """Opens a dialog by its button, and closes it by Escape."""
         if within == "button":
             self.tab.press(button)
         else:
@@ -66,7 +66,7 @@ def test_axe_finds_nothing_before_a_call_and_after_it(person, look):
         tour.close(dialog)
     for dialog in alice.driver.execute_script(REST, list(tour.seen)):
         alice.driver.execute_script("document.getElementById(arguments[0]).showModal()", dialog)
-        if dialog not in ("ring", "people-dialog", "code-dialog", "report-dialog", "remove-dialog", "remove-guest-dialog", "pair-dialog", "end-dialog", "more-dialog", "shortcuts-dialog", "permission-dialog"):  # these are without their contents here
+        if dialog not in ("ring", "people-dialog", "code-dialog", "report-dialog", "remove-dialog", "remove-guest-dialog", "pair-dialog", "end-dialog", "more-dialog", "shortcuts-dialog", "permission-dialog"):  # empty here
             tour.look(dialog)
         alice.driver.execute_script("document.getElementById(arguments[0]).close()", dialog)
     alice.press("Sign out")

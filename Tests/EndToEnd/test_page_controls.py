@@ -8,7 +8,7 @@ from browser import LONG_RING
 from conftest import wait_for
 from test_browsers import everybody_decodes, in_a_call
 
-# A microphone that is silent or loud, and the copies that are made of its track.
+# A microphone that can be silent or loud, and the copies made of its track.
 VOICE = """
 (() => {
   window.conclaveCopies = [];
@@ -33,7 +33,7 @@ VOICE = """
 })();
 """
 
-# The tracks that are sent as sound, with whether they are on.
+# The sent audio tracks, and whether they are enabled.
 SENT = """
 return conclavePeers.filter(({ connectionState }) => connectionState !== 'closed')
   .flatMap((peer) => peer.getSenders()).map(({ track }) => track).filter((track) => track?.kind === 'audio').map(({ id, enabled }) => [id, enabled]);
@@ -84,17 +84,17 @@ def test_speech_into_a_muted_microphone_is_told_and_never_sent(person, look):
     (copy, state), = alice.driver.execute_script(COPIES)
     sent = alice.driver.execute_script(SENT)
     assert state == "live" and copy not in [track for track, _ in sent] and not any(is_on for _, is_on in sent)
-    wait_for(lambda: hint(alice) == "", 20, "it leaves though she goes on")
-    # Once for a stretch of speech: the next one begins after five seconds of silence.
+    wait_for(lambda: hint(alice) == "", 20, "it disappears though she keeps speaking")
+    # Once per utterance: the next one begins after five seconds of silence.
     speak(False)
     alice.driver.set_script_timeout(30)
     alice.driver.execute_async_script("setTimeout(arguments[0], 8000)")
     assert hint(alice) == ""
     speak(True)
-    wait_for(lambda: "nobody hears you" in hint(alice), 5, "the hint of the next stretch")
+    wait_for(lambda: "nobody hears you" in hint(alice), 5, "the hint for the next utterance")
     alice.click(".muted-hint button", "Unmute")
     bob.sees(".tile[data-user=alice][data-muted=false]")
-    wait_for(lambda: hint(alice) == "", 5, "the hint has left")
+    wait_for(lambda: hint(alice) == "", 5, "the hint has disappeared")
     assert alice.driver.execute_script("return document.activeElement.id") == "toggle-microphone"
     assert [state for _, state in alice.driver.execute_script(COPIES)] == ["ended"], "the copy is closed"
 
@@ -112,7 +112,7 @@ def test_push_to_talk_is_heard_while_the_space_bar_is_held(person, look):
     keys().key_up(" ").perform()
     bob.sees(".tile[data-user=alice][data-muted=true]")
     alice.loses("#talk-sign")
-    # A window that is left hears no release.
+    # A window without focus does not see the key's release.
     keys().key_down(" ").perform()
     bob.sees(".tile[data-user=alice][data-muted=false]")
     alice.driver.execute_script("dispatchEvent(new Event('blur'))")
@@ -166,7 +166,7 @@ def test_reactions_stand_beside_the_hand_and_on_a_phone_in_more(person, look):
     alice.sees("#toolbar #reactions")
     assert alice.driver.execute_script("return document.getElementById('show-reactions').ariaExpanded") == "true"
     look(alice, "reactions")
-    # A picture of the width of a phone closes them.
+    # Taking a picture at a phone's width closes them.
     if not alice.shown("#toolbar #reactions"):
         alice.press("React")
     alice.press("Heart")
@@ -196,7 +196,7 @@ def test_with_hang_up_alone_a_call_has_one_large_button_which_stays_and_the_othe
     look(alice, "all controls of a call with one button")
     alice.press("Fewer controls")
     alice.loses("#toggle-microphone")
-    # It does not leave with the other controls.
+    # It does not disappear with the other controls.
     idle = "return document.getElementById('call').classList.contains('idle')"
     alice.driver.set_script_timeout(30)
     alice.driver.execute_async_script("setTimeout(arguments[0], 9000)")
@@ -216,7 +216,7 @@ def test_on_a_touch_screen_no_button_names_a_key(person):
     assert bob.driver.execute_script(titles) == ["M", "V", "H"]
 
 
-# The browser is told what to keep of a camera when not all of it fits; this has all that it was told.
+# The browser is told what to preserve of a camera under constraints; this records everything that it was told.
 PREFERENCES = """
 (() => {
   window.conclavePreferences = [];
@@ -239,16 +239,16 @@ def test_with_video_first_frames_come_before_pixels_controls_stay_and_it_is_reme
     choose(alice, "video-first")
     alice.sees("#call.calm")
     wait_for(lambda: alice.driver.execute_script(HINTS) == ["motion"], 10, "the camera is opened for movement")
-    wait_for(lambda: alice.driver.execute_script("return conclavePreferences.at(-1)") == "maintain-framerate", 10, "frames are kept")
+    wait_for(lambda: alice.driver.execute_script("return conclavePreferences.at(-1)") == "maintain-framerate", 10, "the frame rate is kept")
     bob.decodes("alice/camera", voices=1, seconds=8)
     look(alice, "a call with video first")
-    # With two people the controls otherwise leave after four seconds.
+    # With two people the controls would otherwise disappear after four seconds.
     alice.driver.set_script_timeout(30)
     alice.driver.execute_async_script("setTimeout(arguments[0], 9000)")
     assert alice.driver.execute_script("return document.getElementById('call').classList.contains('idle')") is False
     alice.driver.refresh()
     alice.decodes("bob/camera", voices=1, seconds=15)
-    wait_for(lambda: alice.driver.execute_script(HINTS) == ["motion"], 10, "and so it is after a reload")
+    wait_for(lambda: alice.driver.execute_script(HINTS) == ["motion"], 10, "the same after a reload")
     choose(alice, "video-first")
     wait_for(lambda: alice.driver.execute_script(HINTS) == [""], 10, "the usual camera")
     wait_for(lambda: alice.driver.execute_script("return conclavePreferences.at(-1)") == "balanced", 10, "the usual balance")
@@ -276,15 +276,15 @@ def test_with_video_first_a_ring_is_seen_as_a_flash_and_with_reduced_motion_as_a
     bob.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", reduced)
     wait_for(lambda: bob.driver.execute_script(RING_LIGHTS) == [], 5, "nothing flashes")
     assert bob.driver.execute_script(RING_COLOURS) == ["rgb(242, 182, 50)"] * 2
-    look(bob, "a ring that is seen")
+    look(bob, "a visible ring")
     bob.answer()
     bob.loses("#ring[open]")
     assert not bob.shown("body.ring-light")
     alice.sees("#call")
-    assert not alice.shown("body.ring-light"), "whoever calls sees none"
+    assert not alice.shown("body.ring-light"), "the caller sees none"
 
 
-# A browser that recognises English on the device: `conclaveSay(words, isFinal)` is what it hears.
+# A browser that recognises English on the device; `conclaveSay(words, isFinal)` sets what it hears.
 RECOGNISER = """
 window.SpeechRecognition = class extends EventTarget {
   static async available({ langs, processLocally }) { return processLocally && langs[0].startsWith('en') ? 'available' : 'unavailable'; }

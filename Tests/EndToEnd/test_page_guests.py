@@ -4,7 +4,7 @@ import pytest
 
 from conftest import wait_for
 
-# Counts the presses of a person; the one for the camera's permission is the browser's.
+# Counts a person's presses, except the one for the camera's permission, which is in the browser's own dialog.
 PRESSES = """
 window.conclavePresses = 0;
 addEventListener('pointerdown', () => (window.conclavePresses += 1), true);
@@ -18,7 +18,7 @@ def server(fresh_server):
 
 
 def link_of(tab):
-    """Starts a call with a link; gives the link."""
+    """Starts a call with a link; returns the link."""
     tab.press("New call with a link")
     tab.sees("#link-made")
     link = tab.driver.execute_script("return document.getElementById('link-text').value")
@@ -28,7 +28,7 @@ def link_of(tab):
 
 @pytest.fixture
 def phone(person):
-    """A phone's browser in which nobody has signed in: phone("Ana", link)."""
+    """A phone's browser in which nobody is signed in: phone("Ana", link)."""
 
     def make(name, link):
         tab = person(name, PRESSES, at="data:,", words=None)
@@ -55,13 +55,13 @@ def test_a_guest_on_a_phone_is_in_the_call_after_three_presses(person, phone, ar
     ana.decodes("judy/camera", voices=1, seconds=10)
     assert ana.call_code() == judy.call_code()
 
-    # Everybody sees what Ana is; the name alone is nobody's.
+    # Everybody sees that Ana is a guest; the name alone identifies nobody.
     assert "Ana (guest)" in judy.text(".tile .tile-name")
     judy.press("Add people")
     assert "Ana (guest)" in judy.text(f"#member-list [data-user='{guest}']")
     assert not judy.shown(f"#member-list [data-user='{guest}'] [aria-label^='Ring again']")
     judy.click("#people-dialog button", "Close")
-    # Nothing that a guest may not do is offered.
+    # The page does not offer what a guest may not do.
     ana.press("More")
     ana.click("#more-dialog button", "Add people")
     assert not ana.shown("#add-form") and not ana.shown("#link-part") and not ana.shown("#account")
@@ -71,7 +71,7 @@ def test_a_guest_on_a_phone_is_in_the_call_after_three_presses(person, phone, ar
     ana.click("#more-dialog button", "Close")
     ana.screenshot(artifacts / "guest-call.png")
 
-    # A reload is the same guest.
+    # After a reload it is the same guest.
     ana.driver.refresh()
     ana.sees("#call")
     judy.decodes(f"{guest}/camera", voices=1, seconds=15)
@@ -80,7 +80,7 @@ def test_a_guest_on_a_phone_is_in_the_call_after_three_presses(person, phone, ar
     assert "You have left the call" in ana.text("#farewell-title") and not ana.shown("form")
     assert ana.driver.execute_script("return sessionStorage.getItem('sign-in')") is None
     look(ana, "a guest who has left")
-    # The call goes on, and the name need not be typed again.
+    # The call continues, and the name need not be typed again.
     ana.press("Join again")
     ana.sees("#guest")
     assert ana.driver.execute_script("return document.getElementById('guest-name').value") == "Ana"
@@ -99,7 +99,7 @@ def test_a_guest_hears_that_the_call_or_the_link_is_over(person, phone, server, 
     judy.click("#end-dialog button", "End for all")
     ana.sees("#farewell")
     assert "Judy ended the call" in ana.text("#farewell-title") and not ana.shown("#farewell-again") and not ana.shown("form")
-    ana.driver.refresh()  # the farewell is said once
+    ana.driver.refresh()  # the farewell is shown once
     ana.sees("#guest")
     ana.fill("Your name", "Ana")
     ana.press("Stop camera")
@@ -125,11 +125,11 @@ def test_any_member_removes_a_guest_who_cannot_come_straight_back(person, phone,
     bob.press("Add people")
     bob.sees("#people-dialog[open]")
     rows = "return [...document.querySelectorAll('#member-list button')].map(({ ariaLabel }) => ariaLabel).filter((label) => label.startsWith('Remove'))"
-    assert bob.driver.execute_script(rows) == ["Remove: Ana (guest)"], "guests alone can be removed"
+    assert bob.driver.execute_script(rows) == ["Remove: Ana (guest)"], "only guests can be removed"
     ana.press("More")
     ana.click("#more-dialog button", "Add people")
     ana.sees("#people-dialog[open]")
-    assert ana.driver.execute_script(rows) == [], "and guests remove nobody"
+    assert ana.driver.execute_script(rows) == [], "and guests can remove nobody"
     ana.click("#people-dialog button", "Close")
     bob.click("#member-list button", "Remove: Ana (guest)")
     bob.sees("#remove-guest-dialog[open]")
@@ -139,7 +139,7 @@ def test_any_member_removes_a_guest_who_cannot_come_straight_back(person, phone,
     bob.click("#remove-guest-dialog button", "Remove")
     ana.sees("#farewell")
     assert "You were removed" in ana.text("#farewell-title") and not ana.shown("#farewell-again")
-    wait_for(lambda: "Bob removed Ana (guest)" in judy.text("#notices"), 8, "Judy reads whose act it was")
+    wait_for(lambda: "Bob removed Ana (guest)" in judy.text("#notices"), 8, "Judy reads who did it")
     judy.loses(f".tile[data-user='{guest}']")
     # The same person, with the same link, under another name.
     ana.driver.refresh()

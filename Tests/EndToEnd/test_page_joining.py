@@ -1,11 +1,11 @@
-"""The page before a call: one's own picture, the level, what is switched on, and what the browser asks for."""
+"""The page before a call: one's own picture, the level, the switches, and the browser's permissions."""
 
 import pytest
 
 from conftest import wait_for
 from test_page_guests import link_of
 
-# Keeps what the page opens. `conclaveRefuses` has the sources that the browser denies.
+# Records what the page opens. `conclaveRefuses` has the sources that the browser denies.
 OPENED = """
 (() => {
   Object.assign(window, { conclaveOpened: [], conclaveRefuses: [] });
@@ -27,7 +27,7 @@ def server(fresh_server):
 
 
 def allow(tab, setting):
-    """As if the person had decided so before: `granted`, `denied`, or `prompt`."""
+    """Sets the person's earlier decision: `granted`, `denied`, or `prompt`."""
     for name in ("camera", "microphone"):
         tab.driver.execute_cdp_cmd("Browser.setPermission", {"permission": {"name": name}, "setting": setting})
 
@@ -38,7 +38,7 @@ def live(tab):
 
 @pytest.fixture
 def guest(person):
-    """A browser in which nobody has signed in, and what it may: guest("Ana", link, "prompt")."""
+    """A browser in which nobody is signed in, with its permission: guest("Ana", link, "prompt")."""
 
     def make(name, link, setting):
         tab = person(name, OPENED, at="data:,", words=None)
@@ -112,7 +112,7 @@ def test_a_denied_permission_has_a_way_back_before_a_call_and_in_it(person, gues
     ana.press("Try again")
     user = ana.driver.execute_script("return JSON.parse(sessionStorage.getItem('sign-in')).user")
     judy.decodes(f"{user}/camera", voices=1, seconds=10)
-    wait_for(lambda: "does not allow" not in ana.text("#warnings"), 5, "the warning has left")
+    wait_for(lambda: "does not allow" not in ana.text("#warnings"), 5, "the warning has disappeared")
 
 
 def test_somebody_who_opens_a_link_in_the_lobby_sees_the_own_picture_and_joins_muted(person, look):
@@ -121,7 +121,7 @@ def test_somebody_who_opens_a_link_in_the_lobby_sees_the_own_picture_and_joins_m
     liam.driver.get(link_of(judy))
     liam.sees("#invited #setup-video")
     look(liam, "a link in the lobby")
-    # A dialog takes the picture, and gives it back.
+    # A dialog takes over the picture, and gives it back.
     liam.open_setup()
     liam.click("#setup-dialog button", "Close")
     liam.sees("#invited #setup-video")

@@ -9,7 +9,7 @@ from test_browsers import everybody_decodes
 
 GERMAN = "Object.defineProperty(navigator, 'languages', { value: ['de-AT', 'en'] });"
 
-# English words that the page must not show in another language: those that stand for themselves are left out.
+# English words that the page must not show in another language, except those that are the same everywhere.
 SHOWN = """
 const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
 const texts = [];
@@ -46,7 +46,7 @@ def test_the_browser_s_language_is_used_and_no_other_is_loaded(person, look):
     assert catalogues(greta) == ["de"]
     assert "Wen möchtest du anrufen?" in greta.text("#lobby-title")
     greta.fill("Personen", "nobody-of-that-name,")
-    wait_for(lambda: "hat sich hier noch niemand angemeldet" in greta.text("#call-error"), 10, "a typing error is told")
+    wait_for(lambda: "hat sich hier noch niemand angemeldet" in greta.text("#call-error"), 10, "a typing error is reported")
     look(greta, "the lobby in German")
 
 

@@ -1,10 +1,10 @@
-"""How much of the web client a browser loads, and when."""
+"""How much of the web client a browser loads and when."""
 
 import time
 
 from conftest import wait_for
 
-FIRST_LOAD = 150_000  # bytes, with 300 for the headers of each answer (Resource Timing, `transferSize`)
+FIRST_LOAD = 150_000  # bytes, including 300 for the headers of each answer (Resource Timing, `transferSize`)
 
 TRANSFERRED = """
 return [...performance.getEntriesByType('navigation'), ...performance.getEntriesByType('resource')].map(({ name, transferSize }) => [new URL(name).pathname, transferSize]);
@@ -12,7 +12,7 @@ return [...performance.getEntriesByType('navigation'), ...performance.getEntries
 
 
 def all_that_is_loaded(tab):
-    """The size of each file by its path, when none has come for a second."""
+    """The size of each loaded file by path, once none has come for a second."""
     seen = {"files": [], "since": time.monotonic()}
 
     def is_quiet():

@@ -9,7 +9,7 @@ const done = arguments[0];
 navigator.serviceWorker.ready.then((registration) => registration.getNotifications())
   .then((all) => done(all.map(({ title, body, actions, data }) => ({ title, body, actions: actions.map(({ action }) => action), call: data.call }))));
 """
-# A test cannot press the system's buttons: this is what the service worker says when a person does.
+# A test cannot press the system's buttons: this is the message that the service worker sends when a person does.
 PRESS = "navigator.serviceWorker.dispatchEvent(new MessageEvent('message', { data: { type: arguments[0], call: arguments[1] } }))"
 
 
@@ -23,7 +23,7 @@ def notifications(tab):
 
 
 def in_background(tab, url):
-    """A second window in front of the tab; brings what brings the tab back."""
+    """Opens a second window in front of the tab; returns a function that brings the tab back."""
     ringing = tab.driver.current_window_handle
     tab.driver.switch_to.new_window("tab")
     front = tab.driver.current_window_handle
@@ -45,14 +45,14 @@ def test_a_ring_in_the_background_is_a_notification_until_it_is_over_and_can_be_
     (shown,) = wait_for(lambda: notifications(bob), 10, "a notification")
     assert shown["title"] == "Alice is calling" and shown["actions"] == ["answer", "decline"]
     alice.leave()
-    wait_for(lambda: not notifications(bob), 10, "the notification goes with the ring")
+    wait_for(lambda: not notifications(bob), 10, "the notification is closed with the ring")
 
     alice.sees("#lobby")
     alice.call("Bob")
     (shown,) = wait_for(lambda: notifications(bob), 10, "a notification of the second ring")
     bob.driver.execute_script(PRESS, "answer", shown["call"])
     wait_for(lambda: bob.driver.execute_script("return !document.getElementById('call').hidden"), 10, "Bob is in the call")
-    wait_for(lambda: not notifications(bob), 10, "an answered ring is shown no more")
+    wait_for(lambda: not notifications(bob), 10, "an answered ring is no longer shown")
     alice.decodes("bob/camera", voices=1)
 
 
@@ -60,7 +60,7 @@ def test_the_page_can_be_installed_and_says_that_the_network_is_away(person, ser
     alice = person("Alice")
     manifest = alice.driver.execute_cdp_cmd("Page.getAppManifest", {})
     assert manifest["errors"] == [] and '"display": "standalone"' in manifest["data"]
-    # The service worker has the page from the next load on.
+    # The service worker controls the page from the next load on.
     alice.driver.execute_async_script("navigator.serviceWorker.ready.then(() => arguments[0]())")
     assert alice.driver.execute_cdp_cmd("Page.getInstallabilityErrors", {})["installabilityErrors"] == []
     server.die()

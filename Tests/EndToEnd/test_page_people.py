@@ -1,4 +1,4 @@
-"""The page as people meet it: who is remembered, whose device is new, calls that ring nobody, calls that others have left, and links."""
+"""People on the page: who is remembered, whose device is new, calls that ring nobody, calls that others have left, and links."""
 
 import json
 import socket
@@ -10,9 +10,9 @@ from selenium.webdriver.common.keys import Keys
 
 from conftest import free_port, wait_for
 
-# The two minutes that somebody alone has for an answer are half a second.
+# Shortens the two minutes that somebody alone has for an answer to half a second.
 SHORT_PATIENCE = "(() => { const set = window.setTimeout; window.setTimeout = (action, ms, ...rest) => set(action, ms === 120_000 ? 500 : ms, ...rest); })();"
-# Everything that was warned of, also what went again.
+# Records all warnings and notices, even those that disappeared.
 WARNINGS = """
 (() => {
   window.warned = [];
@@ -42,7 +42,7 @@ def audio_call(caller, callee):
 
 
 def remembered(tab):
-    """The people that the page knows from earlier calls: (id, name) of each."""
+    """The people whom the page knows from earlier calls: (id, name) of each."""
     saved = tab.driver.execute_script("return localStorage.getItem(Object.keys(localStorage).find((key) => key.startsWith('names/')))")
     return [tuple(entry) for entry in json.loads(saved or "[]")]
 
@@ -63,7 +63,7 @@ def test_people_are_remembered_and_their_new_devices_are_told_once(person, look)
     for tab in (pia, rob):
         assert len(remembered(tab)) == 1, f"{tab.name} remembers {remembered(tab)}"
 
-    # After a reload too.
+    # The same after a reload.
     pia.driver.refresh()
     pia.sees("#lobby")
     audio_call(pia, rob)
@@ -72,16 +72,16 @@ def test_people_are_remembered_and_their_new_devices_are_told_once(person, look)
     pia.hears("Ro bert is verified")
     assert "not been in a call" not in pia.text("#person-list")
     pia.click("#code-dialog button", "Close")
-    assert told(pia, "new device") == [], "the first device of somebody is no news"
+    assert told(pia, "new device") == [], "somebody's first device is not reported"
     pia.leave()
     rob.sees("#lobby")
 
-    # His next device calls: she has verified another one of his, and any who has his sign-in could speak by this one.
+    # His next device calls. She has verified another one, and anybody with his sign-in could speak through this one.
     other = person("Ro bert", WARNINGS)
     audio_call(other, pia)
     warning = "#warnings [data-key^='new-device/']"
     pia.sees(warning)
-    assert "not verified" in pia.text(warning) and other.device not in pia.text(warning), "it is named by its name"
+    assert "not verified" in pia.text(warning) and other.device not in pia.text(warning), "it is shown by its name"
     look(pia, "a new device of somebody verified")
     other.leave()
     pia.sees("#lobby")
@@ -89,7 +89,7 @@ def test_people_are_remembered_and_their_new_devices_are_told_once(person, look)
     pia.driver.find_element(By.CSS_SELECTOR, f"{warning} button").click()
     audio_call(other, pia)
     assert len(told(pia, "not verified")) == 1, "once"
-    assert told(other, "new device") == [], "his own older device is no news to the new one"
+    assert told(other, "new device") == [], "the new device does not report his older one"
 
 
 def test_a_page_that_is_closed_in_a_call_remembers_its_people(person):
@@ -100,9 +100,9 @@ def test_a_page_that_is_closed_in_a_call_remembers_its_people(person):
     assert remembered(pia) == []
     pia.driver.refresh()
     assert remembered(pia) == [("ro-bert", "Ro bert")]
-    # It is in the call again, and its people are known.
+    # It is in the call again, and knows the people.
     pia.sees("#call")
-    wait_for(lambda: pia.text("#call-path") == "Connected", 15, "the call goes on")
+    wait_for(lambda: pia.text("#call-path") == "Connected", 15, "the call continues")
     pia.press("Call code")
     pia.sees("#person-list [data-user=ro-bert]", 15)
     assert "not been in a call" not in pia.text("#person-list")
@@ -115,7 +115,7 @@ def test_somebody_who_does_not_want_to_be_disturbed_has_a_missed_call_and_the_ca
     xia.do_not_disturb()
     wes.fill("People", "Xia")
     wes.press("Audio call")
-    wait_for(lambda: wes.shown("#unanswered") and wes.text("#unanswered-title") == "Xia is not available", 10, "why the call did not come about")
+    wait_for(lambda: wes.shown("#unanswered") and wes.text("#unanswered-title") == "Xia is not available", 10, "why nobody answered the call")
     assert not wes.shown("#lobby, #call") and told(wes, "") == [], "no notice says it, too"
     look(wes, "a call to somebody who is not available")
     wes.press("Close")
@@ -123,7 +123,7 @@ def test_somebody_who_does_not_want_to_be_disturbed_has_a_missed_call_and_the_ca
     assert wes.shown("#history-list [aria-label^='Call back']")
     xia.press("Do not disturb")
     wait_for(lambda: "Wes" in history(xia) and "Missed" in history(xia), 10, "the missed call")
-    # Several people of whom none rings are no call to wait in either.
+    # If none of several people rings, there is no call to wait in either.
     xia.do_not_disturb()
     wes.fill("People", "Xia,nobody-of-that-name,")
     wes.press("Audio call")
@@ -147,7 +147,7 @@ def test_calls_in_a_row_with_somebody_share_a_row_that_opens_them(person, look):
     ada.press("Call back: Ben")
     ben.answer("Accept with audio")
     ada.leave()
-    # It stays open, with one more.
+    # It stays open, with one more call.
     ada.sees("#history-list li[data-count='3'] .single-calls")
     ada.driver.execute_script("document.querySelector('.single-calls button').click()")
     ada.sees("#history-list li[data-count='2']")
@@ -168,7 +168,7 @@ def test_a_face_tells_the_presence_calls_as_last_time_and_is_kept_as_a_favourite
     wait_for(lambda: "not available" not in ada.text("#faces [data-user=ben] .face-sub"), 10, "Ben can be called again")
     look(ada, "the faces of the lobby")
 
-    # The keyboard reaches the face and the star, and keeps its place when the presence changes.
+    # The keyboard reaches the face and the star, and the focus stays when the presence changes.
     face = "document.querySelector('#faces [data-user=ben] .face')"
     ada.driver.execute_script(f"{face}.focus()")
     ben.do_not_disturb()
@@ -181,7 +181,7 @@ def test_a_face_tells_the_presence_calls_as_last_time_and_is_kept_as_a_favourite
     ada.sees("#faces [data-user=ben][data-favourite=true]")
     assert ada.driver.execute_script("return document.activeElement.ariaPressed") == "true"
 
-    # Without the history the favourite stays.
+    # The favourite stays when the history is deleted.
     ada.press("Delete all")
     ada.click("#clear-dialog button", "Delete all")
     ada.loses("#history-list li")
@@ -253,12 +253,12 @@ def test_a_name_that_nobody_has_is_not_called(person):
     yara = person("Yara", WARNINGS)
     yara.fill("People", "Nobody")
     yara.press("Audio call")
-    wait_for(lambda: "Nobody called “Nobody” has signed in here" in yara.text("#call-error"), 10, "the typing error is told")
+    wait_for(lambda: "Nobody called “Nobody” has signed in here" in yara.text("#call-error"), 10, "the typing error is reported")
     yara.driver.refresh()
     yara.sees("#lobby")
     yara.fill("People", "Nobody")
     yara.press("Video call")
-    wait_for(lambda: "Nobody called “Nobody” has signed in here" in yara.text("#call-error"), 10, "and told again")
+    wait_for(lambda: "Nobody called “Nobody” has signed in here" in yara.text("#call-error"), 10, "and reported again")
     assert yara.shown("#lobby") and history(yara) == "" and told(yara, "") == []
     zoe = person("Zoe")
     yara.fill("People", "Zoe")
@@ -285,7 +285,7 @@ def test_the_timer_begins_when_the_second_person_has_joined(person):
 
 
 def with_link(person, *scripts):
-    """Alice and Bob in a call that has a link; gives the link, too."""
+    """Alice and Bob in a call with a link; also returns the link."""
     alice, bob = person("Alice", *scripts), person("Bob")
     audio_call(alice, bob)
     alice.press("Add people")
@@ -337,7 +337,7 @@ def test_a_link_in_a_new_tab_finds_the_person_who_is_signed_in(person, look):
     assert "guest" not in alice.text("#call-title") + alice.text(".tile-name")
     carol.press("Leave")
     carol.sees("#lobby")
-    # In a browser where nobody is signed in, it is a guest's.
+    # In a browser where nobody is signed in, it makes a guest.
     carol.driver.close()
     carol.driver.switch_to.window(first)
     carol.driver.execute_script("sessionStorage.clear()")
@@ -352,10 +352,10 @@ def test_a_call_of_a_browser_that_was_closed_is_lost_and_can_be_had_back(person,
     audio_call(alice, bob)
     other = person("Bob")
     other.sees("#running-list [data-kind=elsewhere]")
-    bob.driver.get("data:,")  # the page is gone, and says nothing
+    bob.driver.get("data:,")  # the page is gone without telling the server
     other.sees("#running-list [data-kind=lost]", seconds=30)
     look(other, "a call whose other device is lost")
-    # Not above another call.
+    # It is not above another call.
     zed = person("Zed")
     audio_call(zed, other)
     assert not other.shown("#held")
@@ -366,7 +366,7 @@ def test_a_call_of_a_browser_that_was_closed_is_lost_and_can_be_had_back(person,
 
 
 class Proxy:
-    """Passes HTTP on to a server, line by line of a head as `change` makes it; None ends the connection."""
+    """Forwards HTTP to a server, with each line of a head changed by `change`; None ends the connection."""
 
     def __init__(self, server, change):
         self.change, self.target = change, ("127.0.0.1", server.http_port)
@@ -414,7 +414,7 @@ class Proxy:
 
 
 def with_another_host(head):
-    """As a proxy that names the server inside, not the one that the browser asked for. One request a connection."""
+    """Like a proxy that passes the inner server's name instead of the one that the browser asked for. One request per connection."""
     lines = [line for line in head.split("\r\n") if not line.lower().startswith(("host:", "connection: keep-alive"))]
     is_handshake = "upgrade: websocket" in head.lower()
     return "\r\n".join([lines[0], "Host: 127.0.0.1", *([] if is_handshake else ["Connection: close"]), *lines[1:]])
@@ -442,7 +442,7 @@ def test_a_connection_that_is_refused_is_told_with_what_to_do(person, server, lo
         text = nora.text("#warnings [data-key=obstacle]")
         assert words in text
         look(nora, f"a connection that is refused, {change.__name__}")
-        # The server lets it through: the words go by themselves.
+        # The server lets it through: the message disappears by itself.
         proxy.change = lambda head: head
         nora.sees("#lobby", seconds=20)
         nora.loses("#warnings [data-key=obstacle]")
@@ -451,7 +451,7 @@ def test_a_connection_that_is_refused_is_told_with_what_to_do(person, server, lo
 
 
 PHONE = {"width": 390, "height": 844, "deviceScaleFactor": 2, "mobile": True}
-# The parts of the page that the latest notice of a call covers: [the title, the facts below it, the button beside it, whether it is within the page].
+# Whether the latest notice of a call covers the title, the facts below it, and the button beside it, and whether it is within the page.
 COVERED = """
 (() => {
   const box = (selector) => document.querySelector(selector).getBoundingClientRect();

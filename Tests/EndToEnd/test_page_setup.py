@@ -1,4 +1,4 @@
-"""The page: choosing camera and microphone, people to call, and the keys and sizes that people need."""
+"""The page: choosing camera and microphone, people to call, keyboard shortcuts and sizes."""
 
 import pytest
 from selenium.common.exceptions import StaleElementReferenceException
@@ -9,7 +9,7 @@ from selenium.webdriver.support.select import Select
 from conftest import wait_for
 from test_browsers import everybody_decodes, in_a_call
 
-# Keeps what the page asks the browser to open, and whether it keeps the screen on.
+# Records what the page asks the browser to open, and whether it keeps the screen on.
 ASKED = """
 (() => {
   window.conclaveOpened = [];
@@ -35,17 +35,17 @@ def server(fresh_server):
 
 
 def live(tab):
-    """The labels of what is open."""
+    """The labels of the open devices."""
     return tab.driver.execute_script("return conclaveOpened.filter(({ readyState }) => readyState === 'live').map(({ label }) => label)")
 
 
 def preview(tab):
-    """The label of the camera in the dialog; None where it says that the camera is off."""
+    """The label of the camera in the dialog; None if it says that the camera is off."""
     return tab.driver.execute_script("return document.getElementById('setup-video').srcObject?.getVideoTracks()[0].label")
 
 
 def choose(tab, field, which):
-    """Chooses a device by its name or its place in a list, which the page may be drawing again; gives its name."""
+    """Chooses a device by its name or its index in a list, which the page may be redrawing; returns its name."""
 
     def chosen():
         try:
@@ -66,11 +66,11 @@ def test_devices_are_chosen_with_a_preview_and_a_level_before_the_call_and_in_it
     alice.open_setup()
     level = lambda: alice.driver.execute_script("return document.getElementById('setup-level').value")
     wait_for(lambda: level() > 0.01, 10, "the level of the microphone moves")
-    # The second fake camera is one for depth, whose pictures are not encoded.
+    # The second fake camera is a depth camera, whose pictures are not encoded.
     depth = choose(alice, "camera", 2)
     wait_for(lambda: depth in live(alice), 10, f"{depth} is open")
     camera = choose(alice, "camera", 1)
-    wait_for(lambda: camera in live(alice) and depth not in live(alice), 10, f"{camera} is open in place of {depth}")
+    wait_for(lambda: camera in live(alice) and depth not in live(alice), 10, f"{camera} is open instead of {depth}")
     alice.screenshot(artifacts / "setup.png")
     alice.click("#setup-dialog button", "Close")
     wait_for(lambda: not live(alice), 5, "the preview is closed")
@@ -87,7 +87,7 @@ def test_devices_are_chosen_with_a_preview_and_a_level_before_the_call_and_in_it
     wait_for(lambda: microphone in live(alice), 10, f"{microphone} is open")
     wait_for(lambda: level() > 0.01, 10, f"the level of {microphone} moves")
     choose(alice, "camera", 2)
-    wait_for(lambda: depth in live(alice) and camera not in live(alice), 10, f"{depth} is open in place of {camera}")
+    wait_for(lambda: depth in live(alice) and camera not in live(alice), 10, f"{depth} is open instead of {camera}")
     wait_for(lambda: preview(alice) == depth and not alice.shown("#setup-off"), 10, f"the preview shows {depth}")
     assert choose(alice, "camera", 1) == camera
     wait_for(lambda: camera in live(alice) and depth not in live(alice), 10, f"{camera} is open again")
@@ -127,7 +127,7 @@ def test_a_link_goes_to_the_systems_sheet_where_there_is_one(person):
     judy.press("Share")
     link, shared = judy.driver.execute_script("return [document.getElementById('link-text').value, window.shared]")
     assert [one["url"] for one in shared] == [link] and "#join=" in link
-    # Closing the sheet is no error; a browser without one has no button.
+    # Closing the sheet is not an error; in a browser without one there is no button.
     judy.driver.execute_script("navigator.share = async () => { throw new DOMException('', 'AbortError') }")
     judy.press("Share")
     assert judy.shown("#notices .notice") == 0
@@ -146,7 +146,7 @@ def test_people_are_suggested_checked_and_kept_as_favourites(person, artifacts, 
     suggested = "return [...document.querySelectorAll('#known-people option')].map(({ value }) => value)"
     wait_for(lambda: "nils" in mona.driver.execute_script(suggested), 10, "Nils is suggested")
     mona.find("input", "People").send_keys("Nisl,")
-    wait_for(lambda: "Nobody called “Nisl” has signed in here" in mona.text("#call-error"), 10, "a typing error is told")
+    wait_for(lambda: "Nobody called “Nisl” has signed in here" in mona.text("#call-error"), 10, "a typing error is reported")
     mona.sees(".chip[data-doubtful=true]")
     look(mona, "a name that nobody has")
     mona.press("Remove Nisl")
@@ -162,7 +162,7 @@ def test_people_are_suggested_checked_and_kept_as_favourites(person, artifacts, 
     mona.screenshot(artifacts / "lobby.png")
     mona.press("Remove Olga")
     mona.press("Remove Nils")
-    # Else it calls, as last time.
+    # Otherwise it calls, with the same media as last time.
     mona.press("Video call: Nils")
     mona.sees("#call")
     nils.answer()
@@ -182,7 +182,7 @@ def test_keys_work_the_call_are_listed_and_can_be_switched_off(person, artifacts
     type_key(alice, "m")
     alice.sees("#toggle-microphone:not(.off)")
     type_key(alice, "c")
-    alice.fill("Message", "hm")  # text, and no shortcut
+    alice.fill("Message", "hm")  # text, not a shortcut
     alice.sees("#chat")
     assert alice.shown("#toggle-microphone:not(.off)") and alice.shown("#toggle-hand:not(.on)")
     alice.click("#chat button", "Close the chat")
@@ -194,12 +194,12 @@ def test_keys_work_the_call_are_listed_and_can_be_switched_off(person, artifacts
     alice.driver.find_element(By.ID, "shortcuts-on").click()
     alice.click("#shortcuts-dialog button", "Close")
     type_key(alice, "m")
-    alice.press("Raise hand")  # what was typed has been handled by now
+    alice.press("Raise hand")  # the typed keys have been handled by now
     alice.sees("#toggle-hand.on")
     assert alice.shown("#toggle-microphone:not(.off)")
 
 
-# Everything that is pressed or typed into, as the window shows it.
+# All controls and fields that the window shows.
 CONTROLS = """
 return [...document.querySelectorAll(arguments[0])].filter((one) => one.checkVisibility({ visibilityProperty: true })).map((one) => {
   const { left, top, right, bottom, width, height } = one.getBoundingClientRect();
@@ -213,10 +213,10 @@ return [...document.querySelectorAll(arguments[0])].filter((one) => one.checkVis
 def test_at_200_percent_and_on_a_phone_every_control_is_in_the_window_and_large_enough(person, artifacts, width, height):
     alice, bob = in_a_call(person, "Alice", "Bob")
     everybody_decodes(alice, bob)
-    # 200 % of 1280 x 800, or a small phone: the same to the page.
+    # 200 % of 1280 x 800, or a small phone: to the page both are the same.
     metrics = {"width": width, "height": height, "deviceScaleFactor": 2, "mobile": False}
     alice.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
-    wait_for(lambda: alice.driver.execute_script("return innerWidth") == width, 5, "the size is used")
+    wait_for(lambda: alice.driver.execute_script("return innerWidth") == width, 5, "the size takes effect")
     alice.screenshot(artifacts / f"call-{width}.png")
     controls = alice.driver.execute_script(CONTROLS, "#toolbar button, #show-code")
     assert len(controls) >= 8
@@ -252,7 +252,7 @@ def test_with_reduced_motion_nothing_moves(person):
     assert alice.driver.execute_script(durations) == []
 
 
-# A phone with a camera on each side that can blur, and two speakers. Keeps what the browser is asked for.
+# A phone with a camera on each side that can blur, and two speakers. Records what the browser is asked for.
 PHONE = """
 (() => {
   Object.assign(window, { conclaveWishes: [], conclaveBlurs: [], conclaveSinks: [], conclaveMore: [] });
@@ -322,7 +322,7 @@ def test_a_device_that_is_unplugged_in_a_call_is_replaced_and_a_new_one_can_be_c
     alice.call("Bob")
     bob.answer()
     everybody_decodes(alice, bob)
-    # Browsers end the track of a device that is gone.
+    # Browsers end the track of an unplugged device.
     unplug = """
       const track = conclaveOpened.findLast(({ kind, readyState }) => kind === arguments[0] && readyState === 'live');
       track.stop();
@@ -337,16 +337,16 @@ def test_a_device_that_is_unplugged_in_a_call_is_replaced_and_a_new_one_can_be_c
     alice.press("More")
     alice.click("#more-dialog button", "Camera and sound")
     alice.sees("#setup-dialog[open]")
-    # A person who has another list open keeps it: only the speakers' is drawn again.
+    # A list that a person has open stays: only the list of speakers is redrawn.
     wait_for(lambda: preview(alice), 10, "the preview shows the call's camera")
     automatic = alice.driver.find_element(By.CSS_SELECTOR, "#setup-camera option")
     alice.driver.execute_script("conclaveMore.push(['audiooutput', 'Car']); navigator.mediaDevices.dispatchEvent(new Event('devicechange'))")
     choose(alice, "speaker", "Car")
     assert automatic.text == "Automatic"
     alice.driver.execute_script("conclaveMore.length = 0; navigator.mediaDevices.dispatchEvent(new Event('devicechange'))")
-    # In one step: the list may be drawn again in between.
+    # In one step: otherwise the list might be redrawn in between.
     chosen = lambda: alice.driver.execute_script("return document.getElementById('setup-speaker').selectedOptions[0]?.textContent")
-    wait_for(lambda: chosen() == "Automatic", 5, "what is gone is no longer the choice that is shown")
+    wait_for(lambda: chosen() == "Automatic", 5, "a missing device is no longer shown as the choice")
 
 
 def test_each_key_presses_its_button(person):

@@ -1,4 +1,4 @@
-"""The page of a call: where people and screens stand, and what is said and shown beside them."""
+"""The page of a call: where people and screens are placed, and what is shown beside them."""
 
 import pytest
 from selenium.webdriver.common.action_chains import ActionChains
@@ -16,7 +16,7 @@ def server(fresh_server):
 
 
 def box(tab, selector):
-    """Left, top, right and bottom of what is shown there."""
+    """The left, top, right and bottom of a shown element."""
     script = "const { left, top, right, bottom } = document.querySelector(arguments[0]).getBoundingClientRect(); return [left, top, right, bottom]"
     return tab.driver.execute_script(script, selector)
 
@@ -34,7 +34,7 @@ def overlaps(one, other):
 
 
 def use_tool(tab, selector, name):
-    """Presses a tile's button, which the keyboard reaches."""
+    """Presses a tile's button by the keyboard."""
     script = """
       const button = [...document.querySelectorAll(`${arguments[0]} .tile-tool`)].find(({ ariaLabel, hidden }) => !hidden && ariaLabel === arguments[1]);
       button?.focus();
@@ -45,7 +45,7 @@ def use_tool(tab, selector, name):
 
 
 def receives_only(tab, *tracks, seconds=8):
-    """Within `seconds`: between two readings frames of each of `tracks` were decoded, and of no other track."""
+    """Waits until frames of exactly these `tracks` were decoded between two readings, within `seconds`."""
     before = {}
 
     def others_rest():
@@ -58,7 +58,7 @@ def receives_only(tab, *tracks, seconds=8):
             before.update(rest=rest, shown=shown)
         return all(frames > before["shown"][key] + 4 for key, frames in shown.items())
 
-    wait_for(others_rest, seconds, lambda: f"{tab.name} receives {', '.join(tracks)} alone; from {before} to {tab.received()}")
+    wait_for(others_rest, seconds, lambda: f"{tab.name} receives only {', '.join(tracks)}; from {before} to {tab.received()}")
 
 
 def test_in_a_call_of_two_the_other_fills_the_stage_and_ones_own_picture_moves_and_hides(person, look):
@@ -74,7 +74,7 @@ def test_in_a_call_of_two_the_other_fills_the_stage_and_ones_own_picture_moves_a
         assert not overlaps(own, box(alice, part)), part
     look(alice, "a call of two")
 
-    # Dropped on the other's face, it goes to the nearest corner.
+    # Dropped on the other person's face, it moves to the nearest corner.
     tile = alice.driver.find_element(By.CSS_SELECTOR, ".tile.own")
     # Controls that appear move it.
     ActionChains(alice.driver).move_to_element(tile).perform()
@@ -96,7 +96,7 @@ def test_in_a_call_of_two_the_other_fills_the_stage_and_ones_own_picture_moves_a
 
 
 def corner_of(tab):
-    """The corner of the stage in which one's own picture is; None where it is in none."""
+    """The corner of the stage with one's own picture; None if it is in no corner."""
     stage, own = box(tab, "#stage"), box(tab, ".tile.own")
     row = "top" if own[1] - stage[1] < 90 else "bottom" if stage[3] - own[3] < 150 else None
     column = "left" if own[0] - stage[0] < 20 else "right" if stage[2] - own[2] < 20 else None
@@ -110,15 +110,15 @@ def test_controls_leave_when_nobody_touches_anything_and_come_back(person):
     stage = alice.driver.find_element(By.ID, "stage")
     ActionChains(alice.driver).move_to_element(stage).perform()
     assert opacity() > 0
-    wait_for(lambda: opacity() == 0, 20, "the controls have left")
+    wait_for(lambda: opacity() == 0, 20, "the controls have disappeared")
     ActionChains(alice.driver).move_to_element_with_offset(stage, 30, 30).perform()
     wait_for(lambda: opacity() == 1, 5, "a pointer brings them back")
-    wait_for(lambda: opacity() == 0, 20, "the controls have left again")
+    wait_for(lambda: opacity() == 0, 20, "the controls have disappeared again")
     alice.driver.find_element(By.TAG_NAME, "body").send_keys(Keys.TAB)
     wait_for(lambda: opacity() == 1, 5, "the keyboard brings them back")
-    # A finger that brings them back presses none of them.
+    # The touch that brings them back presses none of them.
     alice.driver.execute_script("document.activeElement.blur()")
-    wait_for(lambda: opacity() == 0, 20, "the controls have left once more")
+    wait_for(lambda: opacity() == 0, 20, "the controls have disappeared once more")
     touch = """
       const button = document.getElementById('leave');
       button.dispatchEvent(new PointerEvent('pointerdown', { bubbles: true, pointerType: 'touch' }));
@@ -164,7 +164,7 @@ def test_a_small_window_has_pages_and_what_is_on_another_one_is_not_sent(person,
     tabs = alice, bob, carol, dave = in_a_call(person, "Alice", "Bob", "Carol", "Dave")
     alice.decodes("bob/camera", "carol/camera", "dave/camera", voices=3, seconds=8)
     alice.driver.set_window_size(500, 520)
-    # As on a small phone held sideways: two tiles fit.
+    # As on a small phone in landscape: two tiles fit.
     alice.driver.execute_script("Object.assign(document.getElementById('stage').style, { flex: '0 0 150px', width: '330px' })")
     wait_for(lambda: alice.shown("#pages") and alice.shown(".tile:not(.own)") == 2, 10, "pages of people")
     look(alice, "pages of people")
@@ -177,7 +177,7 @@ def test_a_small_window_has_pages_and_what_is_on_another_one_is_not_sent(person,
     wait_for(lambda: users().isdisjoint(first), 5, "the other people")
     others = [f"{user}/camera" for user in users()]
     assert others
-    alice.decodes(*others, voices=3, seconds=8)  # with a key frame, though nothing of it was sent meanwhile
+    alice.decodes(*others, voices=3, seconds=8)  # with a key frame, though it was not sent meanwhile
     receives_only(alice, *others)
 
 
@@ -204,7 +204,7 @@ SCREEN = ".tile[data-source=screen]"
 
 
 def touch(tab, kind, *points):
-    """The fingers that are on the page from now on, none at the end of a touch."""
+    """Sets the fingers on the page; none at the end of a touch."""
     fingers = [{"x": x, "y": y, "id": number} for number, (x, y) in enumerate(points)]
     tab.driver.execute_cdp_cmd("Input.dispatchTouchEvent", {"type": kind, "touchPoints": fingers})
 
@@ -238,14 +238,14 @@ def test_a_shared_screen_on_a_phone_is_enlarged_and_moved_by_fingers_and_turned(
     touch(alice, "touchStart", (x, y))
     touch(alice, "touchMove", (x + 5_000, y))
     touch(alice, "touchEnd")
-    settled(lambda l, t, r, b: l <= left + 1 and r >= right, "no edge of it comes into the tile")
+    settled(lambda l, t, r, b: l <= left + 1 and r >= right, "no edge of it enters the tile")
     alice.screenshot(artifacts / "screen-enlarged.png")
 
     use_tool(alice, SCREEN, "Turn: Bob’s screen")
     upright = "const { offsetWidth, offsetHeight } = document.querySelector(arguments[0]); return [offsetWidth, offsetHeight]"
     settled(lambda *edges: all(abs(edge - side) < 2 for edge, side in zip(edges, whole)), "it fills the tile")
     width, height = alice.driver.execute_script(upright, f"{SCREEN} video")
-    assert abs(width - (bottom - top)) < 2 and abs(height - (right - left)) < 2, "its lines run along the longer side"
+    assert abs(width - (bottom - top)) < 2 and abs(height - (right - left)) < 2, "its rows are along the longer side"
     alice.screenshot(artifacts / "screen-turned.png")
     use_tool(alice, SCREEN, "Enlarge: Bob’s screen")
     settled(lambda l, t, r, b: b - t > 1.9 * (bottom - top), "a press enlarges it")
@@ -258,7 +258,7 @@ def test_hands_reactions_and_the_speaker_are_shown_on_tiles_and_said(person, art
     alice, bob = in_a_call(person, "Alice", "Bob")
     everybody_decodes(alice, bob)
     alice.press("Mute")  # see SHARED
-    wait_for(lambda: "Bob is speaking" in alice.driver.find_element(By.ID, "speaker").get_attribute("textContent"), 10, "the speaker is said")
+    wait_for(lambda: "Bob is speaking" in alice.driver.find_element(By.ID, "speaker").get_attribute("textContent"), 10, "the speaker is announced")
     bob.press("Raise hand")
     bob.sees("#toggle-hand.on")
     alice.hears("Bob raised a hand")
@@ -309,7 +309,7 @@ def test_a_second_call_is_a_banner_and_end_and_accept_leaves_the_first(person, a
     grace.press("Unmute")
     judy.close()
     grace.press("Call code")
-    grace.sees("#code-dialog #second-ring")  # behind the dialog it could not be pressed
+    grace.sees("#code-dialog #second-ring")  # behind the dialog it could not be clicked
     look(grace, "a second ring in a dialog")
     assert grace.driver.execute_script("const { scrollWidth, clientWidth } = document.getElementById('code-dialog'); return scrollWidth <= clientWidth")
     grace.click("#code-dialog button", "Close")
@@ -324,7 +324,7 @@ def test_a_second_call_is_a_banner_and_end_and_accept_leaves_the_first(person, a
 
 
 def set_hidden(tab, is_hidden):
-    """As when the person looks at another tab of the browser, or at this one again."""
+    """As when the person switches to another tab of the browser, or back to this one."""
     script = """
       Object.defineProperty(document, 'hidden', { value: arguments[0], configurable: true });
       document.dispatchEvent(new Event('visibilitychange'));
@@ -333,7 +333,7 @@ def set_hidden(tab, is_hidden):
 
 
 def receives_sound_alone(tab, seconds=15):
-    """Within `seconds`: no frame was decoded while a second of sound came."""
+    """Waits until no frame was decoded while a second of sound arrived, within `seconds`."""
     before = {}
 
     def is_still():
@@ -342,7 +342,7 @@ def receives_sound_alone(tab, seconds=15):
             before.update(frames=received["frames"], packets=received["packets"]["audio"])
         return received["packets"]["audio"] > before["packets"] + 50
 
-    wait_for(is_still, seconds, lambda: f"{tab.name} receives sound alone; from {before} to {tab.received()}")
+    wait_for(is_still, seconds, lambda: f"{tab.name} receives only sound; from {before} to {tab.received()}")
 
 
 def test_a_tile_fills_the_screen_or_has_a_window_of_its_own_and_a_hidden_page_receives_that_one_alone(person):
@@ -357,7 +357,7 @@ def test_a_tile_fills_the_screen_or_has_a_window_of_its_own_and_a_hidden_page_re
 
     in_window = "return document.pictureInPictureElement?.closest('.tile').dataset.user ?? ''"
     use_tool(alice, ".tile[data-user=bob]", "Small window: Bob")
-    wait_for(lambda: alice.driver.execute_script(in_window) == "bob", 5, "Bob has a window of his own")
+    wait_for(lambda: alice.driver.execute_script(in_window) == "bob", 5, "Bob has his own window")
     set_hidden(alice, True)
     alice.driver.execute_async_script("setTimeout(arguments[0], 6_000)")  # longer than the page waits
     alice.decodes("bob/camera", voices=1)
@@ -368,7 +368,7 @@ def test_a_tile_fills_the_screen_or_has_a_window_of_its_own_and_a_hidden_page_re
     everybody_decodes(alice, bob, seconds=8)
 
 
-# A question about the small window of a call, whose document is `page`; nothing while there is none.
+# Evaluates an expression in the small window of a call, with its document as `page`; None without a window.
 IN_WINDOW = "const page = window.documentPictureInPicture.window?.document; return page ? ({}) : null;"
 
 
@@ -389,11 +389,11 @@ def test_a_call_has_a_small_window_with_faces_and_its_buttons_and_a_hidden_page_
     assert labels() == ["Mute", "Stop camera", "Leave", "Back to the call"]
     assert inside("[page.title, page.documentElement.lang, page.querySelector('h1').textContent]") == ["Bob", "en", "Bob"]
     assert inside("[page.querySelector('[role=group]').ariaLabel, page.querySelector('ul').ariaLabel].every(Boolean)")
-    assert inside("page.activeElement.textContent.trim()") == "Mute", "the keyboard begins there"
+    assert inside("page.activeElement.textContent.trim()") == "Mute", "it has the keyboard focus at first"
     sizes = "[...page.querySelectorAll('button')].map((one) => one.getBoundingClientRect()).every(({ width, height }) => width >= 24 && height >= 24)"
     wait_for(lambda: inside(sizes), 5, "its buttons are large enough")
 
-    # One state: a press in either changes both.
+    # The state is shared: a press in either changes both.
     inside("page.activeElement.click()")
     bob.sees(".tile[data-user=alice][data-muted=true]")
     alice.sees("#toggle-microphone.off")
@@ -409,7 +409,7 @@ def test_a_call_has_a_small_window_with_faces_and_its_buttons_and_a_hidden_page_
     set_hidden(alice, True)
     alice.driver.execute_async_script("setTimeout(arguments[0], 6_000)")  # longer than the page waits
     alice.decodes("bob/camera", voices=1)
-    # One press, or Escape, leads back.
+    # A press or Escape returns to the call.
     inside("page.querySelectorAll('button')[3].click()")
     wait_for(lambda: inside("true") is None, 5, "the window is closed")
     receives_sound_alone(alice)
@@ -442,8 +442,8 @@ def test_a_browser_without_small_windows_has_no_button_for_them(person):
         assert not tab.driver.execute_script("return document.getElementById('auto-window').checked"), "off at first"
 
 
-# Every fake microphone beeps in the same way, so an echo canceller takes the beeps of a person for the echo of those that it plays. So a person
-# who is to be heard hears nobody: the listener is muted, and a shared screen has no sound.
+# Every fake microphone beeps in the same way, so an echo canceller mistakes a person's beeps for the echo of those that it plays. Therefore a person who must
+# be heard hears nobody: the listener is muted, and a shared screen has no sound.
 SHARED = """
 (() => {
   const share = MediaDevices.prototype.getDisplayMedia;

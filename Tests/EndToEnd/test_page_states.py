@@ -1,4 +1,4 @@
-"""The page of a call: each tile says why two people do not hear or see each other, and what helps."""
+"""The page of a call: each tile says why two people do not hear or see each other, and what to do."""
 
 import pytest
 from selenium.webdriver.common.keys import Keys
@@ -8,7 +8,7 @@ from conftest import wait_for
 from test_browsers import everybody_decodes, in_a_call
 from test_browsers_devices import FORGET_KEYS
 
-# The browser plays sound only after something was pressed in the call.
+# A browser that plays sound only after a press in the call.
 BLOCKED = """
 (() => {
   let mayPlay = false;
@@ -22,7 +22,7 @@ BLOCKED = """
 })();
 """
 
-# No frame that this browser receives opens: another key than the sender's.
+# This browser opens no frame, since it does not get the sender's keys.
 NO_ENVELOPES = """
 (() => {
   const { set } = Object.getOwnPropertyDescriptor(WebSocket.prototype, 'onmessage');
@@ -107,7 +107,7 @@ def test_a_warning_of_an_unverified_device_and_its_tile_lead_to_the_call_code(pe
     alice.hears("Bob is verified")
     alice.click("#code-dialog button", "Close")
     everybody_decodes(alice, bob, seconds=8)
-    wait_for(lambda: "Not trusted" not in alice.text(".tile"), 5, "the tile says so no more")
+    wait_for(lambda: "Not trusted" not in alice.text(".tile"), 5, "the tile no longer says so")
 
 
 def test_a_refused_camera_is_said_with_a_next_step_and_the_call_has_sound(person, look):
@@ -121,7 +121,7 @@ def test_a_refused_camera_is_said_with_a_next_step_and_the_call_has_sound(person
     bob.decodes("alice/camera", voices=1)
 
 
-# The browser dies without the page saying so, and with what it had saved of the call.
+# The browser dies without notice, and loses what it had saved about the call.
 FORGET_CALL = """
 for (const key of Object.keys(localStorage)) if (key.startsWith('call/')) localStorage.removeItem(key);
 Storage.prototype.setItem = () => {};
@@ -134,7 +134,7 @@ def test_a_call_whose_browsers_are_gone_is_listed_once(person, look):
     alice, bob = in_a_call(person, "Alice", "Bob")
     everybody_decodes(alice, bob)
     alice.driver.execute_script(FORGET_CALL)
-    wait_for(lambda: alice.driver.execute_script("return !window.isOld && document.readyState === 'complete'"), 10, "Alice's page is loaded anew")
+    wait_for(lambda: alice.driver.execute_script("return !window.isOld && document.readyState === 'complete'"), 10, "Alice's page is reloaded")
     alice.sees("#running-list li")
     rows = lambda: alice.driver.execute_script("return [...document.querySelectorAll('#running-list li, #history-list li')].map(({ dataset }) => dataset.call)")
     assert len(rows()) == 1
@@ -148,10 +148,10 @@ def test_a_call_whose_browsers_are_gone_is_listed_once(person, look):
     assert len(rows()) == 1
 
 
-# The browser plays no video before something was pressed in the call, as with a phone that saves power.
+# A browser that plays no video before a press in the call, like a phone that saves power.
 NO_VIDEO = BLOCKED.replace("HTMLAudioElement", "HTMLVideoElement")
 
-# The server gives nobody's track a slot.
+# The server assigns no slots.
 NO_SLOTS = """
 (() => {
   const without = (data) => (typeof data === 'string' ? data.replace(/"receive":\\\\[[^\\\\]]*\\\\]/g, (found) => '"receive":[]'.padEnd(found.length)) : data);
@@ -176,10 +176,10 @@ def test_videos_that_the_browser_does_not_play_by_itself_are_shown_after_a_tap(p
     bob.loses("#hear")
     paused = "return document.querySelector('.tile[data-user=alice] video').paused"
     wait_for(lambda: not bob.driver.execute_script(paused), 5, "the picture moves")
-    wait_for(lambda: "blocked" not in bob.text(f".tile[data-user={alice.user}]"), 5, "the tile says so no more")
+    wait_for(lambda: "blocked" not in bob.text(f".tile[data-user={alice.user}]"), 5, "the tile no longer says so")
 
 
-# A browser that cannot encode or decode the call's codec.
+# A browser without the call's codec.
 NO_VP8 = """
 (() => {
   const all = RTCRtpReceiver.getCapabilities.bind(RTCRtpReceiver);
@@ -229,7 +229,7 @@ def test_a_tile_says_that_the_other_device_does_not_trust_this_one(person, look)
     for tab in (alice, bob):
         tab.sees("#lobby")
     alice.driver.execute_script(FORGET_KEYS)
-    wait_for(lambda: alice.driver.execute_script("return !window.isOld"), 10, "Alice's page is loaded anew")
+    wait_for(lambda: alice.driver.execute_script("return !window.isOld"), 10, "Alice's page is reloaded")
     alice.sees("#lobby")
     alice.call("Bob")
     bob.answer()
@@ -237,7 +237,7 @@ def test_a_tile_says_that_the_other_device_does_not_trust_this_one(person, look)
     look(alice, "a device that does not trust this one")
     look(bob, "a changed key")
     bob.press("It is this number: trust it")
-    wait_for(lambda: "does not trust" not in alice.text(".tile"), 10, "the tile says so no more")
+    wait_for(lambda: "does not trust" not in alice.text(".tile"), 10, "the tile no longer says so")
     everybody_decodes(alice, bob, seconds=8)
 
 
@@ -256,7 +256,7 @@ def test_the_heading_names_the_one_whose_connection_is_lost(person, look):
     alice.sees("#lobby")
 
 
-# The cameras that are open.
+# Records the open cameras.
 OPEN_CAMERAS = """
 (() => {
   const open = MediaDevices.prototype.getUserMedia;
@@ -285,7 +285,7 @@ def test_a_ring_shows_ones_own_picture_where_the_camera_is_allowed_and_leads_to_
     wait_for(lambda: cameras() == 1, 10, "a preview with a level")
     bob.click("#setup-dialog button", "Close")
     wait_for(lambda: cameras() == 0, 5, "the camera is closed again")
-    assert not bob.shown("#ring #preview-picture"), "nobody is asked for the camera by a ring"
+    assert not bob.shown("#ring #preview-picture"), "a ring does not ask for the camera"
     alice.leave()
     bob.loses("#ring[open]")
 
@@ -327,7 +327,7 @@ def test_after_a_decline_the_caller_may_call_again_or_close(person, look):
         order.append(ask("return document.activeElement.id"))
     assert order == ["unanswered-again", "unanswered-close"]
 
-    # The same people with the same media, and a call replaces the view.
+    # The same people are called with the same media, and a call replaces the view.
     alice.press("Call again")
     alice.sees("#call")
     assert not alice.shown("#unanswered")
@@ -344,7 +344,7 @@ def test_after_a_decline_the_caller_may_call_again_or_close(person, look):
     alice.call("Bob")
     bob.press("Decline")
     outcome(alice, "Bob declined")
-    bob.find("input", "People").click()  # the dialog that has closed gave it the focus, but in this browser no caret
+    bob.find("input", "People").click()  # the closed dialog returned the focus to it, but in this browser without a caret
     bob.call("Alice")
     alice.sees("#ring")
     alice.press("Decline")
@@ -354,7 +354,7 @@ def test_after_a_decline_the_caller_may_call_again_or_close(person, look):
     bob.press("Close")
     bob.sees("#lobby")
 
-    # A caller who cancels sees nothing of it.
+    # A caller who cancels does not see the view.
     alice.call("Bob")
     bob.sees("#ring")
     alice.leave()

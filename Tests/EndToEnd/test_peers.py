@@ -1,4 +1,4 @@
-"""Media peers that nobody here wrote, in one call with ConclaveClient: aiortc, and GStreamer's webrtcbin, whose ICE is libnice's full agent."""
+"""Third-party media peers in one call with ConclaveClient: aiortc, and GStreamer's webrtcbin, whose ICE is libnice's full agent."""
 
 import asyncio
 import json
@@ -17,9 +17,9 @@ LOADTEST = os.environ.get("LOADTEST_BINARY", ".build/release/loadtest")
 
 @pytest.fixture
 def rung(server, connect, artifacts, tmp_path):
-    """rung("guest"): that guest's client, its joined call, and result().
+    """rung("guest") returns the guest's client, its joined call, and result().
 
-    result() waits until the load test's participants, who have rung the guest, end the call, and returns what they measured: the guest's media must run until then.
+    result() waits until the load test's participants, who have rung the guest, end the call, and returns their report. The guest's media must run until then.
     """
     processes = []
 
@@ -56,13 +56,13 @@ def offer(client, call, sdp, mids):
 
 
 def test_aiortc_exchanges_media_with_conclave_client(server, rung, caplog):
-    # It can't decode what is end-to-end encrypted, and says so for each packet.
+    # It cannot decode end-to-end encrypted media, and reports that for each packet.
     caplog.set_level(logging.ERROR, "aiortc.rtcrtpreceiver")
     client, call, result = rung("guest-aiortc")
     before = server.metric("conclave_media_feedback_received_total")
 
     async def talk():
-        # Under its default policy aiortc leaves the second and later videos on a transport that it drops for the bundle's.
+        # With its default policy, aiortc leaves the second and later videos on a transport that it drops in favour of the bundle's.
         peer = RTCPeerConnection(RTCConfiguration(bundlePolicy=RTCBundlePolicy.MAX_BUNDLE))
         try:
             sending = {
@@ -80,7 +80,7 @@ def test_aiortc_exchanges_media_with_conclave_client(server, rung, caplog):
             report = asyncio.create_task(asyncio.to_thread(result))
             received = {}
             rates = 0
-            # It estimates its rate (REMB) after 3 s.
+            # It reports its estimated rate (REMB) after 3 s.
             while not report.done() and (min(received.values(), default=0) <= 50 or not rates):
                 await asyncio.sleep(0.1)
                 received = {"audio": 0, "video": 0}
@@ -109,15 +109,15 @@ def test_libnices_full_agent_exchanges_media_with_conclave_client(rung, artifact
         )
 
     def line():
-        """The peer's next line; it ends itself when it hangs, and then there is none."""
+        """The peer's next line. A peer that hangs ends itself, and then there is none."""
         text = peer.stdout.readline()
-        assert text, f"webrtcbin said no more: {log.read_text()}"
+        assert text, f"webrtcbin printed nothing more: {log.read_text()}"
         return json.loads(text)
 
     try:
         offered = line()
         answer = offer(client, call, offered["sdp"], offered["mids"])
-        # The peer is told only the server's candidates of one transport.
+        # The peer gets only the server's candidates of one transport.
         lines = answer.split("\r\n")
         answer = "\r\n".join(a for a in lines if not a.startswith("a=candidate") or f" 1 {transport} " in a)
         print(json.dumps({"sdp": answer}), file=peer.stdin, flush=True)

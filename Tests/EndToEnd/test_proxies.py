@@ -1,4 +1,4 @@
-"""The proxies' configurations of docs/deploy.md, in front of a real server."""
+"""The proxy configurations of docs/deploy.md, in front of a real server."""
 
 import json
 import os
@@ -29,7 +29,7 @@ def nginx(folder, port, upstream):
 
 
 def caddy(folder, port, upstream):
-    # Its own authority in place of an ACME server, and no port below 1024.
+    # Its internal authority instead of an ACME server, and no port below 1024.
     site = recipe("deploy.md", "caddy").replace("calls.app.example {", f"https://localhost:{port} {{\n  tls internal").replace("127.0.0.1:8080", upstream)
     (folder / "Caddyfile").write_text(f"{{\n  admin off\n  skip_install_trust\n  http_port {free_port()}\n}}\n{site}")
     return ["caddy", "run", "--config", folder / "Caddyfile", "--adapter", "caddyfile"]
@@ -76,7 +76,7 @@ def opened(port, origin):
 def test_pages_and_signaling_go_through_the_proxy(server, proxy):
     status, page = get(proxy, "/")
     assert status == 200 and "<title>Conclave" in page
-    # The page's own origin is compared with the Host that the proxy passes on.
+    # The page's origin is compared with the Host that the proxy forwards.
     web = opened(proxy, f"https://localhost:{proxy}")
     assert web.getsubprotocol() == "v12.stomp"
     web.send(f"CONNECT\naccept-version:1.2\nhost:h\npasscode:{token(server, 'alice')}\n\n\0")
@@ -94,7 +94,7 @@ def test_swift_clients_call_each_other_through_the_proxy(server, proxy, tmp_path
     """`ConclaveClient`, which checks the proxy's certificate, over WebSockets with TLS."""
     authority = next(path for path in (tmp_path / "fullchain.pem", tmp_path / "data/caddy/pki/authorities/local/root.crt") if path.exists())
     report = tmp_path / "report.json"
-    # The system's authorities are this one, only for this process; it needs root.
+    # Replaces the system's authorities by this one, for this process only; it needs root.
     trusting = ["unshare", "-m", "sh", "-c", 'mount --bind "$0" /etc/ssl/certs/ca-certificates.crt && exec "$@"', authority]
     command = [LOADTEST, "--url", f"wss://localhost:{proxy}/stomp", "--state", server.state, "--participants", "3", "--duration", "3", "--audio-only"]
     done = called([*trusting, *command, "--json", report])
@@ -111,7 +111,7 @@ def called(command):
 
 @pytest.fixture
 def path(server, tmp_path):
-    """The address of the page under a path of a web server that has other pages, too."""
+    """The address of the page under a path of a web server that also has other pages."""
     port = free_port()
     places = "".join(f"{kind}_temp_path {tmp_path}/{kind};\n" for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"))
     location = f"proxy_pass http://127.0.0.1:{server.http_port}/; proxy_http_version 1.1; proxy_set_header Host $http_host; proxy_set_header Upgrade $http_upgrade;"
@@ -136,7 +136,7 @@ def path(server, tmp_path):
         process.wait(10)
 
 
-# Other people each time: those of a call that has just been lost would come back into it.
+# Other people each time, since those of a lost call would rejoin it.
 @pytest.mark.parametrize("slash,caller,callee", [("/", "Alice", "Bob"), ("", "Carol", "Dan")], ids=["with-slash", "without-slash"])
 def test_the_page_works_under_a_path(path, person, slash, caller, callee):
     tabs = [person(name, at=path + slash) for name in (caller, callee)]
@@ -148,7 +148,7 @@ def test_the_page_works_under_a_path(path, person, slash, caller, callee):
 
 @pytest.mark.parametrize("head", ["OPTIONS / HTTP/1.0", "OPTIONS / HTTP/1.1\r\nHost: a.example", "OPTIONS * HTTP/1.1\r\nHost: a.example"], ids=["haproxy", "path", "server"])
 def test_the_check_of_a_load_balancer_is_answered(server, head):
-    """HAProxy's `option httpchk` asks so where nobody configures more. RFC 9110 section 9.3.7 has the form for the whole server."""
+    """HAProxy's `option httpchk` sends this by default. RFC 9110 section 9.3.7 defines the form for the whole server."""
     with socket.create_connection(("127.0.0.1", server.http_port), timeout=10 * PATIENCE) as connection:
         connection.sendall(f"{head}\r\nConnection: close\r\n\r\n".encode())
         answer = b"".join(iter(lambda: connection.recv(4096), b"")).decode()

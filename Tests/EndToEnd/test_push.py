@@ -1,4 +1,4 @@
-"""Web Push: a ring reaches a browser that is not connected, through a push service of the tests' own."""
+"""Web Push: a ring reaches a browser that is not connected, through the tests' own push service."""
 
 import base64
 import json
@@ -141,7 +141,7 @@ def test_an_endpoint_leads_nowhere_into_the_servers_own_network(service, connect
     assert service.pushes == []
 
 
-# Stands for Chromium's push service, which a test cannot reach.
+# Replaces Chromium's push service, which a test cannot reach.
 SUBSCRIBE = """
 (() => {
   const given = %s;
@@ -171,12 +171,12 @@ navigator.serviceWorker.getRegistration('/').then((registration) => registration
 PRESS = "navigator.serviceWorker.dispatchEvent(new MessageEvent('message', { data: { type: arguments[0], call: arguments[1] } }))"
 
 
-# Settles when the worker has shown what the push asks for. Its own listener was added first, and `turn` ends with what that began.
+# Settles when the worker has handled the push. Its own listener was added first, and `turn` ends with the work that it began.
 HANDLED = "self.handled = new Promise((done) => addEventListener('push', () => done(turn), { once: true })); 0"
 
 
 class Tools:
-    """The developer tools of a page or a worker. The driver's own connection hands on no events."""
+    """The developer tools of a page or a worker. The driver's own connection does not forward events."""
 
     def __init__(self, tab, kind, address):
         browser = tab.driver.capabilities["goog:chromeOptions"]["debuggerAddress"]
@@ -200,14 +200,14 @@ class Tools:
         self.socket.send(json.dumps({"id": self.sent, "method": method, "params": parameters}))
 
     def reply(self):
-        """The reply to what was sent last."""
+        """The reply to the last command."""
         while (message := json.loads(self.socket.recv())).get("id") != self.sent:
             pass
         assert "error" not in message, message
         return message["result"]
 
     def active_worker(self, scope):
-        """The number of the scope's registration, once its worker is active. A browser numbers those of its own extensions, too."""
+        """The number of the scope's registration, once its worker is active. A browser also numbers the registrations of its extensions."""
         self.send("ServiceWorker.enable")
         registered, active = set(), set()
         while not registered & active:
@@ -219,8 +219,8 @@ class Tools:
 
 def deliver(tab, url, notice):
     """
-    As the browser does with what it has decrypted. Ends when the worker has handled it: Chromium forgets a notification that a page asks for while it is
-    still being shown.
+    Delivers a push as the browser does after decryption. Returns when the worker has handled it, since Chromium loses a notification that a page queries while
+    it is still being shown.
     """
     scope = f"{url.rstrip('/')}/"
     with Tools(tab, "page", tab.driver.current_url) as page:
@@ -237,25 +237,25 @@ def deliver(tab, url, notice):
 
 
 def grant(tab, url):
-    """Sets the permissions that the person grants. They last as long as the window that the driver is in."""
+    """Sets the permissions that the person grants. They last as long as the driver's current window."""
     allowed = ["notifications", "audioCapture", "videoCapture"]
     tab.driver.execute_cdp_cmd("Browser.grantPermissions", {"origin": url.rstrip("/"), "permissions": allowed})
 
 
 def close_page(tab, url):
-    """Another document of the origin takes its place, from which a test can ask what the system shows."""
+    """Replaces the page by another document of the origin, from which a test can query what the system shows."""
     tab.driver.get(f"{url}/healthz")
 
 
 def open_window(tab, script, address):
-    """A new window, which knows nothing of the closed page."""
+    """A new window, which knows nothing about the closed page."""
     tab.driver.switch_to.new_window("tab")
     tab.driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": script})
     tab.driver.get(address)
 
 
 def open_from_notification(tab, script, url, call, action):
-    """The service worker opens this address, and tells the page what was pressed when the page asks. A test cannot press the system's buttons."""
+    """The service worker opens this address, and tells the page what was pressed when it asks. A test cannot press the system's buttons."""
     open_window(tab, script, f"{url}/#ring={call}")
     tab.sees("#ring[open]", 20)
     tab.driver.execute_script(PRESS, action, call)
@@ -286,7 +286,7 @@ def test_a_closed_page_rings_and_is_answered_or_declined_and_signing_out_ends_th
     assert ring == {"title": "Alice is calling", "body": "Video call", "actions": ["answer", "decline"], "call": notice["call"]}
 
     first = bob.driver.current_window_handle
-    # A caller chooses the id of the call, and may lead somebody to an address with it.
+    # A caller chooses the id of the call, and may lure somebody to an address with it.
     for asked in ("answer", "decline"):
         open_window(bob, script, f"{url}/#{asked}={notice['call']}")
         bob.sees("#welcome")
@@ -296,7 +296,7 @@ def test_a_closed_page_rings_and_is_answered_or_declined_and_signing_out_ends_th
     bob.sees("#call", 20)
     alice.sees("#call")
     assert "#" not in bob.driver.current_url
-    wait_for(lambda: not shown(), 10, "the notification goes when the call is answered")
+    wait_for(lambda: not shown(), 10, "the notification is closed when the call is answered")
     alice.leave()
     bob.sees("#lobby")
     bob.driver.close()
@@ -309,7 +309,7 @@ def test_a_closed_page_rings_and_is_answered_or_declined_and_signing_out_ends_th
     wait_for(shown, 10, "a notification of the second ring")
     alice.leave()
     assert rung(before + 1) == {"type": "ring-over", "call": notice["call"]}
-    (quiet,) = wait_for(lambda: [one for one in shown() if not one["actions"]], 10, "a quiet note")
+    (quiet,) = wait_for(lambda: [one for one in shown() if not one["actions"]], 10, "a silent notification")
     assert quiet["title"] == "Alice is calling" and quiet["body"] == "This call no longer rings."
 
     before = len(service.of("bob"))

@@ -1,4 +1,4 @@
-"""SIGHUP has a running server read its configuration again: what it can take counts at once, calls and connections go on, and nothing ends it."""
+"""SIGHUP makes a server read its configuration again: changes that need no restart apply at once, and calls, connections and the server continue."""
 
 import json
 import pathlib
@@ -21,7 +21,7 @@ def log(server):
 
 
 def change(server, **members):
-    """Rewrites the configuration, and has the server read it. Returns the log's lines since."""
+    """Rewrites the configuration, and makes the server read it. Returns the new lines of the log."""
     config = json.loads(server.config.read_text())
     for name, value in members.items():
         if isinstance(value, dict) and isinstance(config.get(name), dict):
@@ -40,7 +40,7 @@ def rewrite(server, text):
 
 
 def ends_by_origin(server, origin):
-    """The status of a WebSocket's handshake from this origin."""
+    """The status of a WebSocket handshake from this origin."""
     try:
         websocket.create_connection(f"ws://127.0.0.1:{server.http_port}/stomp", 10 * PATIENCE, subprotocols=["v12.stomp"], origin=origin).close()
         return 101
@@ -51,7 +51,7 @@ def ends_by_origin(server, origin):
 def test_live_members_count_at_once_and_calls_go_on(fresh_server):
     server = fresh_server
     alice, bob = Device(server, "alice"), Device(server, "bob")
-    # With a second callee a call is not over when one is alone.
+    # With a second callee the call does not end when one is alone.
     call, joined = alice.start("bob", "carol")
     bob.event("call.ring")
     bob.enter(call)
@@ -65,12 +65,12 @@ def test_live_members_count_at_once_and_calls_go_on(fresh_server):
     assert changed.strip() == "limits.participants, limits.requestBurst, limits.requestsPerSecond, listen.origins, log, turn"
     assert "from the next start on" not in lines
     assert ends_by_origin(server, "https://app.example") == 101 and ends_by_origin(server, "https://other.example") == 403
-    # The call goes on under the limits that it began with.
+    # The call keeps the limits with which it began.
     alice.call(call, "leave")
     again = alice.enter(call, "rejoin")
     assert [entry["urls"] for entry in again["ice"]["servers"]] == [["turn:turn.example:3478"]]
-    wait_for(lambda: " debug " in log(server), 10, "the log has lines of the level debug")
-    # A connection that comes has the new limits, and a call that begins, too.
+    wait_for(lambda: " debug " in log(server), 10, "the log has lines at level debug")
+    # New connections and new calls have the new limits.
     eve = Device(server, "eve")
     with pytest.raises(RequestFailed, match="rate.limited"):
         for _ in range(8):
@@ -86,7 +86,7 @@ def test_live_members_count_at_once_and_calls_go_on(fresh_server):
 def test_other_members_are_named_and_wait(fresh_server):
     lines = change(fresh_server, listen={"metrics": free_port()}, media={"voices": 9}, log="notice")
     assert re.search(r"members=listen\.metrics, media\.voices\b", lines) and "from the next start on" in lines
-    # It is named as long as it waits.
+    # It is named for as long as it is pending.
     assert "media.voices" in change(fresh_server, log="info")
     assert fresh_server.get("/readyz") == "ready\n"
 
@@ -112,7 +112,7 @@ def test_a_configuration_that_cannot_be_used_changes_nothing(fresh_server, text,
 
 
 def served(port):
-    """The certificate that the port shows."""
+    """The certificate that the port presents."""
     with socket.create_connection(("127.0.0.1", port), 10 * PATIENCE) as plain, UNVERIFIED.wrap_socket(plain) as secured:
         return secured.getpeercert(binary_form=True)
 
@@ -144,7 +144,7 @@ def test_sighup_neither_ends_a_server_that_drains_nor_its_drain(fresh_server):
     call, _ = alice.start()
     change(fresh_server, drain=60)
     fresh_server.process.terminate()
-    wait_for(lambda: "draining" in log(fresh_server), 10, "it drains, by the new value")
+    wait_for(lambda: "draining" in log(fresh_server), 10, "it drains with the new value")
     change(fresh_server, log="debug")
     assert fresh_server.process.poll() is None
     assert alice.fails("/app/calls/start", {"callees": [], "media": "audio", **starting()}) == "server.draining"
@@ -159,7 +159,7 @@ def test_a_hangup_before_the_ports_are_open_ends_nothing(tmp_path):
     with (tmp_path / "server.log").open("wb") as output:
         process = subprocess.Popen([BINARY, "serve", "--config", str(config)], stdout=output, stderr=subprocess.STDOUT)
         try:
-            # The signals are ignored from the moment the configuration is read, and count a moment later.
+            # The signal is ignored when the configuration has been read, and is handled a moment later.
             wait_for(lambda: traps_hangups(process.pid), 10, "it traps SIGHUP")
 
             def reads():
@@ -174,7 +174,7 @@ def test_a_hangup_before_the_ports_are_open_ends_nothing(tmp_path):
 
 
 def traps_hangups(pid):
-    """Whether the server handles or ignores SIGHUP (bit 0 of the masks in proc(5)). Between fork and exec Python blocks all signals."""
+    """Whether the server handles or ignores SIGHUP (bit 0 of the masks in proc(5)). Python blocks all signals between fork and exec."""
     if not pathlib.Path(f"/proc/{pid}/exe").samefile(BINARY):
         return False
     masks = dict(line.split(":\t") for line in open(f"/proc/{pid}/status") if line.startswith(("SigIgn", "SigCgt", "SigBlk")))

@@ -25,7 +25,7 @@ class Reader(Client):
         self.connection.subscribe(destination, id=identifier, ack=ack)
 
     def take(self, name, seconds=5, ack=True):
-        """The next event of that name with its headers; acknowledges it, and all before it."""
+        """The next event of that name with its headers; acknowledges it and all earlier ones."""
         while True:
             kind, body, headers = self.events.get(timeout=seconds * PATIENCE)
             if ack or kind != name:
@@ -34,7 +34,7 @@ class Reader(Client):
                 return body, headers
 
     def kinds(self):
-        """The events so far; a reply comes behind all events before it."""
+        """The events so far; a reply comes after all earlier events."""
         self.request("/app/calls/list")
         kinds = []
         while not self.events.empty():
@@ -53,7 +53,7 @@ def server(tmp_path):
 
 @pytest.fixture
 def sign_in(server):
-    """Connects a device; again, with its keys, after the server died."""
+    """Connects a device; after the server died, again with the same keys."""
     clients = []
 
     def make(user, device="phone", kind=Reader):
@@ -119,7 +119,7 @@ def test_a_ring_goes_on_and_still_brings_its_envelope(server, sign_in):
     assert len(alice.request("/app/calls/list")["calls"]) == 1
     bob.request(f"/app/calls/{call}/accept", bob.join())
     assert members(alice.request(f"/app/calls/{call}/state")) == {"alice": "joined", "bob": "joined"}
-    # Acknowledged: the same device is not sent it again.
+    # It was acknowledged, so the same device does not get it again.
     restart(server)
     assert "call.ring" not in sign_in("bob").kinds()
 
@@ -149,7 +149,7 @@ def test_an_envelope_comes_again_until_it_is_acknowledged(server, sign_in):
 
 def test_history_is_what_happened(server, sign_in):
     alice, bob, call = call_of_two(sign_in)
-    # With somebody else, or the start would mean the call that runs.
+    # With somebody else, since otherwise the start would refer to the running call.
     sign_in("carol").register()
     missed = alice.start("bob", "carol")["call"]["id"]
     alice.request(f"/app/calls/{missed}/end")
@@ -177,14 +177,14 @@ def forget(server, user):
 
 
 def rows(server):
-    """All that is in the database, as text."""
+    """The whole content of the database, as text."""
     with contextlib.closing(sqlite3.connect(server.state / "conclave.sqlite")) as db:
         tables = [row[0] for row in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
         return repr([[*row] for table in tables for row in db.execute(f'SELECT * FROM "{table}"')])
 
 
 def has_trace(server, user):
-    """Whether the bytes of the database's files, used or not, name the user."""
+    """Whether the bytes of the database's files, including unused ones, contain the user's name."""
     return any(user.encode() in file.read_bytes() for file in server.state.glob("conclave.sqlite*"))
 
 
@@ -200,7 +200,7 @@ def test_a_running_server_forgets(server, sign_in):
     assert alice.request("/app/history/totals", {"with": "bob"}) == {"calls": 0, "seconds": 0}
     wait_for(lambda: not has_trace(server, "bob"), 5, lambda: rows(server))
     restart(server)
-    with pytest.raises(RequestFailed, match="call.ended"):  # for the others it was
+    with pytest.raises(RequestFailed, match="call.ended"):  # for the others it was the call's end
         sign_in("alice").request(f"/app/calls/{call}/state")
 
 
@@ -243,7 +243,7 @@ def test_a_disk_that_fails_ends_no_call(server, sign_in):
         server.get("/readyz")
     assert "conclave.sqlite" in error.value.read().decode()
     assert server.metric("conclave_store_failing") == 1
-    # It rings for longer than a slow machine needs for the rest.
+    # It rings for longer than a slow machine takes for the rest.
     other = alice.start("bob", policy={"ringSeconds": 120})["call"]["id"]
     db.execute("ROLLBACK")
     db.close()
@@ -257,14 +257,14 @@ def test_a_disk_that_fails_ends_no_call(server, sign_in):
 
 
 def test_a_slow_disk_holds_back_what_is_told_and_no_connection(server, sign_in):
-    """The writer waits for another process's lock, at most 250 ms; the loop that carries its clients does not."""
+    """The writer waits for another process's lock, at most 250 ms; the loop that serves clients does not."""
     alice, bob = sign_in("alice"), sign_in("bob")
     db = sqlite3.connect(server.state / "conclave.sqlite", isolation_level=None)
 
     states = itertools.cycle(["unavailable", "available"])
 
     def set_presence_during_a_lock():
-        """A round: the request waits while the server answers others. False when the lock was held too long for the server's patience."""
+        """One round: the request waits while the server answers others. False if the lock was held for longer than the server waits."""
         db.execute("BEGIN IMMEDIATE")
         start = time.monotonic()
         told = threading.Event()
@@ -288,7 +288,7 @@ def test_a_slow_disk_holds_back_what_is_told_and_no_connection(server, sign_in):
         assert waited or took >= 0.2, "the reply waits for the disk"
         return took < 0.2
 
-    wait_for(set_presence_during_a_lock, 60, "a round within the server's patience")
+    wait_for(set_presence_during_a_lock, 60, "a round within the time that the server waits")
     db.close()
     assert bob.request("/app/calls/list") == {"calls": []}
 
@@ -297,7 +297,7 @@ def test_presence_and_places_survive_a_restart(server, sign_in):
     alice, bob, carol = (sign_in(user) for user in ("alice", "bob", "carol"))
     for client in (alice, bob, carol):
         client.register()
-    # A call of two would end when one leaves.
+    # It has a third person, since a call of two would end when one leaves.
     call = alice.start("bob", policy={"aloneSeconds": 600})["call"]["id"]
     bob.request(f"/app/calls/{call}/accept", bob.join())
     carol.request("/app/presence/set", {"state": "unavailable"})
@@ -307,7 +307,7 @@ def test_presence_and_places_survive_a_restart(server, sign_in):
     restart(server)
     alice, bob, carol = sign_in("alice"), sign_in("bob"), sign_in("carol")
     alice.request(f"/app/calls/{call}/rejoin", alice.join())
-    # A retry that was long under way brings nobody back into the call.
+    # A retry that was delayed for long does not bring anybody back into the call.
     assert bob.request(f"/app/calls/{call}/rejoin", late)["participant"] == first["participant"]
     assert members(alice.request(f"/app/calls/{call}/state"))["bob"] == "left"
     results = alice.request(f"/app/calls/{call}/invite", {"callees": ["carol"]})["results"]
@@ -334,12 +334,12 @@ def fill(disk):
 
 def test_a_full_disk_ends_no_call_and_holds_none_up(small_disk, tmp_path, request):
     server = Server(tmp_path, state=str(small_disk / "state"))
-    # The process at the end, which is another after the restart.
+    # The current process, which changes with the restart.
     request.addfinalizer(lambda: server.process.kill())
     alice, bob = Client(server, "alice", "phone"), Client(server, "bob", "phone")
     alice.register()
     bob.register()
-    # One participant alone: a call of two would end when one leaves.
+    # One participant only, since a call of two would end when one leaves.
     call = alice.start("bob", policy={"aloneSeconds": 600})["call"]["id"]
     fill(small_disk)
     took = []
@@ -352,12 +352,12 @@ def test_a_full_disk_ends_no_call_and_holds_none_up(small_disk, tmp_path, reques
         took.append(time.monotonic() - began)
         return server.metric("conclave_store_failing") == 1
 
-    wait_for(come_and_go, 30, "the disk is full for the server, too")
+    wait_for(come_and_go, 30, "the disk is full for the server")
     with pytest.raises(urllib.error.HTTPError, match="503") as error:
         server.get("/readyz")
     assert "the disk is full; make room" in error.value.read().decode()
     failures = server.metric("conclave_store_failures_total")
-    # Also while the server tries again.
+    # The same while the server retries.
     wait_for(lambda: come_and_go() and server.metric("conclave_store_failures_total") > failures, 10, "another try")
     assert max(took) < 1 * PATIENCE
     assert "the disk is full" in (tmp_path / "server.log").read_text()
@@ -377,7 +377,7 @@ def test_a_server_that_finds_no_room_says_so(small_disk, tmp_path):
 
 
 def refusal(server):
-    """Why a server does not start."""
+    """The reason why a server does not start."""
     command = [BINARY, "serve", "--config", str(server.config)]
     run = subprocess.run(command, capture_output=True, text=True, timeout=20 * PATIENCE)
     assert run.returncode != 0

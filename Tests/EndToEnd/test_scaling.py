@@ -1,4 +1,4 @@
-"""The formulas of docs/scaling.md against its own table, and against a ramp on this machine."""
+"""The formulas of docs/scaling.md, compared with its own table and with a ramp on this machine."""
 
 import math
 import pathlib
@@ -12,7 +12,7 @@ CONSTANTS = {name: float(value.replace(",", "")) for name, value in re.findall(r
 
 
 def predicted(participants, senders, kbps):
-    """Packets a second, Mbit/s, share of a core and MB beyond the empty server of a call in which `senders` send audio and, unless 0, `kbps` of video."""
+    """Packets a second, Mbit/s, share of a core, and MB above an empty server, for a call in which `senders` send audio and, unless 0, `kbps` of video."""
     streams = [(CONSTANTS["audio packets"], CONSTANTS["audio bytes"])]
     if kbps:
         frame = kbps * 1000 / 8 / 30
@@ -52,5 +52,5 @@ def test_a_ramp_on_this_machine_follows_the_formulas(tmp_path, artifacts):
         ratios.append(step["server"]["cpuShare"] / cpu)
         assert 0.6 < step["server"]["rssBytes"] / 1e6 / (CONSTANTS["m0"] + memory) < 1.5
     print(ratios)
-    # Another machine is faster or slower in all steps alike, and other programs disturb some of them.
+    # Another machine is faster or slower by the same factor in all steps, and other programs disturb some of them.
     assert 0.3 < min(ratios) and max(ratios) < 5 and max(ratios) / min(ratios) < 2.5, ratios

@@ -1,4 +1,4 @@
-"""The JSON Schema of the configuration: it refuses what the server refuses, the chart has it, and docs/deploy.md names each member."""
+"""The JSON Schema of the configuration: it refuses what the server refuses, the chart includes it, and docs/deploy.md names each member."""
 
 import json
 import pathlib
@@ -51,7 +51,7 @@ BAD = {
 
 
 def server_says(tmp_path, config):
-    """The complaints of the server about the values; None for none. `status` reads the same file, and opens no port."""
+    """The server's errors about the values, or None. `status` reads the same file and opens no port."""
     file = tmp_path / "config.json"
     file.write_text(json.dumps({**config, "state": str(tmp_path / "state")}))
     run = subprocess.run([BINARY, "status", "--config", str(file)], capture_output=True, text=True, timeout=30 * PATIENCE)
@@ -61,7 +61,7 @@ def server_says(tmp_path, config):
 @pytest.mark.parametrize("config", GOOD.values(), ids=GOOD)
 def test_the_schema_accepts_what_the_server_accepts(schema, tmp_path, config):
     jsonschema.validate(config, schema)
-    # `authorize` by itself takes the secret of the webhooks.
+    # `authorize` without a secret uses that of the webhooks.
     assert server_says(tmp_path, config) is None
 
 

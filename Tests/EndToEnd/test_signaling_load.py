@@ -1,4 +1,4 @@
-"""Signaling under load: what a delivery and an idle connection cost, and how fast many come in."""
+"""Signaling under load: the cost of a delivery and of an idle connection, and how fast many connect."""
 
 import contextlib
 import json
@@ -12,14 +12,14 @@ from conftest import PATIENCE, Server
 
 BINARY = os.environ.get("LOADTEST_BINARY", ".build/release/loadtest")
 
-# A delivery may cost the CPU of four bare sends of such a frame, measured in the same run: a neighbour that takes caches and cores makes both cost more.
-# Time on the clock is a bound on waiting only, as in all tests.
+# A delivery may cost the CPU time of four bare sends of such a frame, measured in the same run: other programs that use caches and cores make both more
+# expensive. Wall-clock time is only a limit for waiting, as in all tests.
 SENDS_A_DELIVERY, IDLE_BYTES, CONNECT_SECONDS = 4, 45_000, 15
 
 
 @contextlib.contextmanager
 def fresh_broker(folder, artifacts):
-    """A server of its own, because memory is measured on a fresh one; it lets clients use topics."""
+    """A separate server, because memory is measured on a new one; it lets clients use topics."""
     folder.mkdir()
     running = Server(folder, destinations=["/topic/"])
     try:
@@ -30,7 +30,7 @@ def fresh_broker(folder, artifacts):
 
 
 def bare_send_micros(receivers=100, rounds=200):
-    """CPU of one `send` of a frame's 330 bytes over loopback to one of many receivers, the median of rounds."""
+    """The CPU time of one `send` of a frame of 330 bytes over loopback to one of many receivers, the median of several rounds."""
     took = []
     with contextlib.ExitStack() as stack:
         listener = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
@@ -47,8 +47,8 @@ def bare_send_micros(receivers=100, rounds=200):
 
 
 def faults_of(server, report):
-    """One run of the load test: its faults, a line each."""
-    # 100@50 shows latency in the report; only figures of CPU and memory are judged on a shared machine.
+    """One run of the load test; returns its faults, a line each."""
+    # 100@50 shows latency in the report; on a shared machine only CPU and memory are judged.
     command = [BINARY, "--scenario", "signaling", "--url", f"stomp://127.0.0.1:{server.stomp_port}", "--connections", "5000"]
     command += ["--fan-out", "100@max", "--fan-out", "100@50", "--runs", "3", "--duration", "3"]
     command += ["--state", str(server.state), "--server-pid", str(server.pid), "--json", str(report)]

@@ -1,5 +1,5 @@
-"""The first steps of a newcomer. `deploy/start` in a folder of its own, whose compiler is a script, shows one line of progress, and all lines when the build fails.
-Each program that README.md starts is built by a command that it names."""
+"""The first steps of a newcomer. In a separate folder, whose compiler is a script, `deploy/start` shows one line of progress, and all lines when the build
+fails. For each program that README.md starts, it also has the command that builds it."""
 
 import os
 import pathlib
@@ -68,7 +68,7 @@ def test_a_document_names_the_build_of_each_program_that_it_starts(document):
     text = (ROOT / document).read_text()
     flags = re.search(r'^swift_flags="(.*)"', (ROOT / "deploy/debian.sh").read_text(), re.M)[1]
     started = set(re.findall(r"\.build/release/([\w-]+)", text))
-    # With other flags the compiler would build everything once more.
+    # With other flags the compiler would build everything again.
     built = {program for options, program in re.findall(r"swift build (.*?) --product ([\w-]+)", text) if options == flags}
     if "deploy/start " in text:
         built |= set(re.findall(r"swift build \$swift_flags --product ([\w-]+)", (ROOT / "deploy/start").read_text()))

@@ -1,4 +1,4 @@
-"""stomp.py, a STOMP client that nobody here wrote, on all three versions."""
+"""stomp.py, a third-party STOMP client, on all three versions."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""STOMP libraries that nobody here wrote, through an app's own topics and queues: connect, subscribe, send, ack, nack, transactions, receipts."""
+"""Third-party STOMP libraries with an app's own topics and queues: connect, subscribe, send, ack, nack, transactions, receipts."""
 
 import pathlib
 import queue
@@ -16,7 +16,7 @@ FOLDER = pathlib.Path(__file__).parent / "stomp_libraries"
 
 
 class Peer(stomp.ConnectionListener):
-    """A stomp.py connection, with what came in queues."""
+    """A stomp.py connection, with received frames in queues."""
 
     def __init__(self, server, user, version):
         self.version, self.refused = version, False
@@ -60,7 +60,7 @@ class Peer(stomp.ConnectionListener):
 
     def close(self):
         if self.refused:
-            # The server closes the connection after an ERROR frame; a DISCONNECT may cross that and have no receipt.
+            # The server closes the connection after an ERROR frame; a DISCONNECT may cross it and get no receipt.
             assert self.closed.wait(timeout=5 * PATIENCE)
         elif self.connection.is_connected():
             self.connection.disconnect(receipt="bye")
@@ -169,7 +169,7 @@ def test_stomp_84_stomp_py_may_not_send_where_only_the_server_may(peer):
     ids=["ruby-stomp", "Net::Stomp", "php-stomp", "stomper", "stompest"],
 )
 def test_another_library_goes_through_a_queue_and_a_topic(app_server, interpreter, client):
-    """The libraries' Debian packages are in deploy/debian.sh. A client in another language prints `ok` at its end."""
+    """The libraries' Debian packages are in deploy/debian.sh. Clients in other languages print `ok` at the end."""
     arguments = [str(app_server.stomp_port), "library", app_server.token("library", "phone")]
     done = subprocess.run([interpreter, FOLDER / client, *arguments], capture_output=True, text=True, timeout=60 * PATIENCE)
     assert (done.returncode, done.stdout.strip()) == (0, "ok"), done.stdout + done.stderr

@@ -1,7 +1,7 @@
 """The test suites of two general STOMP clients, as their authors ship them, against our server with `/topic` and `/queue` open to an app.
 
-stomp.py's is in its source package (the version in stomp_suites/requirements.txt; later ones have none), stompest's is installed with it. Their
-configuration suffices, but for one fixed password, one acknowledgement mode and a queue that two tests share. Each of their tests is one here, by its name.
+stomp.py's is in its source package (the version in stomp_suites/requirements.txt; later ones have none), stompest's is installed with it. They need only
+configuration, except for one fixed password, one acknowledgement mode and a queue that two tests share. Each of their tests is a test here, with the same name.
 """
 
 import configparser
@@ -17,7 +17,7 @@ from conftest import PATIENCE
 
 FOLDER = pathlib.Path(__file__).parent / "stomp_suites"
 
-# One list is run one after the other, since its tests use the same queues; the lists are run side by side, as most of a test is waiting.
+# The tests of a list run one after the other, since they use the same queues. The lists run in parallel, since a test mostly waits.
 STOMPEST = [
     [f"{suite}.{test}"]
     for test in [
@@ -88,7 +88,7 @@ STOMP_PY = [
 ]
 
 # Tests of stomp.py's list that are not run, and why.
-NO_BROKER = "talks to no broker, or to one of its own"
+NO_BROKER = "talks to no broker, or to its own"
 NOT_RUN = {
     "basic_test.TestBasicSend.test_timeout": NO_BROKER,
     "misc_test.TestNoResponseConnectionKill": NO_BROKER,
@@ -99,7 +99,7 @@ NOT_RUN = {
     "s12_test.Test12Connect.test_timeout": NO_BROKER,
     "ss_test": NO_BROKER,
     "ssl_test.TestSSLParams": NO_BROKER,
-    "stompserver_test": "for a broker that lets everybody in without a name and a token",
+    "stompserver_test": "for a broker that lets everybody in without a login",
     "transport_test": NO_BROKER,
     "utils_test": NO_BROKER,
 }
@@ -148,7 +148,7 @@ def stomp_py(tmp_path_factory, tls_server):
 
 @pytest.fixture(scope="module")
 def results(tls_server, stomp_py):
-    """Runs all, and returns what will have become of each."""
+    """Starts all, and returns their future results."""
     address = [str(tls_server.stomp_port), str(tls_server.stomp_tls_port), "library", tls_server.token("library")]
 
     def once(name):
@@ -169,7 +169,7 @@ def results(tls_server, stomp_py):
             return subprocess.CompletedProcess(command, 1, f"{(late.output or b'').decode()} took too long")
 
     def run(name):
-        """Some of their tests wait for a fixed time, which is too short while the machine is busy. A test that fails runs a second time, which decides."""
+        """Some of their tests wait for a fixed time, which is too short on a busy machine. A test that fails is run a second time, and that result counts."""
         first = once(name)
         return first if first.returncode == 0 else once(name)
 

@@ -26,7 +26,7 @@ def serve(tmp_path):
         server.stop()
         # The greeting shows how to mint a token.
         texts = [line for line in (server.folder / "server.log").read_text().splitlines() if line.startswith("{")]
-        assert not [text for text in texts if "alice" in text or "bob" in text], "no line names a person"
+        assert not [text for text in texts if "alice" in text or "bob" in text], "no line has a person's name"
         for line in map(json.loads, texts):
             assert line.keys() >= {"time", "level", "message"} and all(isinstance(value, str) for value in line.values()), line
             assert datetime.datetime.fromisoformat(line["time"].replace("Z", "+00:00")).utcoffset() == datetime.timedelta(0), line
@@ -44,14 +44,14 @@ def line(server, call, event):
 
 
 def show(server, call):
-    """`conclave call`: participants by user."""
+    """The output of `conclave call`: participants by user."""
     command = [BINARY, "call", call, "--json", "--config", str(server.config)]
     shown = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
     return {member["user"]: part for member in shown["members"] for part in member["participants"]}
 
 
 def test_the_path_never_connected(serve):
-    """A firewall drops all media: both see the call, and hear nothing."""
+    """A firewall drops all media: both see the call but hear nothing."""
     server = serve()
     alice, bob = Device(server, "alice"), Device(server, "bob")
     call, _ = alice.start("bob", policy={"connectSeconds": 1})
@@ -63,14 +63,14 @@ def test_the_path_never_connected(serve):
     assert (found["cause"], found["level"], found["participant"]) == ("never-connected", "notice", "1")
     end = line(server, call, "ended")
     assert end["participants"] == "2" and int(end["failures"]) >= 1 and end["level"] == "info"
-    # The metrics say that it is not only this call.
+    # The metrics show that it is not only this call.
     assert server.metric("conclave_media_connected_peers") == 0
     alice.close()
     bob.close()
 
 
 def test_the_keys_never_arrived(serve):
-    """The other device makes no key for Bob's: he is in the call and sees black tiles."""
+    """The other device makes no key for Bob's: he is in the call, but sees black tiles."""
     server = serve()
     alice, bob = Device(server, "alice"), Device(server, "bob")
     call, _ = alice.start("bob")

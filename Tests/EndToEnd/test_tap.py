@@ -13,7 +13,7 @@ from aiortc import RTCPeerConnection, RTCRtpReceiver, RTCSessionDescription
 
 ENOUGH = {"audio": 50, "video": 30}
 
-# Runs in the SFrame worker before its own first line: hashes of every frame that it takes, and of every one that it hands on.
+# Runs in the SFrame worker before its own first line: records hashes of every frame that it receives and of every frame that it outputs.
 WORKER_PROBE = """
 (() => {
   const taken = [];
@@ -100,7 +100,7 @@ class WorkerTap:
         return reply["result"]
 
     def frames(self):
-        """(taken, made): the sets of (kind, SHA-256) of the plain frames that the worker got, and of the sealed ones that it made."""
+        """(taken, made): the sets of (kind, SHA-256) of the plain frames that the worker received, and of the sealed frames that it made."""
         assert len(self.workers) == 1, f"{len(self.workers)} SFrame workers"
         expression = {"expression": "conclaveFrames()", "awaitPromise": True, "returnByValue": True}
         result = self.command("Runtime.evaluate", self.workers[0], **expression)
@@ -110,7 +110,7 @@ class WorkerTap:
 
 
 class Capture:
-    """The RTP packets of one guest as they leave SRTP, and the frames that they carry."""
+    """The RTP packets of one guest after SRTP, and the frames in them."""
 
     def __init__(self, monkeypatch):
         self.packets = {"audio": {}, "video": {}}
@@ -124,7 +124,7 @@ class Capture:
         monkeypatch.setattr(RTCRtpReceiver, "_handle_rtp_packet", tapped)
 
     def _take(self, kind, packet):
-        # Keyed by sequence number: a retransmission is the packet that it repeats. Packets of padding alone carry nothing.
+        # Keyed by sequence number: a retransmission equals the packet that it repeats. Packets of padding only are skipped.
         if packet.payload:
             of_frame = self.packets[kind].setdefault((packet.ssrc, packet.timestamp), {})
             of_frame[packet.sequence_number] = (bool(packet.marker), packet.payload)
@@ -132,7 +132,7 @@ class Capture:
             self.enough.set()
 
     def frames(self, kind):
-        """Every frame that came completely, without what RTP put around it."""
+        """Every complete frame, without RTP's headers."""
         if kind == "audio":
             return [payload for packets in self.packets[kind].values() for _, payload in packets.values()]
         return [frame for packets in self.packets[kind].values() if (frame := joined(packets)) is not None]
@@ -155,7 +155,7 @@ def descriptor_bytes(payload):
         return 1
     extensions, length = payload[1], 2
     if extensions & 0x80:
-        length += 2 if payload[length] & 0x80 else 1  # picture ID of 15 or 7 bits
+        length += 2 if payload[length] & 0x80 else 1  # picture ID with 15 or 7 bits
     if extensions & 0x40:
         length += 1  # TL0PICIDX
     if extensions & 0x30:
@@ -181,13 +181,13 @@ def tracks_of(user, state):
 
 
 async def listen(client, call, capture):
-    """Receives in one slot of each kind until there are enough frames."""
+    """Receives in one slot of each kind until it has enough frames."""
     peer = RTCPeerConnection()
     try:
         for kind in ENOUGH:
             peer.addTransceiver(kind, "recvonly")
             codecs = RTCRtpReceiver.getCapabilities(kind).codecs
-            # Without RTX a repeated packet comes as what it was.
+            # Without RTX a repeated packet comes unchanged.
             plain = [codec for codec in codecs if codec.mimeType.lower() in ("audio/opus", "video/vp8")]
             peer.getTransceivers()[-1].setCodecPreferences(plain)
         await peer.setLocalDescription(await peer.createOffer())
@@ -224,7 +224,7 @@ def test_the_server_forwards_exactly_what_the_senders_worker_made(person, url, s
         kids = {participant * 65536 + n * 256 + epoch % 256 for epoch in epochs}
         assert {kid_of(kind, frame) for frame in frames} <= kids
 
-        # One bit is enough to be told apart, in the first byte (video's is clear) or in the last.
+        # A difference of one bit is detected, in the first byte (which is clear for video) or in the last.
         changed = [bytes([frame[0] ^ 1]) + frame[1:] for frame in frames]
         changed += [frame[:-1] + bytes([frame[-1] ^ 1]) for frame in frames]
         assert not_in(made, kind, changed) == changed

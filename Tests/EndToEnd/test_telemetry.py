@@ -16,7 +16,7 @@ from test_webhooks import SECRET, BackEnd, is_signed
 
 
 class Collector:
-    """Takes OTLP over HTTP as JSON. The first `fails` POSTs are answered with 503."""
+    """Accepts OTLP over HTTP as JSON. The first `fails` POSTs are answered with 503."""
 
     def __init__(self, fails=0):
         self.bodies, self.fails = [], fails
@@ -45,7 +45,7 @@ class Collector:
         self.url = f"http://127.0.0.1:{self.server.server_port}"
 
     def spans(self):
-        """All that came, with attributes as a dictionary."""
+        """All received spans, with attributes as a dictionary."""
         spans = []
         for path, kind, body in self.bodies:
             assert (path, kind) == ("/v1/traces", "application/json")
@@ -89,7 +89,7 @@ def test_a_whole_call_is_one_trace(tmp_path, collector):
         carol.call(call, "decline")
         alice.event("call.member", where=lambda body: body["cause"] == "declined")
         ringing = time.time()
-        wait_for(lambda: time.time() > ringing + 0.3, 1, "it rings on")
+        wait_for(lambda: time.time() > ringing + 0.3, 1, "it keeps ringing")
         bob.enter(call)
         bob.call(call, "leave")
         bob.enter(call, "rejoin")
@@ -114,7 +114,7 @@ def test_a_whole_call_is_one_trace(tmp_path, collector):
             assert span["traceId"] == root["traceId"] and span["attributes"]["conclave.call.id"] == call
             if span["spanId"] != root["spanId"]:
                 assert span["parentSpanId"] == root["spanId"]
-                # The question comes before the call.
+                # The query comes before the call.
                 assert 0 <= milliseconds(span) <= (1_000 if span["name"] == "authorize" else milliseconds(root))
         rings = {span["attributes"]["conclave.ring.outcome"]: span for span in collector.named("ring")}
         assert rings.keys() == {"answered", "declined"} and milliseconds(rings["answered"]) >= 300
@@ -125,7 +125,7 @@ def test_a_whole_call_is_one_trace(tmp_path, collector):
         }
         assert all(span["attributes"]["conclave.join.outcome"] == "never-connected" for span in joins)
 
-        # The app's back end can go on with the trace.
+        # The app's back end can continue the trace.
         asked = next((headers, body) for path, headers, body in back_end.received if path == "/may")
         assert asked[0]["traceparent"] == f"00-{root['traceId']}-{collector.named('authorize')[0]['spanId']}-01"
         wait_for(lambda: any(e["event"] == "call.ended" for e in back_end.events(call)), 10, "the last webhook")
@@ -133,7 +133,7 @@ def test_a_whole_call_is_one_trace(tmp_path, collector):
             if path == "/hook" and json.loads(body).get("call") == call:
                 assert headers["traceparent"] == f"00-{root['traceId']}-{root['spanId']}-01" and is_signed(headers, body)
 
-        # The failed POST came again, and nobody is named.
+        # The failed POST was repeated, and names nobody.
         wait_for(lambda: server.metric("conclave_spans_sent_total") == len(spans), 5, "all are counted")
         assert server.metric("conclave_spans_failed_total") == 1
         assert server.metric("conclave_spans_waiting") == 0 and server.metric("conclave_spans_dropped_total") == 0
@@ -193,7 +193,7 @@ def test_a_dead_collector_delays_nobody(tmp_path, kind):
         assert wait_for(lambda: waits() >= 40 and waits(), 10, "the spans wait") and server.metric("conclave_spans_sent_total") == 0
         if kind == "closed":
             wait_for(lambda: server.metric("conclave_spans_failed_total") >= 2, 20, "it is tried again")
-        # Both did forty requests and their transactions; a wait for the collector would be seconds each.
+        # Both did forty requests and their transactions; waiting for the collector would take seconds each.
         assert times[server] < 10 * times[quick] + 2, times
         begin = time.monotonic()
         server.stop()

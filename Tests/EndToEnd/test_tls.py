@@ -1,4 +1,4 @@
-"""TLS as OpenSSL's clients see it."""
+"""TLS as seen by OpenSSL's clients."""
 
 import contextlib
 import socket
@@ -36,7 +36,7 @@ def test_a_close_notify_ends_both_ways_at_once(tls_server):
         with contextlib.suppress(ssl.SSLWantReadError):
             connection.unwrap()
         connection.settimeout(4)
-        # Whether an end is told from a close_notify depends on OpenSSL's version; TLSTests waits for the latter.
+        # Whether a client can tell an end from a close_notify depends on OpenSSL's version; TLSTests waits for the close_notify.
         with contextlib.suppress(ssl.SSLZeroReturnError):
             assert connection.recv(1) == b""
 

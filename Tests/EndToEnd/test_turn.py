@@ -1,4 +1,4 @@
-"""A real coturn over UDP, TCP and TLS: it accepts the credentials that the server hands out, and media reaches the server through it."""
+"""A real coturn over UDP, TCP and TLS: it accepts the server's credentials, and media reaches the server through it."""
 
 import asyncio
 import contextlib
@@ -117,7 +117,7 @@ def test_media_reaches_the_server_through_coturn_alone(with_turn, transport, tmp
         connection = RTCPeerConnection(RTCConfiguration(iceServers=ice))
         connection.addTransceiver(AudioStreamTrack(), direction="sendonly")
         await connection.setLocalDescription(await connection.createOffer())
-        # aiortc has no relay-only policy: the server is told only of the relayed candidate, and so is coturn's log.
+        # aiortc has no relay-only policy: the server gets only the relayed candidate, and coturn's log confirms the relay.
         lines = connection.localDescription.sdp.splitlines()
         assert any(" typ relay " in line for line in lines), "no relayed candidate"
         gatherer = connection.getTransceivers()[0].sender.transport.transport.iceGatherer
@@ -146,7 +146,7 @@ def test_media_reaches_the_server_through_coturn_alone(with_turn, transport, tmp
 
 
 def check_turn(folder, urls, secret=SECRET, announce="127.0.0.1", trust=None):
-    """The exit status of `conclave check-turn`, and what it says of each URL."""
+    """The exit status of `conclave check-turn`, and its line about each URL."""
     config = {"turn": {"urls": urls, "secret": secret}, "media": {"announce": [announce]}}
     (folder / "check.json").write_text(json.dumps(config))
     command = [BINARY, "check-turn", "--config", folder / "check.json", *(["--trust", trust] if trust else [])]
@@ -178,7 +178,7 @@ def test_the_ports_of_deploy_md_are_those_that_coturn_takes():
     rows = (DOCS / "deploy.md").read_text().partition("| port of the TURN server |")[2].splitlines()
     assert any(row.startswith(f"| UDP {first} to {last} |") for row in rows) and any(row.startswith(f"| UDP and TCP {listening} |") for row in rows)
     shipped = (DOCS.parent / "deploy/turnserver.conf").read_text()
-    assert not re.search(r"^(min-port|max-port|listening-port)", shipped, re.M), "the shipped file leaves them as they are"
+    assert not re.search(r"^(min-port|max-port|listening-port)", shipped, re.M), "the shipped file keeps the defaults"
 
 
 def test_check_turn_says_what_is_wrong_and_what_to_do(turn, tmp_path):
@@ -222,7 +222,7 @@ def test_check_turn_without_servers_has_a_status_of_its_own(tmp_path):
 
 
 def test_a_web_proxy_and_coturn_share_port_443_by_the_name(turn, tmp_path):
-    """The recipe of deploy.md: the TURN server's name leads to coturn, any other to the web site."""
+    """The recipe of deploy.md: the TURN server's name is routed to coturn, any other name to the web site."""
     ports, _ = turn
     port = free_port()
     with socket.create_server(("127.0.0.1", 0)) as web:
@@ -262,7 +262,7 @@ def hello(name):
 
 
 def took_name(listener, name):
-    """Whether a connection comes that asks for this name; others were made to see that the proxy is there."""
+    """Whether a connection for this name comes; others come from the check that the proxy is running."""
     while True:
         peer, _ = listener.accept()
         with peer:

@@ -1,4 +1,4 @@
-"""An app's back end as a small Python HTTP server: signed webhooks, and the authorize hook."""
+"""A small Python HTTP server as an app's back end: signed webhooks, and the authorize hook."""
 
 import hashlib
 import hmac
@@ -16,7 +16,7 @@ SECRET = "a secret of the app's back end, long enough"
 
 
 class BackEnd:
-    """Keeps what is POSTed. `fails` POSTs of webhooks are answered with 503 first; `allowed` is whom authorize allows."""
+    """Records what is POSTed. The first `fails` POSTs of webhooks are answered with 503; `allowed` has the users whom authorize allows."""
 
     def __init__(self):
         self.received, self.fails, self.allowed, self.is_gone = [], 0, None, False
@@ -50,7 +50,7 @@ class BackEnd:
         self.url = f"http://127.0.0.1:{self.server.server_port}"
 
     def go(self):
-        """Takes no connection any more, and answers on none."""
+        """Accepts no further connections, and answers on none."""
         self.is_gone = True
         self.server.shutdown()
         self.server.server_close()
@@ -114,11 +114,11 @@ def test_a_calls_events_arrive_signed_and_in_order_through_failures(hooked, back
     hooks = [(headers, body) for path, headers, body in back_end.received if path == "/hook"]
     assert all(is_signed(headers, body) for headers, body in hooks)
     assert all(headers["conclave-event"] == json.loads(body)["event"] for headers, body in hooks)
-    assert not any(b"c2VjcmV0" in body for _, body in hooks), "metadata is the members' own"
+    assert not any(b"c2VjcmV0" in body for _, body in hooks), "metadata is only for the members"
     events = back_end.events(call)
     assert [e["at"] for e in events] == sorted(e["at"] for e in events)
     assert events[-1]["event"] == "call.ended" and events[-1]["reason"] == "ended-by-initiator"
-    assert len({headers["conclave-id"] for headers, _ in hooks}) == len(hooks) - 2, "two came again"
+    assert len({headers["conclave-id"] for headers, _ in hooks}) == len(hooks) - 2, "two were repeated"
     assert hooked.metric("conclave_webhooks_failed_total") == 2
     for client in (alice, bob):
         client.close()
@@ -135,6 +135,6 @@ def test_users_that_the_back_end_does_not_allow_are_offline(hooked, back_end):
     assert question["action"] == "ring" and question["from"] == "alice" and sorted(question["to"]) == ["bob", "carol"]
     back_end.go()
     reply = alice.request("/app/calls/start", {"callees": ["bob"], "media": "audio", **alice.starting()})
-    assert reply["results"] == {"bob": "offline"}, "no answer is nobody"
+    assert reply["results"] == {"bob": "offline"}, "no answer allows nobody"
     for client in (alice, bob, carol):
         client.close()

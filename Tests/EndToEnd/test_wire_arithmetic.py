@@ -1,4 +1,4 @@
-"""`.ci/wire-arithmetic` finds arithmetic that traps on a peer's numbers, and takes what cannot trap."""
+"""`.ci/wire-arithmetic` finds arithmetic that traps on a peer's numbers, and accepts arithmetic that cannot trap."""
 
 import pathlib
 import subprocess
@@ -7,7 +7,7 @@ import pytest
 
 LINT = pathlib.Path(__file__).parents[2] / ".ci/wire-arithmetic"
 
-# The clock of receivers' reports as it was when reports could end the process.
+# The clock of receivers' reports in its old form, in which reports could end the process.
 CLOCK = """
 package struct FeedbackClock: Sendable {
   private var last: UInt32?

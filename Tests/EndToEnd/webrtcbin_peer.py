@@ -45,7 +45,7 @@ class Peer:
         self.peer.emit("create-offer", None, Gst.Promise.new_with_change_func(self.offered, None))
 
     def offered(self, promise, _):
-        reply = promise.get_reply()  # owns the description, so it is held
+        reply = promise.get_reply()  # kept because it owns the description
         description = reply.get_value("offer")
         self.peer.emit("set-local-description", description, None)
 
@@ -86,7 +86,7 @@ class Peer:
         return Gst.PadProbeReturn.OK
 
 
-# A hang in Python or in C ends here: the default action needs no interpreter.
+# Ends a hang in Python or in C: the default action needs no interpreter.
 signal.alarm(30)
 Gst.init(None)
 Peer().loop.run()

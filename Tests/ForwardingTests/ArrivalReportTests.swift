@@ -19,7 +19,7 @@ struct ArrivalReportTests {
     call.join([])
     try call.connect()
     call.run(milliseconds: 1000 * seconds)
-    // Packets in flight arrive, and are reported.
+    // The packets in flight arrive and are reported.
     for track in sender.tracks { track.isSending = false }
     call.run(milliseconds: 600)
     return (call, sender)
@@ -35,10 +35,10 @@ struct ArrivalReportTests {
     }
     #expect(sender.departures.count > 500)
     #expect(Set(arrivals.keys) == Set(sender.departures.map(\.number)))
-    // The numbers are those of both tracks, over the wrap of 16 bits.
+    // The numbers cover both tracks, across the wrap of 16 bits.
     #expect(Set(sender.departures.map(\.ssrc)) == Set(sender.tracks.map(\.ssrc)))
     #expect(arrivals[65_535] != nil && arrivals[0] != nil)
-    // They left in this order over a network that keeps it.
+    // They were sent in this order, over a network that keeps it.
     let times = sender.departures.compactMap { arrivals[$0.number] }
     #expect(zip(times, times.dropFirst()).allSatisfy { $0 <= $1 })
     let last = try #require(times.last)
@@ -60,7 +60,7 @@ struct ArrivalReportTests {
     let statuses = sender.arrivalReports.flatMap(\.statuses)
     let arrived = Set(statuses.filter { $0.offset != nil }.map(\.number))
     let missing = Set(statuses.map(\.number)).subtracting(arrived)
-    // Reports are lost too, so the share of the numbers that some report speaks of counts.
+    // Reports are lost, too, so the test checks the share of the numbers that some report covers.
     let share = Double(missing.count) / Double(missing.count + arrived.count)
     #expect((0.05...0.16).contains(share))
     let repaired = sender.departures.filter { $0.ssrc == sender.tracks[0].rtxSSRC }
@@ -98,7 +98,8 @@ struct ArrivalReportTests {
     #expect(packets.allSatisfy { $0.extensions[sender.configuration.extensions.transportSequence] == nil })
   }
 
-  /// Numbers from an attacker: jumps, repetitions, all the same, every other one. Work and answers stay bounded, and honest numbers are reported afterwards.
+  /// An attacker's numbers: jumps, repetitions, always the same, every other one. Work and answers stay bounded, and
+  /// honest numbers are reported afterwards.
   @Test(arguments: [1, 2, 3, 4] as [UInt64])
   func numbersOfAnAttackerCauseFewReports(seed: UInt64) throws {
     var random = SplitMix64(seed: seed)
@@ -120,7 +121,7 @@ struct ArrivalReportTests {
         for packet in sender.tracks[0].nextFrame(extensions: sender.configuration.extensions) { sender.send(packet) }
       }
     }
-    // Four reports each 50 ms at most.
+    // At most four reports every 50 ms.
     let reports = call.sfu.counters.arrivalReportsSent - before
     #expect(reports <= 4 * 2_000 / 50 + 4)
     #expect(sender.arrivalReports.allSatisfy { $0.length <= 1_000 })

@@ -5,7 +5,7 @@ import Testing
 
 @testable import Forwarding
 
-/// The published attacks on media servers that `notes/attacks.md` numbers.
+/// The published attacks on media servers, by their numbers in `notes/attacks.md`.
 struct AttackTests {
   private let stranger = SocketAddress(ipv4: 0x0102_0304, port: 6666)
 
@@ -111,7 +111,7 @@ struct AttackTests {
     #expect(call.peers[1].serials(of: call.peers[0].tracks[0]).count > 20)
   }
 
-  /// Bytes that are authentic but nonsense: what lies behind SRTP is a peer's word, not a truth.
+  /// Bytes that are authentic but invalid: the content of SRTP is only a peer's claim.
   @Test func authenticNonsenseNeverTraps() throws {
     let call = SimulatedCall()
     let a = call.join()
@@ -138,7 +138,7 @@ struct AttackTests {
     #expect(call.sfu.counters.connected == 2)
   }
 
-  /// A packet whose header the test's own sender can measure: SRTP needs its length.
+  /// A packet whose header length is known to the test's sender, since SRTP needs it.
   private func safe(_ plain: [UInt8]) -> [UInt8] {
     if plain.withUnsafeBytes({ RTPHeader(parsing: $0.bytes) }) != nil { return plain }
     var plain = plain
@@ -173,7 +173,7 @@ struct AttackTests {
       for _ in 0..<5 { call.receive(packet, from: a.address) }
     }
     #expect(call.sfu.counters.forwarded - before == UInt64(plain.count))
-    // The same packets as RTX, with other contents: a nonce must not be used twice.
+    // The same packets as RTX, with different contents: a nonce must not be used twice.
     for number in [a.tracks[0].sequenceNumber, a.tracks[0].sequenceNumber &- 1] {
       var again = try #require(a.tracks[0].retransmission(of: number))
       again[again.count - 1] ^= 1
@@ -252,7 +252,7 @@ struct AttackTests {
     let numbers = (0..<200).map { newest &- 200 &+ UInt16($0) }
     for _ in 0..<100 { b.sendRTCP { $0.nack(sender: 1, media: slot.ssrc, missing: numbers.span) } }
     call.run(milliseconds: 50)
-    // 20 kB at once, as it does not report what arrives.
+    // 20 kB at once, since it does not report arrivals.
     #expect((10...40).contains(call.sfu.counters.retransmitted))
     #expect(a.isConnected)
   }

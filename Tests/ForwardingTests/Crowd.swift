@@ -3,13 +3,13 @@ import Transport
 
 @testable import Forwarding
 
-/// A call of many peers around a real SFU, connected without a handshake: for what the SFU does besides packets.
+/// A call of many peers around a real SFU, connected without a handshake, for the SFU's work besides packets.
 final class Crowd {
   let sfu = SFU(configuration: SFUConfiguration(), certificate: SimulatedCall.certificate, seed: 1)
   let outbox = Outbox(chunks: 256)
   private(set) var now = instant(1000)
   private(set) var events: [MediaEvent] = []
-  /// The most that one pass looked at.
+  /// The highest number of visits in one pass.
   private(set) var largestPass: UInt64 = 0
 
   var call: ForwardedCall { sfu.calls[SimulatedCall.name]! }
@@ -41,8 +41,8 @@ final class Crowd {
     finishPass(since: before)
   }
 
-  /// Carries out commands as a worker does, with a pass of the timers after each of its passes.
-  /// - Parameter visits: after so many no other command is begun in a pass.
+  /// Carries out commands like a worker, with a pass of the timers after each of its passes.
+  /// - Parameter visits: after this many visits no further command is begun in a pass.
   /// - Returns: the commands of each pass.
   func handle(_ commands: [MediaCommand], visits: UInt64) -> [Int] {
     var passes: [Int] = []
@@ -67,7 +67,7 @@ final class Crowd {
     sfu.slots.note(change, in: peer.call, now: now)
   }
 
-  /// The peer's microphone is so loud for a while.
+  /// The peer's microphone has this level for a while.
   func speak(_ number: UInt32, level: UInt8) {
     let peer = peer(number)
     for i in 0..<10 { hear(level: level, of: peer, now: now.advanced(by: .milliseconds(20 * i - 180))) }
@@ -82,7 +82,7 @@ final class Crowd {
     }
   }
 
-  /// Does all passes that are due.
+  /// Runs all passes that are due.
   func settle() {
     while let due = sfu.nextTimeout, due <= now {
       let before = sfu.counters.visits
@@ -98,7 +98,7 @@ final class Crowd {
     sfu.events.removeAll()
   }
 
-  /// The number of things that were looked at meanwhile.
+  /// The number of visits meanwhile.
   func visits(_ body: (Crowd) -> Void) -> UInt64 {
     let before = sfu.counters.visits
     body(self)

@@ -3,7 +3,7 @@ import LinuxIO
 import MediaModel
 import Synchronization
 
-/// A socket on loopback that a thread empties, so that the kernel delivers all that is sent to it.
+/// A socket on loopback that a thread drains, so that the kernel delivers everything that is sent to it.
 final class DrainedSocket {
   private let socket: UDPSocket
   private let thread: OSThread

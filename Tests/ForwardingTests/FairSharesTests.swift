@@ -14,7 +14,7 @@ struct FairSharesTests {
     #expect(abs(shares[large] - 400 / 900) < 1e-6)
   }
 
-  /// A flood of audio is not shed, so that the video of its call goes before that of others.
+  /// A flood of audio is not shed, so the video of its call is shed before that of others.
   @Test func audioCountsBeforeVideo() {
     let (honest, flooded) = (need(20, 300), need(2_000, 300))
     let shares = FairShares(of: [honest, flooded], share: 0.5)
@@ -34,11 +34,11 @@ struct FairSharesTests {
     for need in needs { #expect(FairShares(of: needs, share: 0)[need] == 0) }
     for need in needs { #expect(FairShares(of: [need], share: 1)[need] == 1) }
     for need in needs { #expect(FairShares(of: [need], share: 0)[need] == 0) }
-    // A call without video can begin with all of it; the next division sees it.
+    // A call without video can begin with a full share; the next division takes it into account.
     #expect(FairShares(of: [need(5, 0)], share: 0.5)[need(5, 0)] == 1)
   }
 
-  /// All that there is time for is given, and no call with less than another has a smaller share.
+  /// All available time is given, and no call with less video than another has a smaller share.
   @Test(arguments: 0..<200 as Range<UInt64>) func allIsGivenAndNoCheaperCallHasLess(seed: UInt64) {
     var random = SplitMix64(seed: seed)
     let needs = (0..<Int.random(in: 1...60, using: &random)).map { _ in
@@ -109,7 +109,7 @@ struct FairSheddingTests {
       return (count(small, small) - before.0, count(viewers, large) - before.1)
     }
     let full = measure { call.run(milliseconds: 2_000) }
-    // The worker repeats its share each time that it judges.
+    // The worker repeats its share at each judgement.
     func shed(_ share: Double, milliseconds: Int) {
       for _ in 0..<milliseconds / 50 {
         call.sfu.setVideoShare(share, now: call.now)

@@ -6,7 +6,7 @@ import Testing
 
 @testable import Forwarding
 
-/// Transport-wide numbers to receivers, and what their reports say about the path.
+/// Transport-wide numbers to receivers, and what their reports reveal about the path.
 struct FeedbackTests {
   /// A sender and two receivers of which the first reports.
   private func call(_ conditions: NetworkConditions = .init()) throws -> (SimulatedCall, [TestPeer]) {
@@ -63,7 +63,7 @@ struct FeedbackTests {
     #expect(estimates.counts.indices.reduce(0) { $0 + estimates.counts[$1] } == 6)
   }
 
-  /// Numbers that never left, times from anywhere, and more reports than any browser sends.
+  /// Numbers that were never sent, arbitrary times, and more reports than any browser sends.
   @Test(arguments: [1, 2, 3] as [UInt64])
   func reportsOfAnAttackerAreBounded(seed: UInt64) throws {
     var random = SplitMix64(seed: seed)
@@ -76,7 +76,7 @@ struct FeedbackTests {
         for _ in 0..<4 { report.append(UInt8(truncatingIfNeeded: random.next())) }
         report[14] &= 0x0f
         for _ in 16..<104 { report.append(UInt8(truncatingIfNeeded: random.next())) }
-        // A run that covers all of the count, received or not.
+        // A run that covers the whole count, received or not.
         report[20] = random.next() % 2 == 0 ? 0x1f : 0x3f
         report[21] = 0xff
         peers[1].sendRTCP(report)
@@ -88,7 +88,7 @@ struct FeedbackTests {
     #expect(counters.drops(.feedback) + counters.drops(.malformed) < 2_000)
     let estimate = try #require(rate(call, peers[1]))
     #expect((60_000...20_000_000).contains(estimate))
-    // At least audio goes on.
+    // At least audio continues.
     let before = peers[1].streams.values.reduce(0) { $0 + $1.packets.count }
     call.run(milliseconds: 1000)
     #expect(peers[1].streams.values.reduce(0) { $0 + $1.packets.count } > before + 45)

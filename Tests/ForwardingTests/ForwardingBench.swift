@@ -3,7 +3,7 @@ import MediaModel
 
 @testable import Forwarding
 
-/// A call that is up, and the sender's next packets as they will come from the network.
+/// A running call, and the sender's next packets as they will arrive from the network.
 final class ForwardingBench {
   private let call: SimulatedCall
   private let sender: TestPeer
@@ -16,13 +16,13 @@ final class ForwardingBench {
 
   /// - Parameters:
   ///   - isPaced: the receivers' paths are narrow, with 20 Mbit/s.
-  ///   - history: bytes kept of the sender's packets; the first 1,000 shall fill them.
+  ///   - history: bytes kept of the sender's packets; the first 1,000 packets should fill them.
   init(
     receivers: Int, packets: Int, payload: Int = 1150, isReported: Bool, isPaced: Bool = false, history: Int = 1 << 20
   ) throws {
     var configuration = SFUConfiguration()
     configuration.videoHistory = history
-    // The bench sends faster than any publisher may. Its packets are charged nevertheless.
+    // The bench sends faster than any publisher may, but its packets are still charged.
     configuration.videoTrack = PublishingRate(packets: 1_000_000, kilobits: 10_000_000)
     configuration.publisher = configuration.videoTrack
     call = SimulatedCall(configuration: configuration)
@@ -57,8 +57,8 @@ final class ForwardingBench {
   var forwarded: UInt64 { call.sfu.counters.forwarded - before }
   var waited: UInt64 { call.sfu.counters.paced }
 
-  /// Hands these packets to the SFU, emptying the outbox as a worker does after a full batch.
-  /// - Parameter send: gets the outbox before it is emptied.
+  /// Passes these packets to the SFU, emptying the outbox like a worker after a full batch.
+  /// - Parameter send: called with the outbox before it is emptied.
   func forward(_ range: Range<Int>, batch: Int = 32, _ send: (UnsafeBufferPointer<DatagramRun>) -> Void = { _ in }) {
     let sfu = call.sfu
     let outbox = call.outbox

@@ -5,7 +5,7 @@ import Testing
 @testable import Forwarding
 
 struct FrameSelectorTests {
-  /// A receiver that stays with one decode target, over all frames of the browsers' streams.
+  /// A receiver that keeps one decode target, over all frames of the browsers' streams.
   @Test(arguments: RecordedStream.names)
   func agreesWithTheRecordedStream(_ name: String) throws {
     let stream = try RecordedStream(named: name)
@@ -30,7 +30,8 @@ struct FrameSelectorTests {
     }
   }
 
-  /// Each frame that a receiver gets refers to frames that it got, however its wish changes and frames overtake each other.
+  /// Each frame that a receiver gets refers only to frames that it got, however its wish changes and frames are
+  /// reordered.
   @Test(arguments: RecordedStream.names, [41, 42, 43] as [UInt64])
   func sendsNoFrameWithoutItsReferences(_ name: String, seed: UInt64) throws {
     let stream = try RecordedStream(named: name)
@@ -69,20 +70,20 @@ struct FrameSelectorTests {
         layers.append(-1)
       }
     }
-    // Four frames of everything, T0 alone for the next, and back through T1.
+    // Four frames of everything, then only T0, and back through T1.
     #expect(layers[..<4].allSatisfy { $0 >= 0 })
     #expect(layers[4..<9].allSatisfy { $0 <= 0 })
     #expect(layers[9...].contains(2))
     #expect(selector.target == 2)
   }
 
-  /// Simulcast numbers its frames in common, so an off layer may miss half a round of them.
+  /// Simulcast layers share frame numbers, so a layer that is off may miss half a round of them.
   @Test func numbersRunOnAcrossAnOffLayer() throws {
     let (key, structure) = try RecordedStream(named: "chrome-vp8-simulcast-e2ee-1212267467").frames[0]
     var selector = FrameSelector(at: key, target: 0)
     var later = key
     later.number += 40_000
-    // The old one is older than all that is remembered.
+    // The old one is older than everything that is remembered.
     let admitted = [key, later, key].map { selector.admits($0, wanted: 0, structure) }
     #expect(admitted == [true, true, false])
   }

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Forwarding
 
-/// The tracks whose packets are kept, and for how long.
+/// Which tracks' packets are kept, and for how long.
 struct HistoryMemoryTests {
   /// A viewer and a camera whose packets are kept.
   private func watched() throws -> (call: SimulatedCall, camera: TestPeer, viewer: TestPeer) {
@@ -16,7 +16,7 @@ struct HistoryMemoryTests {
     return (call, camera, viewer)
   }
 
-  /// A track that is gone, or of which receivers get no packet, needs no memory.
+  /// A track that is gone, or whose packets go to no receiver, needs no memory.
   @Test(arguments: ["held", "muted", "removed", "shown to nobody", "gone"])
   func theMemoryOfATrackComesBack(because: String) throws {
     let (call, camera, viewer) = try watched()
@@ -29,7 +29,7 @@ struct HistoryMemoryTests {
     case "gone": call.command(.remove(peer))
     default: call.wish(viewer, [track: Wishes.Video(isPaused: true)])
     }
-    // The sender does not care, and goes on sending.
+    // The sender ignores that, and keeps sending.
     call.run(milliseconds: isAtOnce ? 500 : 11_500)
     #expect(call.sfu.counters.historyBytes == 0)
     guard !isAtOnce else { return }
@@ -53,7 +53,8 @@ struct HistoryMemoryTests {
     #expect(call.sfu.histories.count == 1)
   }
 
-  /// A publisher with 64 tracks, or layers of tracks, that sends each as fast as it can: the memory is about what it sent, and no more than the bound.
+  /// A publisher with 64 tracks, or layers of tracks, that sends as fast as it can: the memory is about what it sent,
+  /// and at most the bound.
   @Test(arguments: [16 << 20, 256 << 20]) func memoryIsBoundedByWhatWasSentAndByTheBudget(limit: Int) {
     let budget = HistoryBudget(limit: limit)
     let histories = (0..<192).map { _ in
@@ -74,7 +75,7 @@ struct HistoryMemoryTests {
     print("memory for each byte sent: \(ratio)")
     #expect(ratio <= 2.1)
     #expect(budget.used == histories.reduce(0) { $0 + $1.capacity })
-    // All have the same right to it.
+    // All have an equal right to it.
     #expect(histories.allSatisfy { $0.capacity >= 32 << 10 })
   }
 }

@@ -5,14 +5,14 @@ import Transport
 
 @testable import Forwarding
 
-/// A member who has keys and sends what no client would: made of what `HostileStrategy` tells it, millisecond by millisecond.
+/// A member who has keys and sends what no client would, as `HostileStrategy` decides, millisecond by millisecond.
 final class HostileMember {
   let peer: TestPeer
   unowned let call: SimulatedCall
   var random: SplitMix64
   /// Milliseconds since it began.
   var tick = 0
-  /// The memory of its strategies.
+  /// The state of its strategies.
   var sequence: UInt16
   var timestamp: UInt32
   var reference: UInt32
@@ -69,7 +69,7 @@ final class HostileMember {
       payload(track, length: length))
   }
 
-  /// A body behind a descriptor that is right for VP8, and names a key frame now and then.
+  /// A body after a valid VP8 descriptor, which sometimes indicates a key frame.
   func payload(_ track: TestTrack, length: Int) -> [UInt8] {
     let body = bytes(length)
     guard track.isVideo else { return body }
@@ -80,7 +80,7 @@ final class HostileMember {
   }
 
   /// Transport-wide feedback (draft-holmer-rmcat-transport-wide-cc-extensions-01) of `count` packets.
-  /// - Parameter symbol: of all of them: 0 not received, 1 a small delta, 2 a large one.
+  /// - Parameter symbol: for all of them: 0 not received, 1 a small delta, 2 a large one.
   func report(from first: UInt16, count: Int, reference: UInt32, symbol: Int, delta: UInt16) {
     reports &+= 1
     var body: [UInt8] = [0, 0, 0, 1, 0, 0, 0, 1]

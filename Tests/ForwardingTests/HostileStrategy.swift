@@ -4,10 +4,10 @@ import RTP
 
 @testable import Forwarding
 
-/// The acts of a hostile member in one millisecond. The table has each attack that was found; a new one is a row.
+/// The actions of a hostile member in one millisecond. The table has a row for each known attack.
 struct HostileStrategy: Sendable {
   var name: String
-  /// Off for a row whose defence does not exist yet.
+  /// False for a row whose defence does not exist yet.
   var isOn = true
   var act: @Sendable (HostileMember) -> Void
 
@@ -47,7 +47,7 @@ struct HostileStrategy: Sendable {
     },
   ]
 
-  /// Numbers and times that no stream has.
+  /// Numbers and times that do not occur in real streams.
   private static let numbers = [
     HostileStrategy(name: "sequence jumps of video") { member in
       guard member.tick % 4 == 0 else { return }
@@ -135,7 +135,7 @@ struct HostileStrategy: Sendable {
     },
   ]
 
-  /// Requests without end.
+  /// Endless requests.
   private static let requests = [
     HostileStrategy(name: "storm of requests for packets") { member in
       let slot = member.slot()
@@ -162,7 +162,7 @@ struct HostileStrategy: Sendable {
     },
   ]
 
-  /// Quick turns in the signaling.
+  /// Rapid changes in the signaling.
   private static let signaling = [
     HostileStrategy(name: "mutes in quick turns") { member in
       member.call.mute(member.peer, member.number(0...member.peer.tracks.count - 1), member.chance(50))

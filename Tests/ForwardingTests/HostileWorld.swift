@@ -4,9 +4,9 @@ import Paths
 
 @testable import Forwarding
 
-/// Two calls of one worker, by a seed: honest people in both, and hostile members in the first, if they are there.
+/// Two calls on one worker, from a seed: honest people in both, and hostile members in the first, if any.
 struct HostileWorld {
-  /// The packets that an honest receiver got of an honest sender's track.
+  /// The packets that an honest receiver got from an honest sender's track.
   struct Reception: Equatable {
     var receiver: Int
     var track: TrackID
@@ -18,14 +18,14 @@ struct HostileWorld {
   /// Three in the first call, two in the other.
   let honest: [TestPeer]
   private(set) var hostile: [HostileMember] = []
-  /// The strategies that were at work.
+  /// The strategies that were used.
   private(set) var used: Set<String> = []
   private var random: SplitMix64
   private let strategies: [HostileStrategy]
   private static let other = CallID(unchecked: "other")
   private(set) var processor: Processor?
 
-  /// A thread that forwards so many packets in a second, and sheds video when it gets more.
+  /// A thread that forwards a limited number of packets per second, and sheds video when it gets more.
   struct Processor {
     let capacity: Double
     private(set) var share = 1.0
@@ -36,7 +36,7 @@ struct HostileWorld {
 
     init(capacity: Double) { self.capacity = capacity }
 
-    /// As `SheddingRule` judges, with the packets in place of the time that they take.
+    /// Judges like `SheddingRule`, with packets instead of the time that they take.
     mutating func judge(_ sfu: SFU, millisecond: Int, now: Instant) {
       let window = 50
       guard millisecond % window == 0 else { return }
@@ -90,7 +90,7 @@ struct HostileWorld {
       hostile.append(HostileMember(peer, in: call, seed: seed &* 31 &+ UInt64(place)))
     }
     try call.connect()
-    // Only now: a lost handshake makes its peer deaf for a while, and the worlds shall begin alike.
+    // Only now: a lost handshake makes its peer deaf for a while, and the worlds should begin in the same state.
     for peer in honest {
       var link = Link(rate: 100_000_000)
       link.loss = loss
@@ -150,7 +150,8 @@ struct HostileWorld {
     }
   }
 
-  /// The losses of the honest people by the hostile ones: nil when they hear and see each other within 20 % of what they would have without.
+  /// The losses that the hostile members cause; nil if the honest people get media within 20 % of what they would get
+  /// otherwise.
   static func harm(
     seed: UInt64, strategies: [HostileStrategy] = HostileStrategy.enabled, capacity: Double? = nil,
     least: (Reception) -> Double = { _ in 0.8 }, shed: (Double) -> Void = { _ in }

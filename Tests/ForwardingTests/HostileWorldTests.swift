@@ -3,7 +3,8 @@ import Testing
 
 @testable import Forwarding
 
-/// Members who do all that was ever found to do harm, at random, beside honest people in the same call and in another of the same worker.
+/// Members who randomly do everything that was ever found to do harm, together with honest people in the same call and
+/// in another call of the same worker.
 struct HostileWorldTests {
   private static let seeds: UInt64 = isRelease ? 500 : 10
 
@@ -14,8 +15,9 @@ struct HostileWorldTests {
     }
   }
 
-  /// A worker that can forward 8,000 packets a second sheds what floods within their senders' budgets bring beyond that. The other call loses nothing, nor do voices. People in
-  /// the call of the flood miss each other's pictures until the rate of the flood is measured, for a second at most.
+  /// A worker that can forward 8,000 packets a second sheds the excess of floods that stay within their senders'
+  /// budgets. The other call loses nothing, and voices lose nothing either. People in the flooded call miss each
+  /// other's pictures until the rate of the flood is measured, for at most a second.
   @Test func honestPeopleHearAndSeeEachOtherWhileTheWorkerSheds() throws {
     var shares: [Double] = []
     for seed in (isRelease ? 0..<100 : 0..<5) as Range<UInt64> {

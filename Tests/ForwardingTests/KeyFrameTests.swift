@@ -142,7 +142,7 @@ struct KeyFrameTests {
     #expect(watcher.serials(of: track).last ?? 0 > track.keyFrames.last ?? .max)
   }
 
-  /// Receivers are past the hole already, or there are none.
+  /// Receivers are already past the hole, or there are none.
   @Test(arguments: [true, false]) func aHoleBeforeAKeyFrameOrForNobodyLeadsToNone(isWatched: Bool) throws {
     let call = SimulatedCall()
     let sender = call.join([.camera])

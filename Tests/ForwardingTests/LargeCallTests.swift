@@ -4,8 +4,8 @@ import Testing
 
 @testable import Forwarding
 
-/// The work of the SFU besides packets grows no faster than the call. Work is counted, because time is not the same on all machines. Calls of 1,000 are for
-/// release builds: with AddressSanitizer they take minutes.
+/// The SFU's work besides packets grows no faster than the call. Work is counted, because times differ between
+/// machines. Calls of 1,000 are only for release builds: with AddressSanitizer they take minutes.
 struct LargeCallTests {
   /// Everybody has a microphone, the first three are speaking.
   private func crowd(_ count: UInt32) -> Crowd {
@@ -16,7 +16,7 @@ struct LargeCallTests {
     return crowd
   }
 
-  /// Ten times the people may look at ten times as much, and a logarithm.
+  /// Ten times the people may cause ten times the visits, times a logarithm.
   private func expectLinear(_ name: String, _ body: (Crowd, _ last: UInt32) -> Void) {
     let small = crowd(100).visits { body($0, 100) }
     let large = crowd(1000).visits { body($0, 1000) }
@@ -32,7 +32,7 @@ struct LargeCallTests {
   @Test(.enabled(if: isRelease)) func aJoinBehindTheLastSlotAsksNobodyElseForItsSlots() {
     let crowd = crowd(1000)
     let slots = crowd.visits { $0.join(1001, [.microphone]) }
-    // Each peer once, and its place in the ranking; eight slots of each would be 8,000 more.
+    // Each peer once, and its place in the ranking; eight slots each would be 8,000 more.
     #expect(slots < 6000)
     #expect(crowd.peer(1001).slotMap.slots.count == 8)
   }
@@ -90,14 +90,14 @@ struct LargeCallTests {
     crowd.run(milliseconds: 3000)
     crowd.handle(.remove(PeerID(rawValue: 2)))
     crowd.run(milliseconds: 100)
-    // Ranking: 1,000 peers, and sorting their tracks. In detail 32 peers with 20 slots.
+    // The ranking visits 1,000 peers and sorts their tracks. In detail: 32 peers with 20 slots.
     #expect(crowd.largestPass < 10_000)
     #expect(crowd.sfu.peers.allSatisfy { $0.slotMap.slots.count == 8 })
     let hears = crowd.sfu.peers.filter { $0.slotMap.slots.contains { $0.track.participant == 1000 } }
     #expect(hears.count == 998, "all but the speaker")
   }
 
-  /// A hundred people come into a call of a thousand at once: no pass takes as long as all of their joins.
+  /// A hundred people join a call of a thousand at once: no pass takes as long as all of their joins.
   @Test(.enabled(if: isRelease)) func aBurstOfJoinsIsCarriedOutInShortPasses() {
     let crowd = crowd(1000)
     let numbers = Array(1001...1100 as ClosedRange<UInt32>)
@@ -113,7 +113,7 @@ struct LargeCallTests {
     #expect(parts.largestPass < 20_000 && whole > 5 * parts.largestPass)
     let configured = parts.events.compactMap { if case .configured(_, let request, _) = $0 { request } else { nil } }
     #expect(configured == Array(1...1100))
-    // Everybody has the slots of a call in which they came one after another.
+    // Everybody has the same slots as if they had joined one after another.
     parts.run(milliseconds: 1000)
     for number in numbers { #expect(parts.peer(number).slotMap.slots.count == 8) }
     #expect(parts.sfu.peers.map { $0.slotMap.slots } == crowd.sfu.peers.map { $0.slotMap.slots })
@@ -131,7 +131,7 @@ struct LargeCallTests {
     #expect(crowd.call.speakers.loud.map(\.configuration.participant).sorted() == [2, 3])
   }
 
-  /// A pass leaves out only peers whose slots stay the same.
+  /// A pass skips only peers whose slots stay the same.
   @Test(arguments: 1...(isRelease ? 20 : 2) as ClosedRange<UInt64>) func everybodyHasTheSlotsThatAWholePassWouldGive(
     seed: UInt64
   ) {

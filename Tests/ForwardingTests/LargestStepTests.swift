@@ -6,16 +6,17 @@ import Testing
 
 @testable import Forwarding
 
-/// Each value that keeps state from what a peer writes takes 16 million of the largest changes, and stays in range: a trap would end all calls.
+/// Each value with state from a peer's numbers gets 16 million of the largest changes, and stays in range: a trap would
+/// end all calls.
 struct LargestStepTests {
   /// Unoptimised code takes too long for all of them.
   private static let steps = isRelease ? 1 << 24 : 1 << 16
 
-  /// Most of the time goes forward as fast as it may, and at times back, or nowhere.
+  /// Most of the time it goes forward as fast as allowed, and sometimes back or nowhere.
   private static let directions = ["up", "down", "both", "none"]
 
-  /// 24 hours of the worst reports in virtual time: the clock gets 20,000 a second, the limit of a receiver, each with the largest step that is taken. It comes
-  /// to the end of its reach and starts again, many times over.
+  /// 24 hours of the worst reports in virtual time: the clock gets 20,000 a second, the limit of a receiver, each with
+  /// the largest step that is taken. It reaches the end of its range and starts again, many times.
   @Test func theClockOfReportsStaysInReachFor24Hours() {
     var clock = FeedbackClock()
     var reference: UInt32 = 0
@@ -28,8 +29,9 @@ struct LargestStepTests {
     #expect(beginnings > 20 || !isRelease)
   }
 
-  /// The same reports to the estimator of a receiver's path, with packets that they speak of: as many as the receiver may send in 14 minutes, when the process
-  /// ended before. The clock above shows that the state then starts again.
+  /// The same reports to the estimator of a receiver's path, with the packets that they cover: as many as the receiver
+  /// may send in 14 minutes, after which the process once crashed. The clock above shows that the state then starts
+  /// again.
   @Test(arguments: directions) func aReceiversReportsLeaveTheEstimateInRange(direction: String) throws {
     var now = Instant(nanoseconds: 1_000_000_000)
     var downlink = Downlink(.packets, firstNumber: 0, now: now)
@@ -39,7 +41,7 @@ struct LargestStepTests {
     var report = OnePacketReport()
     let step = UInt32(FeedbackClock.longestStep)
     for i in 0..<Self.steps / 4 {
-      // Every receiver that gets so many packets a second may report so many.
+      // Every receiver that gets this many packets a second may report as many.
       now = now.advanced(by: .microseconds(50))
       let number = downlink.nextNumber
       downlink.sent(length: 65_507, to: destination, kind: .video, isNumbered: true, now: now)
@@ -47,7 +49,7 @@ struct LargestStepTests {
       case "up": reference = reference &+ step
       case "down": reference = reference &- step
       case "both": reference = i % 2 == 0 ? reference &+ step : reference &- step
-      // All packets came at one time.
+      // All packets arrived at the same time.
       default: break
       }
       let delta: Int16 = direction == "none" ? 0 : i % 4 < 2 ? .max : .min
@@ -81,12 +83,12 @@ struct LargestStepTests {
       let isTaken = report.withUnsafeBytes { downlink.received(TransportFeedback(parsing: $0)!, now: now) }
       if !isTaken { refused += 1 }
     }
-    // Each second one begins the clock.
+    // Every second one restarts the clock.
     #expect(refused >= 1 << 17)
     #expect((60_000...20_000_000).contains(downlink.rate))
   }
 
-  /// RTP's numbers and times, through everything that keeps them for a stream.
+  /// RTP numbers and timestamps, through everything that keeps them for a stream.
   @Test func aPublishersNumbersLeaveItsStreamInRange() {
     var unwrapper = SequenceUnwrapper()
     var window = ReplayWindow()
@@ -115,13 +117,13 @@ struct LargestStepTests {
       _ = nacks.takeDue(now, roundTrip: .seconds(100), into: missing.mutableSpan)
       _ = clock.difference(from: 0, to: 2)
     }
-    // 32,767 for each step at most: the index has 2^64.
+    // At most 32,767 for each step; the index has 64 bits.
     #expect(unwrapper.highest ?? .max <= 65_536 + UInt64(Self.steps) * 32_767)
     #expect(rates[0] >= 0)
   }
 
-  /// A source that jumps with each packet moves a slot's number by one each, so the 48 bits of an SRTP index (RFC 3711 section 3.3.1) last for
-  /// 100 years of 20,000 packets a second, and for 300,000 of the highest gaps.
+  /// A source that jumps with each packet moves a slot's number by one each time, so the 48 bits of an SRTP index (RFC
+  /// 3711 section 3.3.1) last for 100 years of 20,000 packets a second, and for 300,000 of the largest gaps.
   @Test(arguments: [201, 32_767] as [UInt64]) func aSourcesJumpsDoNotUseUpASlotsNumbers(step: UInt64) {
     let bytes = UnsafeMutableRawBufferPointer.allocate(byteCount: 20, alignment: 8)
     defer { bytes.deallocate() }
@@ -153,7 +155,7 @@ struct LargestStepTests {
     #expect(last - 65_535 <= 2 * UInt64(Self.steps) + SourceSwitch.unusedNumbers)
   }
 
-  /// Frame numbers of a stream with dependency descriptors: each is a key frame that is as far ahead as it can be.
+  /// Frame numbers of a stream with dependency descriptors: each is a key frame as far ahead as possible.
   @Test func frameNumbersStayInRange() throws {
     let stream = try RecordedStream(named: RecordedStream.names[1])
     let (key, structure) = try #require(stream.frames.first { $0.frame.isKeyFrame })
@@ -189,7 +191,7 @@ struct LargestStepTests {
     #expect(reports.deadline != nil)
   }
 
-  /// Audio levels, quality and loudness by what a peer claims.
+  /// Audio levels, quality and loudness, as claimed by a peer.
   @Test func levelsAndReportedQualityStayInRange() {
     var activity = SpeechActivity()
     var quality = QualityMeter()
@@ -208,7 +210,7 @@ struct LargestStepTests {
     #expect(quality.level == 0)
   }
 
-  /// REMB names up to 2^58 bit/s, and none.
+  /// REMB reports up to 2^58 bit/s, and zero.
   @Test func reportedRatesLeaveTheEstimateInRange() throws {
     var now = Instant(nanoseconds: 1_000_000_000)
     var downlink = Downlink(.rate, firstNumber: 0, now: now)

@@ -22,7 +22,7 @@ struct LayerClockTests {
   @Test func framesOfTwoPicturesAreNotCompared() {
     var clock = LayerClock()
     for picture in 0..<20 as Range<UInt64> {
-      // The last layer of a picture and the first of the next have numbers in a row, too.
+      // The last layer of a picture and the first of the next also have consecutive numbers.
       clock.began(2 * picture, timestamp: UInt32(3000 * picture), of: 0, at: instant(33 * picture))
       clock.began(2 * picture + 1, timestamp: 7 + UInt32(3000 * picture), of: 1, at: instant(33 * picture + 20))
     }

@@ -24,7 +24,7 @@ struct LayerDemandTests {
     #expect(changes == [false, false, false, false, false])
   }
 
-  /// In a call: a viewer of the lowest layer alone turns off the others, and a wish for more turns one on again.
+  /// In a call, a viewer of only the lowest layer turns off the others, and a wish for more turns one on again.
   @Test(arguments: workerCounts) func theSenderIsToldWhichLayersAreWanted(workers: Int) throws {
     let call = SimulatedCall(workers: workers)
     let (alice, bob) = (call.joinCamera(), call.joinViewer())
@@ -49,13 +49,13 @@ struct LayerDemandTests {
     call.run(milliseconds: 500)
     let received = call.decode(bob, from: [alice])
     #expect(received.problems == [] && received.decoded.last?.frame.layer == 1)
-    // No receiver has a slot for it any more.
+    // No receiver has a slot for it any longer.
     call.wish(bob, [track: Wishes.Video(isPaused: true)])
     call.run(milliseconds: 6000)
     #expect(call.wanted(of: alice).last == [false, false, false])
     call.wish(bob, [track: Wishes.Video(maxHeight: 720)])
     call.run(milliseconds: 200)
-    // The middle layer, which still flows, is shown until the highest does.
+    // The middle layer, which is still sent, is shown until the highest one arrives.
     #expect(call.wanted(of: alice).last == [true, true, true])
     alice.tracks[2].isSending = true
     alice.tracks[2].wantsKeyFrame = true
@@ -74,7 +74,7 @@ struct LayerDemandTests {
 }
 
 extension SimulatedCall {
-  /// The active layers that the peer was told, a list for each event.
+  /// The active layers sent to the peer, a list for each event.
   fileprivate func wanted(of peer: TestPeer) -> [[Bool]] {
     events.compactMap { event in
       if case .wanted(peer.configuration.peer, _, let layers) = event { layers.map(\.active) } else { nil }

@@ -28,14 +28,15 @@ struct LayerRatesTests {
     #expect(before > 380_000)
   }
 
-  /// A target is choppy below 10 pictures a second, and smooth from 12 on; in between it stays what it was.
+  /// A target is choppy below 10 pictures a second, and smooth from 12 on; in between it does not change.
   @Test func aTargetWithFewPicturesIsChoppyUntilItHasMany() {
     var rates = LayerRates()
     var now: UInt64 = 0
     func isChoppy(at frequency: UInt64) -> [Bool] {
       for i in 0..<frequency * 3 {
         let time = now + i * 1_000 / frequency
-        // Every second picture is in target 0 too, and target 2 has the same pictures in frames of its own, as L2T2_KEY has. One packet came late.
+        // Every second picture is also in target 0, and target 2 has the same pictures in separate frames, as in
+        // L2T2_KEY. One packet came late.
         for present: UInt32 in [i % 2 == 0 ? 0b011 : 0b010, i % 2 == 0 ? 0b011 : 0b010, 0b100] {
           rates.add(952, present: present, timestamp: UInt32(time) * 90, now: instant(time))
         }

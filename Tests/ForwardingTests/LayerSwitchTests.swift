@@ -5,9 +5,11 @@ import Testing
 
 @testable import Forwarding
 
-/// 1,000 switches of layer, source and mute on one worker, and as many on two, 100 for each seed, with 5 % of what the senders send lost. A debug build takes one seed.
+/// 1,000 switches of layer, source and mute on one worker, and as many on two, 100 for each seed, with 5 % loss from
+/// the senders. A debug build runs one seed.
 struct LayerSwitchTests {
-  /// One sender has dependency descriptors and the other has not, and so it is with the receivers. Each receiver decodes all that it gets.
+  /// One of the senders has dependency descriptors, and one of the receivers. Each receiver decodes everything that it
+  /// gets.
   @Test(arguments: UInt64(1)...(isRelease ? 10 : 1), workerCounts)
   func everyFrameIsDecodedAcrossRandomSwitches(seed: UInt64, workers: Int) throws {
     let call = SimulatedCall(seed: seed, workers: workers)
@@ -50,7 +52,7 @@ struct LayerSwitchTests {
       let sender = senders.randomElement(using: &random)!
       call.mute(sender, 0, Bool.random(using: &random))
     case 1:
-      // The sender's own estimate stops its highest layers, or lets them go on.
+      // The sender's own estimate stops its highest layers or resumes them.
       let sender = senders.randomElement(using: &random)!
       let count = Int.random(in: 1...3, using: &random)
       for (rank, track) in sender.tracks.enumerated() {
@@ -70,7 +72,7 @@ struct LayerSwitchTests {
     }
   }
 
-  /// A switch of layer is no gap, whatever is lost: without mutes and sources that change, 400 ms are the most.
+  /// A layer switch causes no gap, whatever is lost: without mutes and changes of source, the maximum is 400 ms.
   @Test(arguments: UInt64(1)...(isRelease ? 8 : 1), [true, false])
   func switchesOfLayersAreNoFreeze(seed: UInt64, descriptors: Bool) throws {
     let call = SimulatedCall(seed: seed, workers: seed.isMultiple(of: 2) ? 2 : 1)

@@ -25,7 +25,7 @@ struct LayerTests {
     }
   }
 
-  /// The old layer goes on until the new one's key frame is there, which alone is asked for.
+  /// The old layer continues until the key frame of the new one arrives, and only that key frame is requested.
   @Test(arguments: [true, false], workerCounts)
   func aSwitchAsksTheNewLayerAlone(descriptors: Bool, workers: Int) throws {
     let call = SimulatedCall(workers: workers)
@@ -47,7 +47,8 @@ struct LayerTests {
     #expect(zip(layers, layers.dropFirst()).count { $0 != $1 } == 2)
   }
 
-  /// The clocks of the layers begin at random, and the receiver's runs on to the tick: by frame numbers, or by sender reports.
+  /// The clocks of the layers begin at random, and the receiver's clock continues to the tick, by frame numbers or
+  /// sender reports.
   @Test(arguments: [true, false], workerCounts)
   func timesRunOnAcrossLayers(descriptors: Bool, workers: Int) throws {
     let call = SimulatedCall(workers: workers)
@@ -64,12 +65,12 @@ struct LayerTests {
     #expect(Set(steady.map(\.frame.layer)) == [0, 1, 2])
     for (a, b) in zip(steady, steady.dropFirst()) {
       let ticks = Int(b.timestamp &- a.timestamp)
-      // Two layers of one picture are a tick apart, for times must rise.
+      // Two layers of one picture are a tick apart, since timestamps must rise.
       #expect(abs(ticks - (b.frame.tick - a.frame.tick) * 90 * 33) <= (descriptors ? 1 : 180))
     }
   }
 
-  /// A sender's reports on its layers may lie a lifetime apart. Then arrivals tell the times.
+  /// A sender's reports on its layers may be a lifetime apart. Then arrivals determine the times.
   @Test(arguments: [4_000_000_000_000_000_000, 0 &- 4_000_000_000_000_000_000] as [UInt64], workerCounts)
   func reportsThatLieFarApartAreNotUsed(offset: UInt64, workers: Int) throws {
     let call = SimulatedCall(workers: workers)
@@ -101,9 +102,9 @@ struct LayerTests {
     var received = call.decode(bob, from: [alice])
     #expect(received.problems == [])
     #expect(received.decoded.last?.frame.layer == 1)
-    // 250 ms without a packet, a frame that tells, a round trip, the next frame.
+    // 250 ms without a packet, a frame that reveals it, a round trip, the next frame.
     #expect(received.longestGap(after: start.advanced(by: .milliseconds(-50))) <= .milliseconds(380))
-    // It comes back by itself, with a key frame, and is shown from that one on.
+    // It comes back automatically, with a key frame, from which on it is shown.
     alice.tracks[2].isSending = true
     alice.tracks[2].wantsKeyFrame = true
     call.run(milliseconds: 500)
@@ -112,7 +113,7 @@ struct LayerTests {
     #expect(received.decoded.last?.frame.layer == 2)
   }
 
-  /// Firefox announces layers that it has no bandwidth for.
+  /// Firefox announces layers for which it has no bandwidth.
   @Test(arguments: workerCounts) func aLayerThatNeverBeganIsNotWaitedFor(workers: Int) throws {
     let call = SimulatedCall(workers: workers)
     let (alice, bob) = (call.joinCamera(), call.joinViewer())
@@ -124,7 +125,7 @@ struct LayerTests {
     #expect(received.decoded.last?.frame.layer == 1)
   }
 
-  /// The rate falls before the lower layer's key frame comes.
+  /// The rate drops before the lower layer's key frame arrives.
   @Test(arguments: [true, false], workerCounts)
   func onTheWayDownTheLowestTemporalLayerIsEnough(descriptors: Bool, workers: Int) throws {
     let call = SimulatedCall(workers: workers)

@@ -5,12 +5,12 @@ import RTP
 
 /// One simulcast layer of a test peer's camera: VP8 with temporal layers T0 T2 T1 T2, with a dependency descriptor where the peer negotiated it.
 final class LayerTrack: TestTrack {
-  /// The part that the layers of one camera share.
+  /// The state shared by the layers of one camera.
   final class Camera {
     var frameNumber: UInt16 = 0
   }
 
-  /// A frame as it was sent: its packets' serials, and the frames of the same layer that it refers to.
+  /// A sent frame: its packets' serials, and the frames of the same layer to which it refers.
   struct SentFrame {
     var layer: Int
     var temporalLayer: Int
@@ -26,7 +26,7 @@ final class LayerTrack: TestTrack {
   let rank: Int
   private let camera: Camera
   private(set) var frames: [UInt64: SentFrame] = [:]
-  /// Packets of a key frame for each of another frame.
+  /// The packets of a key frame, as a multiple of those of other frames.
   var keyFrameSize = 3
   private var position = 0
   private var tick = 0
@@ -44,7 +44,7 @@ final class LayerTrack: TestTrack {
     payloadLength = 300
   }
 
-  /// The camera runs on while the layer is off.
+  /// The camera keeps running while the layer is off.
   override func skip() {
     tick += 1
     timestamp &+= 90 * UInt32(interval)
@@ -147,7 +147,7 @@ final class LayerTrack: TestTrack {
     }
   }
 
-  /// With repaired RID for RID, as its SSRC is announced nowhere.
+  /// With the repaired RID instead of the RID, since its SSRC is not announced.
   override func retransmission(of sequenceNumber: UInt16, _ extensions: HeaderExtensionIDs) -> [UInt8]? {
     guard var packet = retransmission(of: sequenceNumber) else { return nil }
     var map = HeaderExtensionMap()
@@ -157,7 +157,7 @@ final class LayerTrack: TestTrack {
     packet.withUnsafeMutableBytes { bytes in
       plain.withUnsafeBytes { plain in
         guard let header = RTPHeader(parsing: plain.bytes), let elements = HeaderExtensions(header) else { return }
-        // All elements stay, so the new header is as long.
+        // All elements stay, so the new header has the same length.
         var writer = HeaderExtensionWriter(bytes, at: header.extensionOffset - 4)
         _ = writer.append(elements, of: plain, by: map, noting: 0)
         _ = writer.finish()

@@ -5,7 +5,7 @@ import Testing
 
 /// A worker that cannot keep up forwards less video.
 struct LoadTests {
-  /// Packets of a kind that the viewers got from `start` on.
+  /// The packets of a kind that the viewers got from `start` on.
   private func packets(_ kind: MediaKind, _ viewers: [TestPeer], since start: Instant) -> [Int] {
     viewers.map { viewer in
       viewer.configuration.slots.filter { $0.kind == kind }.reduce(0) { sum, slot in
@@ -46,7 +46,7 @@ struct LoadTests {
     #expect(call.sfu.peers.allSatisfy { $0.load == nil })
   }
 
-  /// A camera of some 160, 490 and 1,300 kbit/s: pictures go on in a lower layer, whole.
+  /// A camera of some 160, 490 and 1,300 kbit/s: pictures continue in a lower layer, and are complete.
   @Test func layersFallWithoutAFreezeAndComeBack() throws {
     let call = SimulatedCall()
     let camera = call.joinCamera()
@@ -75,7 +75,7 @@ struct LoadTests {
     }
   }
 
-  /// The share is divided again when a slot gets another track, and a receiver that comes later has its share, too.
+  /// The share is divided again when a slot gets another track, and a receiver that joins later also gets its share.
   @Test func laterTracksAndReceiversHaveTheirShare() throws {
     let call = SimulatedCall()
     call.join([.camera], audioSlots: 0, videoSlots: 0)

@@ -8,13 +8,13 @@ import Transport
 
 @testable import Forwarding
 
-/// The parts of the packet path one by one. `deploy/bench` runs them and puts each beside the part of a bare loop in C (loadtest/tools/packet-loop.c) whose name
-/// stands behind the figure.
+/// The parts of the packet path, one by one. `deploy/bench` runs them and compares each with the part of a bare loop in
+/// C (loadtest/tools/packet-loop.c) whose name follows the figure.
 @Suite(.serialized, .enabled(if: isRelease))
 struct MicroBenchmarks {
   private static let rounds = 20
 
-  /// Prints the best of several rounds of `count` times `body`, in ns for each of its `each` parts.
+  /// Prints the best of several rounds of `count` times `body`, in ns for each of the `each` units in it.
   private func measure(
     _ name: String, like baseline: String = "-", count: Int, each: Int = 1, _ body: (Int) -> Void
   ) {
@@ -27,7 +27,7 @@ struct MicroBenchmarks {
     print("bench|\(name)|\(String(format: best < 100 ? "%.1f" : "%.0f", best))|\(baseline)")
   }
 
-  /// A VP8 packet with the extensions of a browser, and room behind.
+  /// A VP8 packet with a browser's extensions, and room behind it.
   private static func packet() -> UnsafeMutableRawBufferPointer {
     let packet = UnsafeMutableRawBufferPointer.allocate(byteCount: 1500, alignment: 64)
     packet.initializeMemory(as: UInt8.self, repeating: 0)
@@ -128,7 +128,7 @@ struct MicroBenchmarks {
     }
   }
 
-  /// And to a socket on loopback, 16 packets for each receiver at a time.
+  /// The same, and to a socket on loopback, 16 packets for each receiver at a time.
   @Test(arguments: lengths) func forwardAndSend(payload: Int, length: Int) throws {
     let receiver = try DrainedSocket()
     let sender = try UDPSocket(port: 0)
@@ -151,7 +151,7 @@ struct MicroBenchmarks {
   /// Each a multiple of 16, so that no packet waits for the next round.
   private static let (warmUp, packets) = (960, 160)
 
-  /// Prints the best of several rounds in ns for each packet that leaves.
+  /// Prints the best of several rounds, in ns for each sent packet.
   private func measureForwarding(
     _ name: String, like baseline: String, payload: Int, _ send: (UnsafeBufferPointer<DatagramRun>) -> Void
   ) throws {

@@ -95,7 +95,7 @@ struct ReorderToleranceTests {
     }
   }
 
-  /// Jitter of 30 ms reorders packets, and none is lost: each NACK is in vain.
+  /// Jitter of 30 ms reorders packets, but none is lost, so each NACK is unnecessary.
   @Test(arguments: 1...(isRelease ? 5 : 1) as ClosedRange<UInt64>) func jitterCostsFewNACKs(seed: UInt64) throws {
     var conditions = NetworkConditions()
     conditions.delay = 5...35

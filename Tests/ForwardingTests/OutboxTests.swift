@@ -70,7 +70,7 @@ struct OutboxTests {
       for index in cursors.indices {
         check(put(outbox, &cursors[index], 137, to: SocketAddress(ipv4: UInt32(index), port: 1)))
       }
-      #expect(!outbox.isNearlyFull, "else each packet leaves alone")
+      #expect(!outbox.isNearlyFull, "otherwise each packet is sent separately")
     }
     #expect(outbox.runs.count == 1_000)
     #expect(outbox.runs.allSatisfy { $0.count == 3 })

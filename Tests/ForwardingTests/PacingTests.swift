@@ -6,7 +6,8 @@ import Testing
 
 /// Video waits for a path that is too narrow for it at once, so that a key frame leaves room for audio.
 struct PacingTests {
-  /// A viewer who gets the middle layer on a narrow path, and the layers, whose next key frames are longer than the path's queue.
+  /// A viewer who gets the middle layer on a narrow path, and the layers. Their next key frames are longer than the
+  /// path's queue.
   private static func narrowParty(seed: UInt64 = 1) throws -> (party: Party, layers: [LayerTrack]) {
     let party = try Party(seed: seed)
     try party.connect()
@@ -36,12 +37,13 @@ struct PacingTests {
     #expect(party.decoded(party.viewers[0]).longestGap(after: start) <= .milliseconds(400))
   }
 
-  /// A key frame takes the place of what waits, and the receiver misses nothing before it: its requests for the numbers that stay unused are answered.
+  /// A key frame replaces the waiting packets, and the receiver misses nothing before it: its requests for the unused
+  /// numbers are answered.
   @Test func aKeyFrameMakesWhatWaitsVoid() throws {
     let (party, layers) = try Self.narrowParty()
     let layer = layers[1]
     let start = party.call.now
-    // The second one comes while most of the first waits.
+    // The second one arrives while most of the first one is waiting.
     for _ in 0..<2 {
       layer.wantsKeyFrame = true
       party.call.run(milliseconds: 120)
@@ -53,13 +55,14 @@ struct PacingTests {
     #expect(received.longestGap(after: start) <= .milliseconds(500))
   }
 
-  /// The receiver gets no other bytes, no time that falls, and every number or an answer for it, while packets of the publisher are lost and come again, key
-  /// frames are long, and mutes, heights and the path change at random.
+  /// The receiver gets only correct bytes and rising timestamps, and every number or an answer for it, while packets of
+  /// the publisher are lost and repeated, key frames are long, and mutes, heights and the path change at random.
   @Test(arguments: isRelease ? Array(1...8) : [1] as [UInt64]) func noNumberStaysOpen(seed: UInt64) throws {
     var random = SplitMix64(seed: seed)
     let party = try Party(seed: seed)
     party.call.network.conditions.delay = 5...12
-    // The path drops nothing: a packet that is asked for again after its place in the history is taken would stay open.
+    // The path drops nothing, since a packet that is requested after its place in the history has been reused would
+    // remain missing.
     try party.connect()
     party.narrow(700_000, queue: 5_000_000)
     party.call.run(milliseconds: 6_000)
@@ -82,7 +85,7 @@ struct PacingTests {
     party.call.mute(party.camera, 0, false)
     party.call.network.conditions.upstreamLoss = 0
     party.narrow(5_000_000)
-    // Nothing is overtaken, so that nothing is missing for a moment at the end.
+    // No packet is overtaken, so that none is temporarily missing at the end.
     party.call.network.conditions.delay = 5...5
     party.call.run(milliseconds: 3_000)
     #expect(party.call.sfu.counters.paced - before.paced > 30)
@@ -93,7 +96,7 @@ struct PacingTests {
     #expect(broken.isEmpty, "\(broken)")
   }
 
-  /// A track that goes takes its waiting packets with it, and the next one in the slot begins with its key frame.
+  /// A track that ends discards its waiting packets, and the next one in the slot begins with its key frame.
   @Test func aMuteForgetsWhatWaits() throws {
     let (party, layers) = try Self.narrowParty()
     let layer = layers[1]

@@ -5,9 +5,9 @@ import Testing
 
 @testable import Forwarding
 
-/// The ring of packets and the memory that all rings of a worker share.
+/// The ring of packets, and the memory shared by all rings of a worker.
 struct PacketHistoryTests {
-  /// A history with the numbers of the packets that it should have, and bytes that belong to each.
+  /// A history with the numbers of the packets that it should have, and specific bytes for each.
   private final class Kept {
     let history: PacketHistory
     private let memory: UnsafeMutableRawBufferPointer = .allocate(byteCount: 1500, alignment: 16)
@@ -35,7 +35,7 @@ struct PacketHistoryTests {
       bytes += length
     }
 
-    /// Whether it has the packet, with just its bytes.
+    /// Whether it has the packet with exactly its bytes.
     func has(_ index: UInt64, length: Int) -> Bool {
       guard let packet = history.packet(index) else { return false }
       return packet.length == length && packet.header.sequenceNumber == UInt16(truncatingIfNeeded: index)
@@ -67,7 +67,7 @@ struct PacketHistoryTests {
     #expect(kept.history.packet(last + 1) == nil)
   }
 
-  /// A shared screen at 20 Mbit/s: a packet that was asked for after a round trip of two seconds.
+  /// A shared screen at 20 Mbit/s: a packet that is requested after a round trip of two seconds.
   @Test func aScreenOf20MbitsIsKeptForARoundTripOfTwoSeconds() {
     let configuration = SFUConfiguration()
     let kept = Kept(
@@ -86,7 +86,7 @@ struct PacketHistoryTests {
     #expect(kept.history.packet(9_900) == nil)
   }
 
-  /// The sender's numbers may jump as they like: they take no memory.
+  /// The sender's numbers may jump arbitrarily without using memory.
   @Test func jumpsOfTheNumbersTakeNoMemory() {
     let kept = Kept(limit: 8 << 20)
     for i in 0..<100 as Range<UInt64> { kept.insert(i << 20, length: 40, at: at(0)) }
@@ -100,7 +100,7 @@ struct PacketHistoryTests {
     #expect(kept.has(1, length: 200))
   }
 
-  /// Every packet that is found is whole, and the newest are found, whatever lengths and orders come.
+  /// Every packet that is found is intact, and the newest are found, whatever the lengths and orders.
   @Test(arguments: 1...20 as ClosedRange<UInt64>) func randomPacketsAreWholeOrGone(seed: UInt64) {
     var random = SplitMix64(seed: seed)
     let budget = HistoryBudget(limit: 192 << 10)
@@ -127,7 +127,7 @@ struct PacketHistoryTests {
     }
   }
 
-  /// The memory of one worker: an attacker's histories do not take it from others.
+  /// The memory of one worker: an attacker's histories do not displace others.
   @Test func theLargestGiveToThoseThatHaveLess() {
     let budget = HistoryBudget(limit: 4 << 20)
     let greedy = (0..<4).map { _ in Kept(budget: budget) }
@@ -142,7 +142,7 @@ struct PacketHistoryTests {
     }
     #expect(budget.used <= budget.limit && budget.taken > 0)
     #expect(honest.allSatisfy { kept in (0..<120).allSatisfy { kept.has($0, length: 1000) } })
-    // The newest packets are what is left.
+    // Only the newest packets are left.
     #expect(greedy.allSatisfy { kept in (5000..<5120).allSatisfy { kept.has($0, length: 1200) } })
     let moves = budget.taken
     for index in 5120..<8000 as Range<UInt64> { for kept in greedy { kept.insert(index, length: 1200, at: at(1904)) } }

@@ -5,7 +5,8 @@ import Testing
 
 @testable import Forwarding
 
-/// A camera of some 160, 490 and 1,300 kbit/s with a microphone's sender beside it, and receivers with a slot for each of both.
+/// A camera of some 160, 490 and 1,300 kbit/s and a sender with a microphone, and receivers with a slot for each of the
+/// two.
 struct Party {
   let call: SimulatedCall
   let camera: TestPeer
@@ -55,7 +56,7 @@ struct Party {
     call.wish(viewers[0], [camera.configuration.tracks[0].track: Wishes.Video(maxHeight: height)])
   }
 
-  /// The camera sends the layers that it is told, and begins each with a key frame.
+  /// The camera sends the demanded layers, and begins each with a key frame.
   func runAsWanted(milliseconds: Int) {
     for _ in 0..<milliseconds / 50 {
       call.run(milliseconds: 50)
@@ -87,7 +88,7 @@ struct Party {
     viewer.streams[viewer.configuration.slots[0].ssrc]!.packets.values.count { $0.arrival >= start }
   }
 
-  /// The first viewer gets lower layers without a freeze, and the second one all that there is.
+  /// The first viewer gets lower layers without a freeze, and the second one gets everything.
   func checkThatTheFirstViewerAloneIsLimited(since start: Instant, frames least: Int) {
     let narrow = frames(viewers[0], since: start)
     #expect(narrow[0] + narrow[1] >= least, "\(narrow)")

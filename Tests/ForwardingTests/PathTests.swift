@@ -4,7 +4,7 @@ import Testing
 
 @testable import Forwarding
 
-/// ICE and DTLS: which addresses a peer has, and whether it is there.
+/// ICE and DTLS: a peer's addresses, and whether it is connected.
 struct PathTests {
   @Test func aPeerThatMovesIsFollowed() throws {
     let call = SimulatedCall()
@@ -40,7 +40,7 @@ struct PathTests {
     let before = b.serials(of: a.tracks[0]).count
     call.run(milliseconds: 500)
     #expect(b.serials(of: a.tracks[0]).count > before + 20)
-    // The last one: nothing to go to until another comes.
+    // The last one: there is no other path until a new one comes.
     call.sfu.forget(old, now: call.now)
     call.sfu.forget(old, now: call.now)
     b.address = SocketAddress(ipv4: 0x0505_0505, port: 1234)

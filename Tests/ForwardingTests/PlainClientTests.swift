@@ -5,7 +5,7 @@ import Testing
 
 @testable import Forwarding
 
-/// Clients without what browsers have: RTX, audio levels, a stream of its own for padding.
+/// Clients without features of browsers: RTX, audio levels, a separate stream for padding.
 struct PlainClientTests {
   /// The same formats without RTX.
   private func plain(_ formats: [PayloadFormat]) -> [PayloadFormat] {
@@ -18,7 +18,8 @@ struct PlainClientTests {
 
   // MARK: RTX
 
-  /// A receiver without RTX gets the same packet again, under its own SSRC and number. No packet overtakes another: those before the first that came are not asked for.
+  /// A receiver without RTX gets the same packet again, under its own SSRC and number. No packet overtakes another,
+  /// since packets before the first received one are not requested.
   @Test(arguments: 1...(isRelease ? 20 : 2) as ClosedRange<UInt64>)
   func aReceiverWithoutRTXGetsThePacketAgain(seed: UInt64) throws {
     let call = SimulatedCall(seed: seed, .init(loss: 0.05, delay: 20...20))
@@ -28,7 +29,7 @@ struct PlainClientTests {
     receiver.streams = [receiver.configuration.slots[0].ssrc: ReceivedStream(receiver.configuration.slots[0])]
     call.configure(receiver)
     try call.connect()
-    let early = receiver.refused  // before it had keys, as its handshake lost packets
+    let early = receiver.refused  // before it had keys, since its handshake lost packets
     call.run(milliseconds: 5000)
     sender.tracks[0].isSending = false
     call.network.conditions.loss = 0
@@ -42,7 +43,8 @@ struct PlainClientTests {
     #expect(receiver.refused == early, "the datagram is the same, with its tag")
   }
 
-  /// A publisher without RTX answers a NACK with the same packet, and what was lost behind the server is sent again from there.
+  /// A publisher without RTX answers a NACK with the same packet, and the server repeats packets that were lost after
+  /// it.
   @Test(arguments: [true, false]) func aPublisherWithoutRTXIsRepairedOnBothWays(receiverHasRTX: Bool) throws {
     let call = SimulatedCall(seed: 4, .init(loss: 0.05, delay: 10...30))
     let sender = call.join([.camera])
@@ -68,7 +70,8 @@ struct PlainClientTests {
 
   // MARK: padding
 
-  /// A browser without RTX for a track, as for sound, probes its path with padding under the track's own numbers. Receivers get nothing of it and miss nothing.
+  /// A browser without RTX for a track, such as audio, probes its path with padding under the track's own numbers.
+  /// Receivers get none of it and miss nothing.
   @Test(arguments: [TrackSource.microphone, .camera], workerCounts)
   func paddingOfASenderIsLeftOut(source: TrackSource, workers: Int) throws {
     let call = SimulatedCall(workers: workers)
@@ -95,14 +98,15 @@ struct PlainClientTests {
     #expect(call.counters { $0.drops(.padding) } >= before + 20)
     let stream = try #require(receiver.streams.values.first { !$0.packets.isEmpty })
     #expect(stream.missing.isEmpty, "consecutive numbers")
-    #expect(stream.ordered.allSatisfy { track.sent[$0.serial] == $0.body }, "no packet of nothing")
+    #expect(stream.ordered.allSatisfy { track.sent[$0.serial] == $0.body }, "no empty packet")
     #expect(stream.packets.count > 50 && receiver.refused == 0)
   }
 
   // MARK: audio levels
 
-  /// A call with more microphones than places, in the room noise of all but the last, which has no levels and sends packets of one length.
-  /// - Parameter silent: the number of one whose levels are always those of silence.
+  /// A call with more microphones than places, all with room noise except the last, which has no levels and sends
+  /// packets of constant length.
+  /// - Parameter silent: the number of a participant whose levels are always silence.
   private func crowded(_ count: Int, workers: Int, silent: Int? = nil) throws -> SimulatedCall {
     let call = SimulatedCall(workers: workers)
     for number in 1...count {
@@ -145,14 +149,14 @@ struct PlainClientTests {
     call.run(milliseconds: 3000)
     speak(call, [2], packets: 100)
     #expect(call.speakers.last?.first == 2)
-    // Nine want eight places: the nine take turns, and those with levels wait for no turn of the other's.
+    // Nine want eight places: the nine take turns, and those with levels do not wait for the other's turn.
     speak(call, Array(1...8), packets: 100)
     let before = (1...8).map { heard(by: call.peers[9], $0) }
     speak(call, Array(1...8), packets: 250)
     for number in 1...8 { #expect(heard(by: call.peers[9], number) - before[number - 1] >= 125, "\(number)") }
   }
 
-  /// All places are taken by clients of which nothing is known; somebody who speaks gets one at once.
+  /// All places are taken by clients without levels; somebody who speaks gets one at once.
   @Test func manyClientsWithoutLevelsKeepNobodyFromSpeaking() throws {
     let call = SimulatedCall()
     for number in 1...12 {

@@ -4,8 +4,9 @@ import Transport
 
 @testable import Forwarding
 
-/// Media goes only where somebody proved to receive it, and only as long as that address consents. The attacker is a member: it has a password, keys and authentic
-/// packets, and it can write any source into an IP header, but it does not get what is sent to its victim.
+/// Media goes only to addresses whose owner has proved to receive it, and only as long as that address consents. The
+/// attacker is a member: it has a password, keys and authentic packets, and can write any source into an IP header, but
+/// does not get what is sent to its victim.
 struct ProofTests {
   private let victim = SocketAddress(ipv4: 0x0909_0909, port: 4444)
 
@@ -16,7 +17,7 @@ struct ProofTests {
     }
   }
 
-  /// Hands the peer's output to the server as if it came from `source`.
+  /// Passes the peer's output to the server as if it came from `source`.
   private func spoof(_ call: SimulatedCall, _ peer: TestPeer, from source: SocketAddress, _ send: () -> Void) {
     #expect(peer.takeOutput().isEmpty)
     send()
@@ -32,7 +33,7 @@ struct ProofTests {
     return (call, speaker, member)
   }
 
-  /// The attack of `spoof_redirect`: one request of 88 bytes directed 6 MB a minute at a third party.
+  /// The attack `spoof_redirect`: one request of 88 bytes directed 6 MB a minute at a third party.
   @Test func oneSpoofedNominationSendsTheVictimAFewChecksAndNoMedia() throws {
     let (call, speaker, member) = try connected()
     let before = member.serials(of: speaker.tracks[1]).count
@@ -42,7 +43,7 @@ struct ProofTests {
     #expect(sent(call, .stun).count == call.strayed.count, "nothing but answers and checks")
     #expect((2...5).contains(call.strayed.count), "the answer, and a round of checks")
     #expect(call.strayed.map(\.bytes.count).max() ?? 0 < 160)
-    #expect(member.serials(of: speaker.tracks[1]).count - before > 60 * 80, "the member's own media went on")
+    #expect(member.serials(of: speaker.tracks[1]).count - before > 60 * 80, "the member's own media continued")
   }
 
   @Test func spoofedNominationsWithoutEndMakeFewChecks() throws {
@@ -71,7 +72,7 @@ struct ProofTests {
     #expect(sent(call, .rtp).isEmpty && sent(call, .rtcp).isEmpty)
   }
 
-  /// The attacker gets a check at an address of its own and answers it under the victim's.
+  /// The attacker gets a check at its own address and answers it from the victim's.
   @Test func anAnswerCountsOnlyFromTheAddressThatWasAsked() throws {
     let (call, _, member) = try connected()
     let other = SocketAddress(ipv4: 0x0505_0505, port: 1)
@@ -92,7 +93,7 @@ struct ProofTests {
     spoof(call, member, from: victim) { member.check() }
     let check = try #require(sent(call, .stun).last { $0.bytes[0] == 0 })
     let reply = try #require(check.bytes.withUnsafeBytes { member.answer($0) })
-    // With the member's own password, but of another transaction; of this one, but changed.
+    // With the member's own password but for another transaction; and for this one, but changed.
     for place in reply.indices where place != 19 {
       var forged = reply
       forged[place] ^= 1
@@ -140,7 +141,7 @@ struct ProofTests {
     try call.connect()
     let member = call.join()
     member.answersChecks = false
-    // Until the ClientHello is under way.
+    // Waits until the ClientHello is in flight.
     call.run(milliseconds: 15)
     member.spoofedSource = victim
     member.check()
@@ -160,7 +161,7 @@ struct ProofTests {
     let member = call.join()
     member.isPresent = false
     spoof(call, member, from: victim) { member.check() }
-    // Its ClientHello, again and again under the victim's address.
+    // Its ClientHello, repeated from the victim's address.
     let session = DTLSSession(
       role: .client, certificate: TestPeer.certificate, remoteFingerprint: SimulatedCall.certificate.fingerprint)
     var hello: [UInt8] = []
@@ -173,7 +174,7 @@ struct ProofTests {
     #expect(sent(call, .dtls).map(\.bytes.count).reduce(0, +) < 1_200 * hello.count, "less than was asked for")
   }
 
-  /// A peer that stops at the address it chose, and goes on at another, has not consented to media at the first.
+  /// A peer that stops at its chosen address and continues at another has no longer consented to media at the first.
   @Test func consentIsEachAddressesOwn() throws {
     let (call, speaker, member) = try connected()
     let old = member.address
@@ -182,7 +183,7 @@ struct ProofTests {
     call.run(milliseconds: 2_000)
     let new = member.address
     #expect(call.sfu.peers[1].pair?.address == new)
-    // From here on it is only at its old address, and says nothing of where it wants its media.
+    // From here on it uses only its old address, and does not say where it wants its media.
     member.address = old
     member.isChecking = false
     let before = member.serials(of: speaker.tracks[0]).count

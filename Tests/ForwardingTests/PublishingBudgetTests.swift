@@ -5,16 +5,16 @@ import Transport
 
 @testable import Forwarding
 
-/// The receivers multiply what a publisher sends, so each track and each publisher has a budget.
+/// Each packet of a publisher is multiplied by the receivers, so each track and each publisher has a budget.
 struct PublishingBudgetTests {
   private static let limits = SFUConfiguration()
 
-  /// The traffic of an honest client: packets of so many bytes, so many milliseconds apart, in bursts.
+  /// The traffic of an honest client: the size of packets, their distance in milliseconds, and bursts.
   struct Traffic: CustomTestStringConvertible {
     var name: String
     var isAudio: Bool
     var length: Int
-    /// Milliseconds between two bursts, and the packets of one.
+    /// Milliseconds between two bursts, and the packets in one.
     var interval: Int
     var burst: Int
     var testDescription: String { name }
@@ -34,7 +34,7 @@ struct PublishingBudgetTests {
     var refused = 0
     var held = 0
     for millisecond in 0..<60_000 where millisecond % traffic.interval == 0 {
-      // A key frame of 400 kB every 10 s; each 20 s the network holds everything back for 700 ms.
+      // A key frame of 400 kB every 10 s; every 20 s the network holds everything back for 700 ms.
       let isStalled = millisecond % 20_000 > 19_300
       held += traffic.burst + (!traffic.isAudio && millisecond % 10_000 < traffic.interval ? 340 : 0)
       guard !isStalled else { continue }
@@ -56,7 +56,8 @@ struct PublishingBudgetTests {
     #expect(taken <= most + most / 100 + 1 && taken > most / 100 * 95)
   }
 
-  /// 10,000 packets a second of a microphone: in the call as in its other worker the receivers get 200, and the others all of each other.
+  /// 10,000 packets a second from a microphone: receivers on both workers get 200, and other people get everything from
+  /// each other.
   @Test(arguments: [1, 2]) func aFloodOfOneTrackIsNotMultiplied(workers: Int) throws {
     let call = SimulatedCall(workers: workers)
     let flooder = call.join()
@@ -133,7 +134,7 @@ struct PublishingBudgetTests {
     #expect(forwarded <= 12_900 && forwarded > 9_000, "\(forwarded)")
   }
 
-  /// Packets under a participant's address that are not its own spend nothing.
+  /// Forged packets from a participant's address do not use its budget.
   @Test func aStrangerSpendsNobodysBudget() throws {
     let call = SimulatedCall()
     let (a, b) = (call.join(), call.join())
@@ -161,7 +162,7 @@ struct PublishingBudgetTests {
     }
   }
 
-  /// Compounds full of requests for key frames, reports and nonsense.
+  /// Compounds full of requests for key frames, reports and invalid packets.
   @Test func controlPacketsHaveABudget() throws {
     let call = SimulatedCall()
     let (a, b) = (call.join([.camera]), call.join([]))
@@ -183,7 +184,7 @@ struct PublishingBudgetTests {
     #expect(b.serials(of: a.tracks[0]).count > 100)
   }
 
-  /// 200 ms of what 25 videos and 8 voices need, with loss, as a browser reports it.
+  /// A browser's reports on 200 ms of 25 videos and 8 voices with loss.
   @Test func honestReportsFit() {
     var budget = PublishingBudget(Self.limits.control)
     var refused = 0
@@ -219,7 +220,7 @@ struct StaleTests {
     #expect(b.serials(of: a.tracks[0]).count == before)
     #expect(call.sfu.counters.drops(.stale) == UInt64(datagrams.count))
     #expect(!call.events.contains { if case .disconnected(a.configuration.peer, _) = $0 { true } else { false } })
-    // The next ones go on.
+    // The next ones pass.
     a.tracks[0].isSending = true
     call.run(milliseconds: 1_000)
     #expect(b.serials(of: a.tracks[0]).count > before + 50)

@@ -5,7 +5,7 @@ import Testing
 @testable import Forwarding
 
 struct QualityTests {
-  /// One report of 100 packets, then a judgement 2 s after the one before.
+  /// One report of 100 packets, then a judgement 2 s after the previous one.
   private struct Judged {
     var quality = QualityMeter()
     var now = instant(1000)
@@ -42,7 +42,7 @@ struct QualityTests {
     #expect(judged.judge() == 4)
     #expect(judged.judge(roundTrip: 700) == 2)
     #expect(judged.judge() == nil)
-    #expect(judged.judge(roundTrip: 700) == nil, "the count begins anew")
+    #expect(judged.judge(roundTrip: 700) == nil, "the count restarts")
     #expect((0..<6).map { _ in judged.judge() } == [nil, nil, 3, nil, nil, 4])
   }
 
@@ -69,7 +69,7 @@ struct QualityTests {
     }
   }
 
-  /// Runs a second at a time; after each the peer reports on its first video slot.
+  /// Runs second by second; after each the peer reports on its first video slot.
   private func run(_ call: SimulatedCall, seconds: Int, _ peer: TestPeer, lost: UInt8) {
     for _ in 0..<seconds {
       call.run(milliseconds: 1000)

@@ -4,13 +4,13 @@ import Testing
 
 @testable import Forwarding
 
-/// Twelve people send to one whose path falls from 10 Mbit/s to 100 kbit/s and recovers.
+/// Twelve people send to one whose path drops from 10 Mbit/s to 100 kbit/s and recovers.
 struct RateTableTests {
-  /// The layers of all cameras together at one rate: 0 for a camera that stands still, 1 for its lowest layer, 3 for its highest.
+  /// The sum of all cameras' layers at one rate: 0 for a frozen camera, 1 for its lowest layer, 3 for its highest.
   ///
-  /// The keys of the handshakes are random, so a run differs from the next by some layers where the rate does not tell them apart. The figures
-  /// of 24 seeds lie within these bounds, which leave some room. A change of the estimator or the allocator moves them: read the new figures before
-  /// they replace these.
+  /// The keys of the handshakes are random, so runs differ by some layers where the rate allows several results. The
+  /// figures of 24 seeds lie within these bounds, with some margin. A change of the estimator or the allocator moves
+  /// them: check the new figures before replacing these.
   private static let golden: [(rate: Int, falling: ClosedRange<Int>, rising: ClosedRange<Int>)] = [
     (10_000_000, 26...33, 30...33),
     (6_000_000, 21...29, 20...29),
@@ -22,7 +22,7 @@ struct RateTableTests {
     (100_000, 0...1, 0...1),
   ]
   private static let cameras = 11
-  /// The time of each rate. On the way up, probes have to show each step.
+  /// The duration of each rate. On the way up, each step has to be proven by probes.
   private static let (fallingTime, risingTime) = (10_000, 20_000)
   /// The last part of it, which counts.
   private static let settledTime = 3_000
@@ -34,7 +34,7 @@ struct RateTableTests {
     /// Packets in the settled time.
     var audio: Int
     var screen: Int
-    /// The layer of most of each camera's frames, 1 for the lowest; 0 for a picture that stands still.
+    /// The layer of most of each camera's frames, 1 for the lowest; 0 for a frozen picture.
     var layers: [Int]
 
     var description: String { "\(rate / 1000) kbit/s: audio \(audio), screen \(screen), cameras \(layers)" }
@@ -44,9 +44,9 @@ struct RateTableTests {
   @Test(.enabled(if: isRelease), arguments: [1, 2, 3] as [UInt64])
   func twelvePublishersShareAFallingPath(seed: UInt64) throws {
     for step in try Self.steps(seed: seed) {
-      // A packet each 20 ms, without those for which a queue has no room.
+      // A packet every 20 ms, except those for which a queue has no room.
       #expect(step.audio >= Self.settledTime / 20 * 9 / 10, "\(step)")
-      // A frame of one packet each 33 ms.
+      // A frame of one packet every 33 ms.
       if step.rate >= 350_000 { #expect(step.screen >= Self.settledTime / 33 * 8 / 10, "\(step)") }
       // All cameras have their lowest layer before one has more.
       if step.layers.contains(0) { #expect(step.layers.max() ?? 0 <= 1, "\(step)") }
@@ -56,7 +56,7 @@ struct RateTableTests {
 
   private static func steps(seed: UInt64) throws -> [Step] {
     let call = SimulatedCall(seed: seed)
-    // The layers have some 160, 490 and 1,200 kbit/s.
+    // The layers use some 160, 490 and 1,200 kbit/s.
     let cameras = (0..<Self.cameras).map { _ in call.joinCamera() }
     for camera in cameras {
       for (track, (packets, length)) in zip(camera.tracks, [(1, 600), (2, 900), (4, 1_150)]) {
@@ -97,7 +97,7 @@ struct RateTableTests {
     return periods.map { rate, wanted, time in
       let layers = decoded.map { frames -> Int in
         let counts = (0..<3).map { layer in frames.count { time.contains($0.at) && $0.frame.layer == layer } }
-        // Fewer than two frames a second are no moving picture.
+        // Fewer than two frames a second are not a moving picture.
         guard counts.reduce(0, +) >= 2 * settledTime / 1_000 else { return 0 }
         return 1 + (counts.firstIndex(of: counts.max() ?? 0) ?? 0)
       }

@@ -8,7 +8,7 @@ import Testing
 
 /// The estimate of a receiver's rate chooses its layers, over links with a rate, a queue and loss.
 struct RateTests {
-  /// With three workers the viewers, the speaker and the camera have one each.
+  /// With three workers, the viewers, the speaker and the camera each have one.
   @Test(arguments: isRelease ? [1, 2, 3] : [1] as [UInt64], isRelease ? [1, 3] : [3])
   func aNarrowPathGetsALowerLayerAndHarmsNobody(seed: UInt64, workers: Int) throws {
     let party = try Party(seed: seed, viewers: 2, workers: workers)
@@ -29,8 +29,8 @@ struct RateTests {
     #expect(party.call.counters(\.fillers) > 10)
   }
 
-  /// Scenario 13 of the engineering note on rates: the others' layers, rates and gaps are within 2 % of a call without the poor path, and the highest layer has
-  /// no more than one key frame more in 10 s.
+  /// Scenario 13 of the engineering note on rates: the others' layers, rates and gaps are within 2 % of a call without
+  /// the poor path, and the highest layer has at most one more key frame in 10 s.
   @Test(.enabled(if: isRelease), arguments: [1, 2] as [UInt64])
   func onePoorPathOfEightCostsTheOthersNothing(seed: UInt64) throws {
     func run(isPoor: Bool) throws -> (frames: [Int], octets: [Int], gap: Duration, keyFrames: Int) {
@@ -57,7 +57,8 @@ struct RateTests {
     #expect(beside.keyFrames <= alone.keyFrames + 2, "in 20 s: \(beside.keyFrames), \(alone.keyFrames)")
   }
 
-  /// The path carries more than the estimate begins with and less than the camera sends, so a queue stands before any rate is known.
+  /// The path carries more than the initial estimate and less than the camera sends, so a queue builds up before any
+  /// rate is known.
   @Test(arguments: [800_000, 1_000_000]) func aPathIsTooNarrowFromTheFirstSecond(rate: Int) throws {
     let party = try Party()
     try party.connect(rate)
@@ -72,8 +73,8 @@ struct RateTests {
     #expect(party.audioPackets(party.viewers[0], since: start) >= 490)
   }
 
-  /// On wide paths the camera leaves out the middle layer, because no receiver wants it. A receiver whose path has room for that one but not for the highest
-  /// gets it nevertheless, and the camera leaves it out again when the path is wide.
+  /// On fast paths the camera omits the middle layer, because no receiver wants it. A receiver whose path has room for
+  /// it but not for the highest layer still gets it, and the camera omits it again when the path is fast.
   @Test func aNarrowPathGetsALayerThatNobodyElseWants() throws {
     let party = try Party(viewers: 2)
     try party.connect(5_000_000)
@@ -85,7 +86,7 @@ struct RateTests {
     let start = party.call.now
     party.runAsWanted(milliseconds: 10_000)
     let frames = party.frames(party.viewers[0], since: start)
-    // All the time at least half of its frames.
+    // At least half of its frames at all times.
     #expect(frames[1] >= 145 && frames[0] < 15, "\(frames)")
     #expect(party.frames(party.viewers[1], since: start)[2] >= 295)
     party.narrow(5_000_000)
@@ -94,7 +95,7 @@ struct RateTests {
     #expect(party.camera.tracks.map(\.isSending) == [true, false, true])
   }
 
-  /// Nothing of what is sent on a path that is wide enough is less than without the estimate.
+  /// On a fast enough path, the estimate reduces nothing.
   @Test func aWidePathIsNotTouched() throws {
     let party = try Party(viewers: 1)
     try party.connect(10_000_000)
@@ -106,7 +107,8 @@ struct RateTests {
     #expect(party.call.sfu.counters.layerSwitches <= 2)
   }
 
-  /// Audio always, the screen before the camera; the camera pauses and comes back with a key frame at the camera's rate.
+  /// Audio always continues, the screen comes before the camera, and the camera pauses and comes back with a key frame
+  /// at its rate.
   @Test func aTinyPathKeepsAudioAndTheScreen() throws {
     let party = try Party(screen: true)
     try party.connect(3_000_000)
@@ -124,7 +126,8 @@ struct RateTests {
     func count(_ place: Int, since start: Instant) -> Int {
       party.video(party.viewers[0], place).packets.values.count { $0.arrival >= start }
     }
-    // Audio and the screen take 100 kbit/s: there is room for them most of the time, and never for the camera beside them.
+    // Audio and the screen take 100 kbit/s: there is room for them most of the time, but never for the camera in
+    // addition.
     let screen = count(1 - place, since: start)
     #expect(screen > 130)
     #expect(count(place, since: start) * 3 < screen)
@@ -140,7 +143,8 @@ struct RateTests {
     for (a, b) in zip(frames, frames.dropFirst(12)) { #expect(a.at.duration(to: b.at) > .milliseconds(150)) }
   }
 
-  /// The slot says that a video comes in a lower quality or not at all, as long as that lasts, and no more than once a second.
+  /// The slot reports that a video is in lower quality or withheld, for as long as that lasts, and at most once a
+  /// second.
   @Test(.enabled(if: isRelease)) func aReceiverIsToldThatItsPictureIsLimited() throws {
     let party = try Party(viewers: 2)
     func pictures(_ viewer: TestPeer) -> [LimitedPicture?] {
@@ -187,7 +191,7 @@ struct RateTests {
     #expect(party.frames(party.viewers[0], since: back)[2] >= 28)
   }
 
-  /// It reports, and its slots have no RTX that could carry probes: the next layer is tried.
+  /// It reports, but its slots have no RTX that could carry probes: the next layer is tried instead.
   @Test(.enabled(if: isRelease), arguments: [1, 2] as [UInt64])
   func aReceiverWithoutRetransmissionsGetsTheLayersOfItsPath(seed: UInt64) throws {
     let party = try Party(seed: seed, viewers: 2)
@@ -225,7 +229,7 @@ struct RateTests {
     }
   }
 
-  /// Reports that stop tell nothing of the path, so the rate falls; it comes back with them.
+  /// Without reports nothing is known about the path, so the rate drops; it recovers with them.
   @Test func silenceLowersTheRate() throws {
     let party = try Party()
     try party.connect(5_000_000)
@@ -243,7 +247,8 @@ struct RateTests {
     #expect(party.frames(party.viewers[0], since: back)[2] >= 28)
   }
 
-  /// A receiver that asks for everything again and again gets a share of its rate, and the other nothing less.
+  /// A receiver that keeps requesting everything gets repetitions only for a share of its rate, and the other receiver
+  /// gets nothing less.
   @Test func retransmissionsAreBounded() throws {
     let party = try Party(viewers: 2)
     try party.connect(2_000_000)
@@ -263,7 +268,7 @@ struct RateTests {
     #expect(party.frames(party.viewers[1], since: start)[2] >= 148)
   }
 
-  /// Reports of numbers that never left and of absurd times lower the liar's own rate at most.
+  /// Reports of unsent numbers and absurd times can only lower the liar's own rate.
   @Test(arguments: [1, 2] as [UInt64]) func aLiarHarmsNobodyElse(seed: UInt64) throws {
     var random = SplitMix64(seed: seed)
     let party = try Party(viewers: 2)
@@ -283,7 +288,7 @@ struct RateTests {
     }
     #expect(party.frames(party.viewers[1], since: start)[2] >= 118)
     #expect(party.audioPackets(party.viewers[0], since: start) >= 195)
-    // Two viewers at 1.5 Mbit/s, and what probes may add.
+    // Two viewers at 1.5 Mbit/s, plus probes.
     #expect(party.call.sfu.counters.bytesOut - sent < 3_000_000)
   }
 }

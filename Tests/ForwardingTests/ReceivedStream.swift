@@ -46,6 +46,6 @@ struct ReceivedStream {
   /// The sequence number of the newest packet; nil before the first.
   var newest: UInt16? { packets.keys.max().map { UInt16(truncatingIfNeeded: $0) } }
 
-  /// Between the first that came and the newest.
+  /// Missing numbers between the first received one and the newest.
   var missing: [UInt16] { gaps.sorted().map { UInt16(truncatingIfNeeded: $0) } }
 }

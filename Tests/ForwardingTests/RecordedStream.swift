@@ -3,14 +3,15 @@ import RTP
 
 @testable import Forwarding
 
-/// One stream that a browser sent with dependency descriptors (RTPTests/Vectors), and what another program says of each frame (its folder `expected`).
+/// One stream that a browser sent with dependency descriptors (RTPTests/Vectors), and another program's analysis of
+/// each frame (its folder `expected`).
 struct RecordedStream {
   struct Expected: Decodable {
     struct Frame: Decodable {
       var fn: UInt16
       /// For each decode target, "1" where its receivers get the frame.
       var forward: String
-      /// From where to where a receiver can go over at this frame.
+      /// The switches, from one target to another, that a receiver can make at this frame.
       var `switch`: [[Int]]
       /// For each decode target, "1" where this frame is the last that its receivers get of the picture.
       var mark: String
@@ -36,7 +37,7 @@ struct RecordedStream {
   ]
 
   let expected: Expected
-  /// In the order of their numbers, each with the structure that it was read by.
+  /// In the order of their numbers, each with the structure by which it was parsed.
   private(set) var frames: [(frame: EncodedFrame, structure: DependencyStructure)] = []
 
   init(named name: String) throws {
@@ -55,7 +56,7 @@ struct RecordedStream {
         guard let header = RTPHeader(parsing: bytes.bytes), header.ssrc == expected.ssrc, header.payloadLength > 0,
           let element = HeaderExtensions(header)?.element(id, in: bytes.bytes)
         else { return }
-        // It ends behind the descriptor, so that AddressSanitizer sees a read behind that.
+        // It ends with the descriptor, so that AddressSanitizer detects a read beyond it.
         let part = Array(bytes[..<element.range.upperBound])
         let frame = part.withUnsafeBytes {
           reader.read(

@@ -3,18 +3,19 @@ import RTP
 
 @testable import Forwarding
 
-/// Decodes what a slot received by the rules of Chromium's receiver: no packet number stays open, a picture needs all packets and its marker,
-/// times and frame numbers rise, and a frame refers to decoded frames only. The sender's own record says what a frame refers to, beside its
-/// dependency descriptor.
+/// Decodes what a slot received by the rules of Chromium's receiver: no packet number stays missing, a picture needs
+/// all packets and its marker, timestamps and frame numbers rise, and a frame refers only to decoded frames. The
+/// references come from the sender's own record and from the dependency descriptor.
 struct ReferenceReceiver {
   private(set) var problems: [String] = []
-  /// Frames decoded, in their order, and when they were complete.
+  /// The decoded frames, in order, and when they were complete.
   private(set) var decoded: [(frame: LayerTrack.SentFrame, track: TrackID, timestamp: UInt32, at: Instant)] = []
-  /// Frames that could not be decoded, because a key frame came before what they lack: at a switch, or when the sender replaced them.
+  /// Frames that were not decoded because a key frame came before the missing data: at a switch, or when the sender
+  /// replaced them.
   private(set) var abandoned = 0
-  /// Frames since the last key frame that cannot be decoded, as far as one knows.
+  /// Frames since the last key frame that cannot be decoded so far.
   private var unfinished: [(problem: String, at: Instant)] = []
-  /// No longer than this may a stream go on without what it lacks.
+  /// The longest time for which a stream may continue with missing data.
   private static let patience = Duration.milliseconds(300)
   private(set) var descriptors = 0
   private var tracks: [UInt64: LayerTrack]
@@ -23,11 +24,11 @@ struct ReferenceReceiver {
   private var decodedNumbers: Set<UInt16> = []
   private var lastNumber: UInt16?
 
-  /// - Parameter descriptorID: of the receiver's dependency descriptors.
+  /// - Parameter descriptorID: the id of the receiver's dependency descriptors.
   init(_ stream: ReceivedStream, from senders: [TestPeer], descriptorID: UInt8) {
     let layers = senders.flatMap(\.tracks).compactMap { $0 as? LayerTrack }
     tracks = Dictionary(uniqueKeysWithValues: layers.map { ($0.serial >> 28, $0) })
-    // Before the first that came, nothing is missed.
+    // Nothing before the first received packet counts as missing.
     let first = stream.packets.min { $0.value.arrival < $1.value.arrival }?.key ?? 0
     let numbers = stream.packets.keys.filter { $0 >= first }.sorted()
     for (a, b) in zip(numbers, numbers.dropFirst()) where b != a + 1 { problems.append("hole behind \(a)") }
@@ -41,7 +42,7 @@ struct ReferenceReceiver {
     problems += unfinished.map(\.problem)
   }
 
-  /// A key frame starts over; `lastArrival` is when the last packet before it came.
+  /// Starts over with a key frame; `lastArrival` is when the last packet before it arrived.
   private mutating func abandonUnfinished(_ lastArrival: Instant) {
     if let first = unfinished.first, first.at.duration(to: lastArrival) > Self.patience {
       problems += unfinished.map(\.problem)
@@ -50,7 +51,7 @@ struct ReferenceReceiver {
     unfinished = []
   }
 
-  /// The longest time between two decoded frames that came after `start`.
+  /// The longest time between two decoded frames after `start`.
   func longestGap(after start: Instant) -> Duration {
     let times = decoded.lazy.map(\.at).filter { $0 >= start }
     return zip(times, times.dropFirst()).map { $0.duration(to: $1) }.max() ?? .seconds(1_000)
@@ -59,7 +60,7 @@ struct ReferenceReceiver {
   private static func pictures(_ packets: [ReceivedStream.Packet]) -> [[ReceivedStream.Packet]] {
     var pictures: [[ReceivedStream.Packet]] = []
     for packet in packets {
-      // An answer without a packet stands for one that is not sent.
+      // An answer without a packet represents a packet that is not sent.
       if packet.body.isEmpty { continue }
       if pictures.last?.last?.timestamp == packet.timestamp {
         pictures[pictures.count - 1].append(packet)

@@ -55,7 +55,7 @@ struct RelayTests {
     #expect(call.relays.packets == before)
   }
 
-  /// The wish that ends the relaying was lost. A packet for a peer that a worker does not know is answered with another.
+  /// The relay wish that ends the relaying was lost. A packet for an unknown peer is answered with another such wish.
   @Test func aWorkerThatWasForgottenIsToldToStop() throws {
     let call = SimulatedCall(workers: 2)
     let a = call.join([.camera])
@@ -75,7 +75,7 @@ struct RelayTests {
     #expect(call.sfus[1].counters.drops(.unknownPeer) > 0)
   }
 
-  /// The first wishes find no room, or a worker that does not know the peer yet.
+  /// The first wishes find no room, or arrive before the worker knows the peer.
   @Test func wishesAreRepeatedUntilTheyArrive() throws {
     let call = SimulatedCall(workers: 2)
     call.relays.isFull = { if case .wish = $0.body { true } else { false } }
@@ -90,7 +90,7 @@ struct RelayTests {
     #expect(call.decode(viewer, from: [camera]).decoded.count > 10)
   }
 
-  /// A burst of a second finds no room: the picture goes on with a key frame, and nothing is sent under a number that was used.
+  /// A burst of a second finds no room: the picture continues with a key frame, and no number is used twice.
   @Test(arguments: [1, 2, 3] as [UInt64]) func aFullWayIsAGapAndNoMore(seed: UInt64) throws {
     let call = SimulatedCall(seed: seed, workers: 2)
     let camera = call.joinCamera()
@@ -112,7 +112,7 @@ struct RelayTests {
     #expect(call.peers.allSatisfy { $0.refused == 0 })
   }
 
-  /// Only the worker that has a peer speaks for it, and only about tracks that it has.
+  /// Only a peer's own worker may speak for it, and only about existing tracks.
   @Test func messagesFromTheWrongWorkerAreDropped() throws {
     let call = SimulatedCall(workers: 3)
     let a = call.join([.camera])
@@ -149,7 +149,7 @@ struct RelayTests {
     #expect(a.tracks[0].keyFrameRequests.count <= 2)
   }
 
-  /// One worker tells who speaks, also when the first of them has no microphone.
+  /// Only the call's first worker reports who speaks, even if its peer has no microphone.
   @Test func theCallsFirstWorkerAloneTellsTheSpeakers() throws {
     let call = SimulatedCall(workers: 2)
     call.join([])

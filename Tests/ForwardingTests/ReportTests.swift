@@ -22,7 +22,7 @@ struct ReportTests {
     #expect((20...110).contains(worst))
   }
 
-  /// The same moment of one sender has one NTP time in the reports of all its slots: lips stay in step.
+  /// A moment of one sender has the same NTP time in the reports of all its slots, so lips stay in sync.
   @Test(arguments: workerCounts) func reportsOfOneSendersSlotsShareAClock(workers: Int) throws {
     let call = SimulatedCall(workers: workers)
     let a = call.join()
@@ -35,7 +35,7 @@ struct ReportTests {
     for slot in slots {
       let report = try #require(b.senderReports.last { $0.report.ssrc == slot.ssrc }?.report)
       let rate = Int64(slot.formats[0].clockRate)
-      // When, by the report, the stream's newest packet was made.
+      // The time at which the stream's newest packet was made, according to the report.
       let newest = try #require(b.streams[slot.ssrc]!.ordered.last)
       let ticks = Int64(Int32(bitPattern: newest.timestamp &- report.rtpTimestamp))
       let capture = Int64(report.ntp.nanoseconds) + ticks * 1_000_000_000 / rate

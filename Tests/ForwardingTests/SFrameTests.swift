@@ -4,8 +4,8 @@ import Testing
 
 @testable import Forwarding
 
-/// A member that encrypts under another's key ID, or another track's, is not heard under it (protocol section 6). The receiver is on another worker: the sender's
-/// worker compares, before it relays anything.
+/// A member that encrypts under the key ID of another member or track is not heard under it (protocol section 6). The
+/// receiver is on another worker: the sender's worker checks before it relays anything.
 struct SFrameTests {
   private let call = SimulatedCall(workers: 2)
   private let sender: TestPeer
@@ -34,7 +34,7 @@ struct SFrameTests {
     return [0x80 | UInt8(bytes.count - 1) << 4 | counter] + bytes
   }
 
-  /// The next frame with this header at the place of the encrypted bytes.
+  /// The next frame with this header at the start of the encrypted bytes.
   private func frame(_ track: TestTrack, _ header: [UInt8]) throws -> [[UInt8]] {
     let isKeyFrame = track.wantsKeyFrame
     var packets = track.nextFrame(extensions: sender.configuration.extensions)
@@ -44,7 +44,7 @@ struct SFrameTests {
     return packets
   }
 
-  /// How many of the packets were forwarded, and how many dropped as foreign.
+  /// The number of packets that were forwarded, and the number dropped as foreign.
   private func send(_ packets: [[UInt8]]) throws -> (forwarded: UInt64, foreign: UInt64) {
     func counts() -> (forwarded: UInt64, foreign: UInt64) {
       (call.counters(\.forwarded), call.sfu.counters.drops(.sframeForeign))
@@ -72,7 +72,7 @@ struct SFrameTests {
       let result = try send(packets)
       #expect(result.forwarded == 0 && result.foreign == UInt64(packets.count))
     }
-    // The next own frame is not touched by it.
+    // The next own frame is not affected.
     sender.tracks[1].wantsKeyFrame = true
     let packets = try frame(sender.tracks[1], header(keyID(1, 2)))
     #expect(try send(packets).forwarded == UInt64(packets.count))
@@ -102,7 +102,7 @@ struct SFrameTests {
     let track = sender.tracks[1]
     _ = try send(frame(track, header(keyID(1, 2))))
     let first = try frame(track, header(keyID(2, 2)))
-    // Lost on its way, then sent again as RTX.
+    // Lost in flight, then sent again as RTX.
     track.history[track.sequenceNumber &- UInt16(first.count - 1)] = first[0]
     let again = try #require(track.retransmission(of: track.sequenceNumber &- UInt16(first.count - 1)))
     let result = try send([again])

@@ -5,15 +5,16 @@ import Transport
 
 @testable import Forwarding
 
-/// The invariant of every simulated call: two packets that leave one after the other in a stream to a receiver are never more than 1,024
-/// numbers apart. The receiver guesses the upper half of their indices from the last packet that it got (RFC 3711 section 3.3.1).
+/// The invariant of every simulated call: two consecutive packets in a stream to a receiver are never more than 1,024
+/// numbers apart. The receiver guesses the upper half of their indices from the last packet that it got (RFC 3711
+/// section 3.3.1).
 struct SentNumbers {
   static let farthest = 1_024
 
   /// Keyed by SSRC, which differs from slot to slot and from receiver to receiver.
   private var last: [UInt32: UInt16] = [:]
 
-  /// Notes a datagram that leaves.
+  /// Records a sent datagram.
   mutating func check(_ datagram: Datagram) {
     datagram.bytes.withUnsafeBytes { bytes in
       guard bytes.count >= 12, case .rtp = DatagramKind.classify(bytes.bytes) else { return }
@@ -29,11 +30,11 @@ struct SentNumbers {
   }
 }
 
-/// A second receiver with a peer's keys that loses packets, up to 50 one after the other: it opens each of the others.
+/// A second receiver with a peer's keys that loses up to 50 packets in a row, and opens each of the others.
 struct UnluckyReceiver {
   private let receiver: SRTPReceiver
   private var random: SplitMix64
-  /// How many packets it loses, or gets, before that changes.
+  /// How many more packets it loses, or gets, before that changes.
   private var left = 0
   private var isLosing = false
   private(set) var opened = 0
@@ -43,7 +44,7 @@ struct UnluckyReceiver {
     random = SplitMix64(seed: seed)
   }
 
-  /// An authentic packet comes for the first time.
+  /// An authentic packet arrives for the first time.
   mutating func receive(_ datagram: [UInt8]) {
     if left == 0 {
       isLosing.toggle()
@@ -55,7 +56,7 @@ struct UnluckyReceiver {
     let outcome = datagram.withUnsafeMutableBytes { receiver.unprotectRTP($0) }
     switch outcome {
     case .packet: opened += 1
-    // An old packet, for it has lost the ones between.
+    // An old packet, since it has lost the ones in between.
     case .dropped(.replayed): break
     case .dropped(let reason): Issue.record("a receiver that lost packets cannot open the next: \(reason)")
     }

@@ -37,7 +37,7 @@ struct SequenceMapTests {
     #expect(map.index(of: 8) == 101)
   }
 
-  /// Its number is taken: the receiver may ask for it and gets nothing.
+  /// Its number is used up: the receiver may ask for it and gets nothing.
   @Test func aPacketOmittedLateLeavesItsNumberUnused() {
     var map = SequenceMap(first: 100, output: 7)
     #expect(map.map(100) == 7)
@@ -72,7 +72,8 @@ struct SequenceMapTests {
     #expect(map.index(of: 7 + 4999 - 1024) == nil)
   }
 
-  /// Loss, reordering, packets omitted in time and late, over several wraps of 16 bits; against a model that counts.
+  /// Loss, reordering, packets omitted in time and late, across several wraps of 16 bits, compared with a counting
+  /// model.
   @Test(arguments: 1...(isRelease ? 6 : 1) as ClosedRange<UInt64>)
   func agreesWithAModel(seed: UInt64) throws {
     var random = SplitMix64(seed: seed)
@@ -92,7 +93,7 @@ struct SequenceMapTests {
         try #require(output == model.map(index), "seed \(seed), packet \(index)")
         if let output { try #require(given.insert(output).inserted, "seed \(seed): \(output) was given twice") }
       }
-      // Beside the newest, one of the window, and every number that it covers now and then.
+      // Besides the newest, one in the window, and sometimes every number in it.
       let back = UInt64.random(in: 0...1100, using: &random)
       for back in turn % 10_000 == 0 ? Array(0...1100) : [0, back] {
         let other = model.newest - min(back, model.newest)
@@ -105,7 +106,7 @@ struct SequenceMapTests {
     #expect(model.last > 131_000 + 65_536 || omission > 30)
   }
 
-  /// Without loss, what goes out has consecutive 16-bit numbers over every wrap, however many packets are omitted.
+  /// Without loss, sent packets have consecutive 16-bit numbers across every wrap, however many packets are omitted.
   @Test(arguments: [7, 8] as [UInt64])
   func numbersRunOnOverWraps(seed: UInt64) {
     var random = SplitMix64(seed: seed)
@@ -138,12 +139,12 @@ struct SequenceMapTests {
     .sorted { ($0.0, $0.1) < ($1.0, $1.1) }.map(\.1)
   }
 
-  /// The same by counting: which packets have no number, and which a number that is not used.
+  /// The counting model: which packets have no number, and which have an unused number.
   private struct Model {
     let first: UInt64
     let output: UInt64
     var newest: UInt64
-    /// For each index from the first on, how many before it have no number.
+    /// For each index from the first on, the number of earlier ones without a number.
     private var before: [UInt64] = [0]
     private var omitted: Set<UInt64> = []
     private var withheld: Set<UInt64> = []

@@ -4,8 +4,8 @@ import Transport
 
 @testable import Forwarding
 
-/// Test peers around a real SFU, in virtual time, over a seeded network. With several workers there is an SFU for each, and one peer after the other goes to the
-/// next of them.
+/// Test peers around a real SFU, in virtual time, over a seeded network. With several workers there is an SFU for each,
+/// and peers are assigned to them in turn.
 final class SimulatedCall {
   static let server = SocketAddress(ipv4: 0x0a00_0001, port: 5000)
   static let certificate = DTLSCertificate()
@@ -13,7 +13,7 @@ final class SimulatedCall {
 
   let sfus: [SFU]
   let relays = SimulatedRelays()
-  /// Each belongs to an SFU; empty when the SFUs carry their handshakes out themselves.
+  /// One for each SFU; empty if the SFUs carry out handshakes themselves.
   let handshakes: [SimulatedHandshakes]
   let outbox: Outbox
   var network: SimulatedNetwork
@@ -25,7 +25,7 @@ final class SimulatedCall {
 
   /// - Parameters:
   ///   - receivers: at most.
-  ///   - stepTime: milliseconds for each step of a handshake, which another thread carries out; nil: at once, and there is no such thread.
+  ///   - stepTime: milliseconds for each step of a handshake on another thread; nil: at once, without such a thread.
   init(
     seed: UInt64 = 1, _ conditions: NetworkConditions = .init(), receivers: Int = 64, workers: Int = 1,
     stepTime: UInt64? = nil, configuration: SFUConfiguration = SFUConfiguration()
@@ -45,7 +45,7 @@ final class SimulatedCall {
     network.conditions = conditions
   }
 
-  /// The one of the first peer.
+  /// The SFU of the first peer.
   var sfu: SFU { sfus[0] }
 
   static func address(_ worker: Int) -> WorkerAddress { WorkerAddress(node: Incarnation(4), worker: worker) }
@@ -58,7 +58,7 @@ final class SimulatedCall {
 
   var now: Instant { Instant(nanoseconds: millisecond * 1_000_000) }
 
-  /// A new participant; its slots and tracks are known to the SFU when this returns.
+  /// Adds a participant; the SFU knows its slots and tracks when this returns.
   @discardableResult
   func join(
     _ sources: [TrackSource] = [.microphone, .camera], audioSlots: Int = 4, videoSlots: Int = 4,
@@ -117,7 +117,7 @@ final class SimulatedCall {
     for host in hosts { sfus[host].handle(.share(Self.name, workers: hosts.map(Self.address)), now: now, into: outbox) }
   }
 
-  /// Gives a command to the peer's worker, and to the others what they need of it.
+  /// Passes a command to the peer's worker, and to the others as far as it concerns them.
   func command(_ command: MediaCommand) {
     guard let peer = command.peer else { return }
     let home = worker(of: peer)
@@ -153,7 +153,7 @@ final class SimulatedCall {
           flush()
         }
       }
-      // One pass leaves the rest of what is due to the next.
+      // A pass leaves the remaining due work to the next one.
       for sfu in sfus {
         for _ in 0..<100 {
           guard let due = sfu.nextTimeout, due <= now else { break }
@@ -181,11 +181,11 @@ final class SimulatedCall {
     try #require(Bool(false), "not connected in \(seconds) s")
   }
 
-  /// The datagrams that came to the SFU, while they are kept.
+  /// The datagrams that the SFU received, while they are recorded.
   var captured: [Datagram]?
 
-  /// A datagram straight to the SFU of the peer with that address, or to the first.
-  /// - Parameter age: in the kernel's buffer, in nanoseconds.
+  /// Passes a datagram directly to the SFU of the peer with that address, or to the first.
+  /// - Parameter age: the time in the kernel's buffer, in nanoseconds.
   func receive(_ bytes: [UInt8], from source: SocketAddress, age: UInt64 = 0) {
     captured?.append(Datagram(bytes: bytes, source: source, destination: Self.server))
     var bytes = bytes

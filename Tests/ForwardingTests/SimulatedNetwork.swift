@@ -7,7 +7,7 @@ import Paths
 /// The conditions for datagrams on the path between a peer and the server.
 struct NetworkConditions {
   var loss = 0.0
-  /// The loss of datagrams to the server, beside the other.
+  /// The loss of datagrams to the server, in addition to the other.
   var upstreamLoss = 0.0
   var duplication = 0.0
   /// In milliseconds, drawn for each datagram: a wide range reorders.
@@ -20,10 +20,10 @@ struct Datagram {
   var destination: SocketAddress
 }
 
-/// Datagrams under way, in virtual time, by a seed.
+/// Datagrams in flight, in virtual time, with a seed.
 struct SimulatedNetwork {
   var conditions = NetworkConditions()
-  /// The links to some destinations; the others have any rate.
+  /// The links to some destinations; the others have no rate limit.
   var links: [SocketAddress: Link] = [:]
   private var random: SplitMix64
   private var due: [UInt64: [Datagram]] = [:]

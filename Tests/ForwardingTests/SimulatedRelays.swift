@@ -1,6 +1,6 @@
 @testable import Forwarding
 
-/// The ways between the SFUs of a simulated call: messages come at once and in order, unless they are lost.
+/// The paths between the SFUs of a simulated call: messages arrive at once and in order, unless they are lost.
 final class SimulatedRelays {
   struct Relayed {
     var from: RelayEnd
@@ -9,7 +9,7 @@ final class SimulatedRelays {
     var packet: [UInt8]
   }
 
-  /// One SFU's way to the others.
+  /// One SFU's path to the others.
   final class Way: Relay {
     private let from: RelayEnd
     private let relays: SimulatedRelays
@@ -28,7 +28,7 @@ final class SimulatedRelays {
 
   /// Whether there is no room for a message.
   var isFull: (RelayMessage) -> Bool = { _ in false }
-  /// The packets that were taken, in order.
+  /// The accepted packets, in order.
   private(set) var packets = 0
   private var waiting: [Relayed] = []
   private var taken = 0

@@ -6,10 +6,12 @@ import Testing
 
 @testable import Forwarding
 
-/// A slot's numbers are its own: no source can leave the slot's receiver behind. `SentNumbers` and `UnluckyReceiver` check it in every simulated call.
+/// A slot has its own numbers: no source can make its receiver lose track of them. `SentNumbers` and `UnluckyReceiver`
+/// check it in every simulated call.
 struct SlotNumberTests {
-  /// The viewer gets a packet, loses the next, and gets the one after it. The source's numbers jump twice meanwhile, so that the receiver would guess a
-  /// rollover counter that is not the server's (RFC 3711 section 3.3.1), and open nothing in this slot any more, whoever stands in it.
+  /// The viewer gets a packet, loses the next, and gets the one after it. The source's numbers jump twice meanwhile, so
+  /// that the receiver would guess another rollover counter than the server's (RFC 3711 section 3.3.1), and would open
+  /// nothing in this slot any longer, whoever is in it.
   @Test(arguments: [30_000, 32_767, 32_500] as [UInt16], [TrackSource.camera, .microphone])
   func jumpsAndOneLostPacketLeaveTheSlotToTheNextSource(jump: UInt16, source: TrackSource) throws {
     let call = SimulatedCall()
@@ -36,7 +38,7 @@ struct SlotNumberTests {
     call.run(milliseconds: 2_000)
     let sent = Int(honest.tracks[0].packetCount) - before
     let received = viewer.serials(of: honest.tracks[0]).count
-    // Less the time until it has the slot, and its first key frame comes.
+    // Minus the time until it has the slot and its first key frame arrives.
     #expect(received > sent * 3 / 4 && sent > 90, "\(received) of \(sent)")
     #expect(viewer.refused == 0)
     #expect(call.counters { $0.drops(.notProtected) } == 0)
@@ -48,7 +50,8 @@ struct SlotNumberTests {
     call.network.links[viewer.address] = link
   }
 
-  /// A camera whose numbers jump gets the viewer's slot back with the key frame that it is asked for, under the next number. A microphone goes on at once.
+  /// A camera whose numbers jump gets the viewer's slot back with the requested key frame, under the next number. A
+  /// microphone continues at once.
   @Test(arguments: [TrackSource.camera, .microphone], workerCounts)
   func aJumpIsANewBeginning(source: TrackSource, workers: Int) throws {
     let call = SimulatedCall(workers: workers)
@@ -63,7 +66,7 @@ struct SlotNumberTests {
     call.run(milliseconds: 1_000)
     let stream = viewer.stream(slotName(of: track, at: viewer))
     let after = try #require(stream.newest)
-    #expect(Int(after &- before) < 200, "the slot's numbers go on")
+    #expect(Int(after &- before) < 200, "the slot's numbers continue")
     #expect(stream.missing.isEmpty)
     let serials = viewer.serials(of: track).filter { $0 > last }
     if source == .camera {
@@ -80,7 +83,7 @@ struct SlotNumberTests {
     viewer.configuration.slots.first { $0.kind == track.description.source.kind }!.mid
   }
 
-  /// A loss that can be mended is no jump: the receiver sees the hole, and gets the packet when it comes.
+  /// A repairable loss is not a jump: the receiver sees the hole, and gets the packet when it arrives.
   @Test func aHoleThatCanBeMendedStaysAHole() throws {
     let call = SimulatedCall()
     let camera = call.join([.camera], audioSlots: 0, videoSlots: 0)
@@ -97,7 +100,7 @@ struct SlotNumberTests {
     #expect(serials == Array(try #require(serials.first)...(try #require(serials.last))))
   }
 
-  /// Many small gaps add up like one large gap: when the receiver is away for them, it would be left behind as well.
+  /// Many small gaps add up like one large gap: a receiver that is away for all of them would also lose track.
   @Test(arguments: [TrackSource.camera, .microphone])
   func manyGapsInOneOutageLeaveNobodyBehind(source: TrackSource) throws {
     let call = SimulatedCall()
@@ -125,8 +128,9 @@ struct SlotNumberTests {
     #expect(viewer.refused == 0)
   }
 
-  /// A hostile simulcast camera with every way to leave numbers unused: jumps, packets that a receiver does not get, descriptors that cannot be read, mutes,
-  /// heights, a narrow path whose pacer gives up, a full way between workers. The cipher never refuses, and the next camera in the slot is seen whole.
+  /// A hostile simulcast camera with every way to leave numbers unused: jumps, packets that a receiver does not get,
+  /// unreadable descriptors, mutes, heights, a narrow path whose pacer gives up, a full path between workers. The
+  /// cipher never refuses, and the next camera in the slot is seen completely.
   @Test(arguments: isRelease ? Array(1...40) : [1] as [UInt64])
   func noSourceMakesTheSlotUnreadable(seed: UInt64) throws {
     var random = SplitMix64(seed: seed)
@@ -167,7 +171,7 @@ struct SlotNumberTests {
     let seen = Set(viewer.serials(of: honest.tracks[0]))
     let first = honest.tracks[0].serial + 1
     var serials: [UInt64] = []
-    // After a path of 200 kbit/s the estimate of the rate takes its time to rise.
+    // After a path of 200 kbit/s the estimated rate takes a while to rise.
     for _ in 0..<30 where serials.count <= 150 {
       call.run(milliseconds: 2_000)
       serials = viewer.serials(of: honest.tracks[0]).filter { !seen.contains($0) && $0 >= first }
@@ -178,13 +182,13 @@ struct SlotNumberTests {
     #expect(try #require(viewer.unlucky).opened > 100)
   }
 
-  /// Frames whose descriptors name no template of the structure.
+  /// Frames whose descriptors name a template that is not in the structure.
   private func sendUnreadable(_ layer: TestTrack, of camera: TestPeer, count: Int) {
     var extensions = camera.configuration.extensions
     extensions.dependencyDescriptor = 0
     for i in 0..<count {
       let packets = layer.nextFrame(extensions: extensions)
-      // The element replaces the transport-wide number, which is of two bytes: too short for a descriptor.
+      // The element replaces the transport-wide number, whose two bytes are too short for a descriptor.
       for var packet in packets where i % 100 != 99 {
         let header = packet.withUnsafeBytes { RTPHeader(parsing: $0.bytes)! }
         let element = packet.withUnsafeBytes {

@@ -2,7 +2,7 @@ import Testing
 
 @testable import Forwarding
 
-/// Each transition of a slot, by name: what it does in every state.
+/// Each transition of a slot, by name, and its effect in every state.
 struct SlotStateTests {
   private static let states: [SlotState] = [
     .empty, .withheld(rank: 1, .newSource), .withheld(rank: 1, .resumed), .awaiting(rank: 1, next: nil, .newSource),
@@ -94,7 +94,7 @@ struct SlotStateTests {
       ])
   }
 
-  /// The timestamps of layers that never began add up, so that the first packet continues from the last one that was sent.
+  /// The timestamp steps of layers that never began add up, so that the first packet continues from the last sent one.
   @Test func showContinuesFromTheLayerThatWasSentLast() {
     #expect(
       after { $0.show(rank: 2, difference: 5) } == [

@@ -83,7 +83,7 @@ struct SlotTests {
     call.run(milliseconds: 2500)
     #expect(sources(call, watcher) == ["3.1", "3.2"])
     let revision = try #require(call.slotMap(of: watcher)).revision
-    // Both talk at once for 4 s, in turn a little louder.
+    // Both talk at once for 4 s, alternately a little louder.
     for i in 0..<20 {
       a.tracks[0].level = i % 2 == 0 ? 20 : 24
       b.tracks[0].level = i % 2 == 0 ? 24 : 20
@@ -96,7 +96,7 @@ struct SlotTests {
     let call = SimulatedCall()
     for _ in 0..<3 { call.join(audioSlots: slots, videoSlots: slots) }
     let state = try #require(call.sfu.calls[SimulatedCall.name])
-    // Two others' tracks of each kind; one's own take no slot.
+    // Two tracks of each kind from others; one's own tracks take no slot.
     #expect((state.allocationDue != nil) == (slots < 2))
   }
 
@@ -139,7 +139,7 @@ struct SlotTests {
   @Test func aTrackThatEndsWhileItsSlotIsHeldMakesRoomAtOnce() {
     let crowd = Crowd()
     crowd.join(1, [], audioSlots: 1, videoSlots: 1)
-    // Enough that no slot depends on the last ones.
+    // Enough that no slot depends on the last turns.
     for number in 2...60 as ClosedRange<UInt32> { crowd.join(number, [.camera], audioSlots: 0, videoSlots: 1) }
     #expect(crowd.peer(1).slotMap.slots.map(\.track.participant) == [2])
     for number in 3...60 as ClosedRange<UInt32> { crowd.peer(number).voice.spokeAt = crowd.now }

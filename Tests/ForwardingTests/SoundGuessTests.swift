@@ -20,7 +20,7 @@ struct SoundGuessTests {
     Encoder(testDescription: "32 kbit/s, encrypted", quiet: 61...70, speech: 74...90, overhead: 24),
   ]
 
-  /// The shares of packets of speech and of silence that are taken for speech, in the second half of so many seconds.
+  /// The shares of packets of speech and of silence that count as speech, in the second half of `seconds`.
   private func shares(_ encoder: Encoder, seconds: Int = 60) -> (speech: Double, quiet: Double, differs: Bool) {
     var guess = SoundGuess()
     var random = SplitMix64(seed: 7)
@@ -70,7 +70,7 @@ struct SoundGuessTests {
     #expect(guess.heard(80, isEncrypted: false, now: instant(1040)) == .speech)
   }
 
-  /// The encoder got a lower rate, or a higher one: it is not unheard for ever.
+  /// The encoder got a lower or a higher rate: it is not ignored forever.
   @Test(arguments: [0.5, 2]) func anotherRateIsLearned(factor: Double) {
     var guess = SoundGuess()
     var random = SplitMix64(seed: 9)

@@ -175,7 +175,8 @@ struct SourceChangeTests {
     #expect(call.counters { $0.drops(.unknownStream) } > 0)
   }
 
-  /// Consecutive picture ids for consecutive frames, times that only rise, by 33 ms but for jumps of `jump` milliseconds more.
+  /// Asserts consecutive picture ids for consecutive frames, and timestamps that rise by 33 ms, or by up to `jump`
+  /// milliseconds more.
   private func expectContinuous(_ packets: [ReceivedStream.Packet], jump: ClosedRange<Int>) {
     for (a, b) in zip(packets, packets.dropFirst()) {
       let step = Int(b.timestamp &- a.timestamp) / 90

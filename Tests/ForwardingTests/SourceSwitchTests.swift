@@ -5,7 +5,7 @@ import Testing
 
 @testable import Forwarding
 
-/// The numbers of a slot over sources, mutes and omitted packets, packet by packet.
+/// The numbers of a slot across sources, mutes and omitted packets, packet by packet.
 struct SourceSwitchTests {
   private let memory = Memory()
 
@@ -32,7 +32,7 @@ struct SourceSwitchTests {
     #expect(try #require(send(packet(80_000, timestamp: 77), &slot, at: 9)).timestamp == first.timestamp &+ 1)
   }
 
-  /// The sender's clock goes on while it is muted.
+  /// The sender's clock continues while it is muted.
   @Test func aMuteLeavesNoGapInNumbersAndItsTimeInTimestamps() throws {
     var slot = SourceSwitch(first: 10)
     slot.start(packet(70_000, timestamp: 900), as: .newSource, clockRate: 90_000, now: instant(0))
@@ -74,7 +74,8 @@ struct SourceSwitchTests {
     }
   }
 
-  /// Many sources, pauses, losses and omissions: numbers of different packets never meet, and nothing is missing but what was lost.
+  /// Many sources, pauses, losses and omissions: different packets never share a number, and only lost packets are
+  /// missing.
   @Test(arguments: [1, 2, 3] as [UInt64])
   func noNumberIsUsedTwice(seed: UInt64) throws {
     var random = SplitMix64(seed: seed)
@@ -113,7 +114,7 @@ struct SourceSwitchTests {
         timestamp &+= 300
         time += 3
       }
-      // Packets lost behind the last one of a source have no number.
+      // Packets lost after the last one of a source have no number.
       lost = 0
     }
     #expect(sent > 65_536)
@@ -134,7 +135,7 @@ struct SourceSwitchTests {
     return Packet(base: memory.bytes.baseAddress!, length: memory.bytes.count, header: header, index: index)
   }
 
-  /// The bytes that the packets lie in; only their headers matter here.
+  /// The bytes of the packets; only their headers matter here.
   private final class Memory {
     let bytes = UnsafeMutableRawBufferPointer.allocate(byteCount: 20, alignment: 8)
     let header: RTPHeader

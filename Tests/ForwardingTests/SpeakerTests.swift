@@ -68,13 +68,14 @@ struct SpeakerTests {
     call.run(milliseconds: 1000)
     #expect(call.speakers.last == [2, 3], "both speak, and the first stays")
     #expect(call.speakers.count <= 3)
-    // Muted: its levels no longer count, and no packet need come to say so.
+    // After a mute its levels no longer count, even without a packet that says so.
     for i in 1...2 { call.mute(call.peers[i], 0, true) }
     call.run(milliseconds: 4000)
     #expect(call.speakers.last == [])
   }
 
-  /// The two-byte form (RFC 8285 section 4.3) has empty elements. Behind one lies the payload, or the end of the packet.
+  /// The two-byte form (RFC 8285 section 4.3) has empty elements. It is followed by the payload, or the end of the
+  /// packet.
   @Test(arguments: [0, 40]) func aLevelElementWithoutALevelIsIgnored(payload: Int) throws {
     let call = SimulatedCall()
     let a = call.join([.microphone])
@@ -95,12 +96,12 @@ struct SpeakerTests {
       }
       packet[0] |= 0x10
       packet += [0x10, 0x00, 0, 1, 0, 0, a.configuration.extensions.audioLevel, 0]
-      // As a level: 0, the loudest.
+      // Read as a level: 0, the loudest.
       packet += [UInt8](repeating: 0, count: payload)
       call.receive(try #require(a.protect(packet)), from: a.address)
       call.run(milliseconds: 20)
     }
-    #expect(call.sfu.counters.forwarded == before + (payload > 0 ? 50 : 0), "a packet of nothing is left out")
+    #expect(call.sfu.counters.forwarded == before + (payload > 0 ? 50 : 0), "an empty packet is left out")
     let loudness = try #require(call.sfu.peersByID[a.configuration.peer]).voice.loudness.value(at: call.now)
     #expect(loudness <= 78_000, "what such a client is presumed to have, not the 127 dB that were read")
   }
@@ -109,7 +110,7 @@ struct SpeakerTests {
     var speakers = SpeakerSelection()
     #expect(speakers.update(entries(80, 100, 90, 95), most: 2, now: instant(1000), scores: { _ in .none }) == true)
     #expect(speakers.current == [2, 4])
-    // A newcomer needs a clear lead to take the last place.
+    // A newcomer has to be clearly louder to take the last place.
     #expect(speakers.update(entries(80, 100, 100, 95), most: 2, now: instant(1000), scores: { _ in .none }) == false)
     #expect(speakers.update(entries(80, 100, 102, 95), most: 2, now: instant(1000), scores: { _ in .none }) == true)
     #expect(speakers.current == [2, 3])

@@ -4,7 +4,7 @@ import Testing
 
 /// One sender, ten receivers, packets made beforehand: nothing but `SFU.handle`.
 @Suite(.serialized) struct SteadyStateTests {
-  /// Unoptimised code takes boxes from the heap, so this speaks of release builds.
+  /// Unoptimised code allocates boxes, so this holds only for release builds.
   @Test(.enabled(if: isRelease && allocations_are_counted()), arguments: [false, true])
   func forwardsWithoutAllocating(isReported: Bool) throws {
     let bench = try ForwardingBench(receivers: 10, packets: 3000, isReported: isReported)
@@ -15,7 +15,7 @@ import Testing
     #expect(bench.forwarded == 30_000)
   }
 
-  /// Packets that pass the pacer, and packets that wait.
+  /// Packets that pass the pacer, and packets that wait in it.
   @Test(.enabled(if: isRelease && allocations_are_counted()), arguments: [120, 1183])
   func pacesWithoutAllocating(payload: Int) throws {
     let bench = try ForwardingBench(
@@ -30,7 +30,7 @@ import Testing
     #expect(payload == 120 ? bench.waited == 0 : bench.waited > 5_000)
   }
 
-  /// The work in which `Tests/EndToEnd/test_instructions.py` counts instructions, by the name of `measured`.
+  /// The work whose instructions `Tests/EndToEnd/test_instructions.py` counts, by the name of `measured`.
   @Test(.enabled(if: isRelease)) func forwardsForTheCount() throws {
     let bench = try ForwardingBench(receivers: 10, packets: 3000, payload: 1183, isReported: true)
     bench.forward(0..<1000)
@@ -38,7 +38,8 @@ import Testing
     #expect(bench.forwarded == 30_000)
   }
 
-  /// Prints nanoseconds of this thread for each packet that leaves. Fails when one does not, or takes ten times as long as it should.
+  /// Prints this thread's nanoseconds for each sent packet. Fails if a packet is not sent, or takes ten times as long
+  /// as it should.
   @Test(.enabled(if: isRelease)) func forwardingCost() throws {
     for (length, isReported, isPaced, name) in [
       (1183, false, false, "1200 B"), (120, false, false, "137 B"), (1183, true, false, "1200 B with feedback"),

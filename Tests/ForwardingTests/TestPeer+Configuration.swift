@@ -4,7 +4,7 @@ import Transport
 @testable import Forwarding
 
 extension TestPeer {
-  /// Numbers differ from peer to peer where two offers may differ: payload types, extension ids, mids of several lengths.
+  /// Numbers differ between peers wherever offers may differ: payload types, extension ids, mids of several lengths.
   static func configuration(
     _ number: UInt32, _ sources: [TrackSource], _ audioSlots: Int, _ videoSlots: Int, _ muted: Bool,
     _ announcesSSRCs: Bool, _ codec: String

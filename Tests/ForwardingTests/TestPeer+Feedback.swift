@@ -3,12 +3,12 @@ import RTP
 
 @testable import Forwarding
 
-/// The transport-wide feedback of a receiver: a report each 50 ms, as browsers send it.
+/// The transport-wide feedback of a receiver: a report every 50 ms, like browsers.
 struct TestFeedback {
   var recorder = TransportFeedbackRecorder()
-  /// The numbers that came, in their order, with the SSRC of each packet.
+  /// The received numbers, in order, with the SSRC of each packet.
   var arrivals: [(number: UInt16, ssrc: UInt32)] = []
-  /// Reports get lost on their way, or are never sent.
+  /// Whether reports are lost, or never sent.
   var isSilent = false
 }
 
@@ -29,7 +29,7 @@ struct TestRateEstimate {
     base = min(base, delay)
   }
 
-  /// Every 500 ms. Returns false as long as there is no estimate.
+  /// Reports every 500 ms. Returns false as long as there is no estimate.
   mutating func update() -> Bool {
     guard !delays.isEmpty else { return rate > 0 }
     reports += 1

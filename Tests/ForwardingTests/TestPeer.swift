@@ -4,7 +4,8 @@ import Transport
 
 @testable import Forwarding
 
-/// A participant: ICE controlling, DTLS client, sends its tracks and answers NACK and PLI, asks for what it misses.
+/// A participant: controlling ICE agent and DTLS client that sends its tracks, answers NACK and PLI, and requests
+/// missing packets.
 final class TestPeer {
   static let certificate = DTLSCertificate()
 
@@ -14,7 +15,7 @@ final class TestPeer {
   var spoofedSource: SocketAddress?
   var tracks: [TestTrack] = []
   var streams: [UInt32: ReceivedStream] = [:]
-  /// Takes part in the simulation; a peer that is not neither sends nor reacts.
+  /// Whether it takes part in the simulation; otherwise it neither sends nor reacts.
   var isPresent = true
   var isChecking = true
   var sendsNacks = true
@@ -23,7 +24,7 @@ final class TestPeer {
   var isClosed = false
   var senderReports: [(report: SenderReport, at: Instant)] = []
   var reports: [ReportBlock] = []
-  /// Datagrams that were neither authentic nor expected; what the network doubles is not counted.
+  /// Datagrams that were neither authentic nor expected, except duplicates from the network.
   var refused = 0
   /// Packets that contain only padding.
   private(set) var paddings = 0
@@ -32,19 +33,19 @@ final class TestPeer {
   private(set) var unlucky: UnluckyReceiver?
   private var checker: ConnectivityChecker
   private let responder = STUNResponder(role: .controlling)
-  /// Answers the server's checks, as a full agent must (RFC 8445 section 7.3).
+  /// Whether it answers the server's checks, as a full agent must (RFC 8445 section 7.3).
   var answersChecks = true
-  /// Checks of the server that came.
+  /// The received checks of the server.
   private(set) var checksReceived = 0
   /// The transport-wide number of the next packet.
   var transportNumber: UInt16 = 65_000
-  /// When each number left, retransmissions and padding among them.
+  /// When each number was sent, including retransmissions and padding.
   private(set) var departures: [(number: UInt16, ssrc: UInt32)] = []
   private(set) var arrivalReports: [ArrivalReport] = []
   var rateEstimate: TestRateEstimate?
   var feedback = TestFeedback()
 
-  /// A transport-wide report as it came.
+  /// A received transport-wide report.
   struct ArrivalReport {
     var at: Instant
     var length: Int
@@ -84,7 +85,7 @@ final class TestPeer {
 
   func stream(_ mid: String) -> ReceivedStream { streams.values.first { $0.slot.mid == mid }! }
 
-  /// The serials received of one track, in any slot.
+  /// The received serials of one track, in any slot.
   func serials(of track: TestTrack) -> [UInt64] {
     let prefix = UInt64(track.description.track.participant) << 8 | UInt64(track.description.track.index)
     return streams.values.flatMap { $0.serials.filter { $0 >> 32 == prefix } }
@@ -95,7 +96,7 @@ final class TestPeer {
     return output
   }
 
-  /// New ICE credentials on both sides; the caller configures the SFU.
+  /// Makes new ICE credentials on both sides; the caller configures the SFU.
   func restartICE() {
     configuration.local = ICECredentials(
       fragment: "again\(configuration.participant)", password: "new local password 123")
@@ -137,7 +138,7 @@ final class TestPeer {
     output.append(Array(bytes[..<length]))
   }
 
-  /// The answer to a check of the server, as the owner of `source` would see it.
+  /// The answer to a check of the server, as from the owner of `source`.
   func answer(_ datagram: UnsafeRawBufferPointer) -> [UInt8]? {
     var reply = [UInt8](repeating: 0, count: STUNResponder.replyCapacity)
     let outcome = reply.withUnsafeMutableBytes { reply in
@@ -149,7 +150,7 @@ final class TestPeer {
     return Array(reply[..<length])
   }
 
-  /// Protects a plain packet and sends it.
+  /// Encrypts a plain packet and sends it.
   func send(_ plain: [UInt8]) {
     guard let bytes = protect(plain) else { return }
     output.append(bytes)
@@ -196,7 +197,7 @@ final class TestPeer {
     sendRTCP(Array(bytes[..<length]))
   }
 
-  /// Protects a plain compound and sends it.
+  /// Encrypts a plain compound and sends it.
   func sendRTCP(_ plain: [UInt8]) {
     guard let outbound else { return }
     var bytes = plain + [UInt8](repeating: 0, count: 100)

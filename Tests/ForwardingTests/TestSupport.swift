@@ -10,12 +10,12 @@ func report(of ssrc: UInt32) -> ReportBlock {
     delaySinceLastSenderReport: 0)
 }
 
-/// Workers that the peers of a simulated call are on. The slow builds take the case that runs more code.
+/// The number of workers for the peers of a simulated call. Slow builds use the case that runs more code.
 let workerCounts = isRelease ? [1, 2] : [2]
 
 func instant(_ milliseconds: UInt64) -> Instant { Instant(nanoseconds: milliseconds * 1_000_000) }
 
-/// A packet that fills the memory, with this number and a timestamp that all have.
+/// A packet that fills the memory, with this number and the same timestamp for all.
 func packet(_ index: UInt64, in memory: UnsafeMutableRawBufferPointer) -> Packet {
   RTPHeader.write(
     marker: false, payloadType: 96, sequenceNumber: UInt16(truncatingIfNeeded: index), timestamp: 7, ssrc: 1,

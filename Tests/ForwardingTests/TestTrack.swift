@@ -4,7 +4,7 @@ import RTP
 
 @testable import Forwarding
 
-/// A track as a test peer sends it: opaque payloads with a serial number in them, VP8 descriptors in front of video.
+/// A track sent by a test peer: opaque payloads with a serial number, and VP8 descriptors in front of video.
 class TestTrack {
   let description: UpTrackDescription
   let ssrc: UInt32
@@ -19,20 +19,20 @@ class TestTrack {
   /// RFC 6464: 127 is silence.
   var level: UInt8 = 127
   var isMidSent = true
-  /// When each PLI came.
+  /// When each PLI arrived.
   var keyFrameRequests: [Instant] = []
-  /// When each FIR with a new number came.
+  /// When each FIR with a new number arrived.
   var fullIntraRequests: [Instant] = []
   var lastFIR: UInt8?
-  /// All payloads behind the descriptor, by serial number.
+  /// All payloads after the descriptor, by serial number.
   var sent: [UInt64: [UInt8]] = [:]
   var keyFrames: [UInt64] = []
   /// Plain packets for retransmission.
   var history: [UInt16: [UInt8]] = [:]
-  /// The datagrams of a track without RTX, for retransmission as they are.
+  /// The datagrams of a track without RTX, for unchanged retransmission.
   var datagrams: [UInt16: [UInt8]] = [:]
   var rtxSequenceNumber: UInt16 = 1
-  /// The lead of its sender reports' NTP times over the test's clock, in nanoseconds.
+  /// How far the NTP times of its sender reports are ahead of the test's clock, in nanoseconds.
   var clockOffset: UInt64 = 7_000_000_000
   var packetCount: UInt32 = 0
   var serial: UInt64
@@ -113,15 +113,15 @@ class TestTrack {
     return bytes[..<length] + payload
   }
 
-  /// A frame passes that is not sent.
+  /// Skips a frame.
   func skip() {}
 
-  /// The same, as its peer sends it.
+  /// The same, in the form in which its peer sends it.
   func retransmission(of sequenceNumber: UInt16, _ extensions: HeaderExtensionIDs) -> [UInt8]? {
     retransmission(of: sequenceNumber)
   }
 
-  /// The RTX packet (RFC 4588) of a packet sent before.
+  /// The RTX packet (RFC 4588) for an earlier packet.
   func retransmission(of sequenceNumber: UInt16) -> [UInt8]? {
     guard let plain = history[sequenceNumber], let type = description.formats[0].rtxPayloadType else { return nil }
     let header = plain.withUnsafeBytes { RTPHeader(parsing: $0.bytes)! }

@@ -4,7 +4,8 @@ import Testing
 
 @testable import Forwarding
 
-/// A claim to speak costs nothing. Attackers who make it all the time, in turns, or under new numbers do not keep honest speakers from being heard.
+/// Claiming to speak costs nothing. Attackers who claim it all the time, in turns, or under new numbers cannot prevent
+/// honest speakers from being heard.
 struct VoiceFairnessTests {
   /// The level that a liar gives its microphone every 20 ms, in dB above silence; nil for no packet.
   enum Lie: String, CaseIterable {
@@ -15,7 +16,7 @@ struct VoiceFairnessTests {
       case .loudest, .comesAgain, .mutesAndUnmutes: 127
       // One packet of level 126 every 3 s.
       case .floorKeptDown: packet % 150 == number ? 1 : 127
-      // Three loud packets every 780 ms, and nothing between.
+      // Three loud packets every 780 ms, and nothing in between.
       case .leastSound: packet % 39 < 3 ? 127 : nil
       case .speechWithGaps: packet % 50 < 45 ? Int.random(in: 100...127, using: &random) : 50
       case .talksFor9900Milliseconds: packet % 540 < 495 ? 127 : 50
@@ -28,7 +29,7 @@ struct VoiceFairnessTests {
     let crowd = Crowd()
     var random: SplitMix64
     private(set) var packet = 0
-    /// For each number the steps of 20 ms as a voice, and the first one.
+    /// For each number the steps of 20 ms in which it was a voice, and the first one.
     private(set) var held: [UInt32: Int] = [:]
     private(set) var firstHeld: [UInt32: Int] = [:]
     private var numbers: [UInt32: UInt32] = [:]
@@ -41,7 +42,7 @@ struct VoiceFairnessTests {
       crowd.run(milliseconds: 500)
     }
 
-    /// - Parameter honest: those who speak word by word.
+    /// - Parameter honest: the participants who speak word by word.
     func run(seconds: Int, liars: ClosedRange<UInt32>, _ lie: Lie, honest: [UInt32]) {
       for _ in 0..<seconds * 50 {
         for liar in liars { tell(lie, liar) }
@@ -61,7 +62,7 @@ struct VoiceFairnessTests {
     }
 
     private func tell(_ lie: Lie, _ liar: UInt32) {
-      // Each at another moment, all within a second.
+      // Each at a different moment, all within a second.
       let step = packet + 5 * Int(liar)
       if lie == .comesAgain, step % 200 == 199 {
         crowd.handle(.remove(PeerID(rawValue: UInt64(numbers[liar] ?? liar))))
@@ -84,7 +85,7 @@ struct VoiceFairnessTests {
 
     func isVoice(_ number: UInt32) -> Bool { crowd.peer(number).voice.since != nil }
 
-    /// The part of the time from `packets` on in which this one was a voice.
+    /// The share of the time, from `packets` on, in which this participant was a voice.
     func share(_ number: UInt32, of packets: Int) -> Double { Double(held[number] ?? 0) / Double(packets) }
   }
 
@@ -104,7 +105,7 @@ struct VoiceFairnessTests {
     #expect(stage.share(9, of: 3000) >= 0.8)
   }
 
-  /// As many liars wait as have places.
+  /// As many liars are waiting as have places.
   @Test(arguments: Lie.allCases) func amongSixteenEachHasItsShare(lie: Lie) throws {
     let stage = Stage(18, seed: 3)
     stage.run(seconds: 30, liars: 1...16, lie, honest: [])
@@ -127,7 +128,7 @@ struct VoiceFairnessTests {
       #expect((try #require(stage.firstHeld[member]) - before) * 20 <= 2100)
       #expect(stage.share(member, of: 3000) >= 0.95)
     }
-    // Eight members at once: all guests together have no more than one place.
+    // Eight members at once: all guests together have at most one place.
     stage.run(seconds: 30, liars: 1...32, .floorKeptDown, honest: Array(33...40))
     #expect((1...32).count { stage.isVoice($0) } <= 1)
     let members = (33...40).count { stage.isVoice($0) }
@@ -144,13 +145,13 @@ struct VoiceFairnessTests {
     #expect(stage.share(9, of: 3000) >= 0.3)
   }
 
-  /// People who do not need more places than there are never lose one, and a cough takes none.
+  /// If there are enough places for everybody who speaks, nobody loses one, and a cough takes none.
   @Test func eightHonestSpeakersKeepTheirPlaces() {
     let stage = Stage(12, seed: 4)
     stage.run(seconds: 10, liars: 1...1, .speechWithGaps, honest: Array(2...8))
     let before = stage.crowd.call.speakers.voices.peers.map(\.id)
     for second in 0..<60 {
-      // The four others cough for 300 ms, each in another second.
+      // The four others cough for 300 ms, each in a different second.
       let number = UInt32(9 + second % 4)
       for i in 0..<15 {
         stage.crowd.hear(
@@ -171,7 +172,7 @@ struct VoiceFairnessTests {
     #expect(last > 0 && last < 120 * 50, "\(last)")
   }
 
-  /// The figure of the finding: eight who claim to speak, and a ninth who does, between real transports.
+  /// The case that was found: eight who claim to speak, and a ninth who does, with real transports.
   @Test(arguments: workerCounts, [false, true]) func theNinthIsHeard(workers: Int, areGuests: Bool) throws {
     let call = SimulatedCall(workers: workers)
     for number in 1...10 {
@@ -198,7 +199,8 @@ struct VoiceFairnessTests {
     #expect(first - before <= 100, "within 2 s")
   }
 
-  /// A receiver may have fewer slots than the call has voices. A liar that claims to speak all the time does not keep its slot.
+  /// A receiver may have fewer slots than the call has voices. A liar that always claims to speak does not keep its
+  /// slot.
   @Test(arguments: workerCounts, [1, 2]) func aReceiverWithFewSlotsHearsEverybodyInTurn(workers: Int, slots: Int) throws
   {
     let call = SimulatedCall(workers: workers)
@@ -226,7 +228,7 @@ struct VoiceFairnessTests {
 
   // MARK: The first place
 
-  /// Runs with this liar and a speaker, and returns the part of the time in which the latter is the dominant one.
+  /// Runs with this liar and a speaker, and returns the share of the time in which the speaker is dominant.
   private func dominance(_ levels: (Int) -> [Int], honest: UInt32, liars: Int, guests: ClosedRange<UInt32>? = nil)
     -> Double
   {
@@ -253,7 +255,7 @@ struct VoiceFairnessTests {
     #expect(one >= 0.35, "\(one)")
     let floor = dominance({ [$0 % 150 == 0 ? 1 : 127] }, honest: 2, liars: 1)
     #expect(floor >= 0.35, "\(floor)")
-    // Two alternate, each for 3 s, so that none is the dominant one for long.
+    // Two alternate, each for 3 s, so that neither is dominant for long.
     let two = dominance({ $0 % 300 < 150 ? [127, 50] : [50, 127] }, honest: 3, liars: 2)
     #expect(two >= 0.2, "\(two)")
   }
@@ -286,7 +288,7 @@ struct VoiceFairnessTests {
     call.command(.receive(listener.configuration.peer, Wishes(muted: Set(1...9))))
     call.run(milliseconds: 150)
     #expect(heard(listener) == [10])
-    // A later offer does not change it, nor do those who come.
+    // Neither a later offer nor newcomers change it.
     call.configure(listener)
     let late = call.join([.microphone], audioSlots: 8, videoSlots: 0)
     call.run(milliseconds: 1000)
@@ -296,7 +298,7 @@ struct VoiceFairnessTests {
     #expect(heard(listener).isSuperset(of: 1...7))
   }
 
-  /// Many tracks of muted participants stand before the others: the slots still follow who comes and goes.
+  /// Many tracks of muted participants come before the others: the slots still follow joins and leaves.
   @Test func slotsFollowTheTracksBehindMutedOnes() {
     let crowd = Crowd()
     for number in 1...3 as ClosedRange<UInt32> { crowd.join(number, Array(repeating: .screenAudio, count: 40)) }

@@ -5,7 +5,7 @@ import Testing
 
 @testable import Forwarding
 
-/// Audio levels decide which peers are let in among the voices, and which one is the dominant speaker.
+/// Audio levels decide which peers become voices, and which one is the dominant speaker.
 struct VoiceTests {
   /// The sound of a microphone: dB above silence for each packet of 20 ms.
   enum Sound: String, CaseIterable {
@@ -72,7 +72,7 @@ struct VoiceTests {
     #expect(activity.scores(at: instant(last + 2000)).long < 1)
   }
 
-  /// 60 ms in a packet count as three steps of 20 ms.
+  /// A packet of 60 ms counts as three steps of 20 ms.
   @Test func longPacketsCountAsLong() {
     var (short, long) = (SpeechActivity(), SpeechActivity())
     for packet in 0..<60 as Range<UInt64> { short.heard(level: 20, now: instant(1000 + 20 * packet)) }
@@ -90,7 +90,7 @@ struct VoiceTests {
     for v in 0...10 { #expect(abs(SpeechScores.longScores[v] - score(v, 10, 47)) < 1e-5) }
   }
 
-  /// A call in the room noise of so many microphones.
+  /// A call with the room noise of `count` microphones.
   private func crowded(_ count: Int, voices: Int = 8, workers: Int = 1) throws -> SimulatedCall {
     let call = SimulatedCall(workers: workers)
     for _ in 0..<count { call.join([.microphone], audioSlots: voices, videoSlots: 0) }
@@ -103,7 +103,7 @@ struct VoiceTests {
     return call
   }
 
-  /// Lets these speak, word by word, and calls `body` each 20 ms.
+  /// Lets these speak, word by word, and calls `body` every 20 ms.
   private func speak(_ call: SimulatedCall, _ numbers: [Int], packets: Int, each body: () -> Void = {}) {
     for packet in 0..<packets {
       for (i, number) in numbers.enumerated() {
@@ -139,7 +139,7 @@ struct VoiceTests {
     speak(call, [3], packets: 100)
     #expect(call.speakers.last?.first == 3)
     let events = call.speakers.count
-    // Both at once, for ten seconds: neither is silent for long.
+    // Both speak at once for ten seconds: neither is silent for long.
     speak(call, [2, 3], packets: 500)
     let first = call.speakers.dropFirst(events).compactMap(\.first)
     let changes = zip(first, first.dropFirst()).count { $0 != $1 }
@@ -175,7 +175,7 @@ struct VoiceTests {
     let packets = stream.ordered.drop { $0.serial >> 40 != 12 }
     #expect(packets.first?.marker == true && packets.dropFirst().allSatisfy { !$0.marker })
     for (a, b) in zip(packets, packets.dropFirst()) { #expect(b.timestamp &- a.timestamp == 960) }
-    // It took three packets to tell speech from a click, and they came with those before at once.
+    // It took three packets to distinguish speech from a click, and they came at once together with those before.
     let burst = packets.count { $0.arrival == packets.first?.arrival }
     #expect((8...10).contains(burst), "\(burst)")
   }
@@ -196,7 +196,7 @@ struct VoiceTests {
     #expect(changes == 0, "a cough would be over")
     speak(call, speaking, packets: 200, each: listen)
     #expect((1...5).contains(changes), "one change in 1.25 s at most: \(changes)")
-    // One falls silent, so that all others are heard.
+    // One stops speaking, so that all others are heard.
     speak(call, Array(2...8) + [12], packets: 150)
     #expect(Set(call.assignment(of: listener).values.map { Int($0.participant) }) == Set(Array(2...8) + [12]))
   }
@@ -214,7 +214,7 @@ struct VoiceTests {
     #expect(call.speakers.allSatisfy { $0.count <= 8 })
   }
 
-  /// A microphone's last packets are kept only where somebody might not hear it.
+  /// A microphone's last packets are kept only if somebody might not hear it.
   @Test func preRollsAreKeptOnlyInCrowdedCalls() throws {
     let call = try crowded(9)
     func kept() -> Int { call.sfu.peers.count { $0.encodings[0].preRoll != nil } }
@@ -229,7 +229,8 @@ struct VoiceTests {
     #expect(kept() == 0)
   }
 
-  /// Each of 1,000 makes a noise like speech all the time: the voices change at most as often as their places are held.
+  /// Each of 1,000 constantly makes a noise like speech: voices change only as often as the minimum hold time of a
+  /// place allows.
   @Test(.enabled(if: isRelease)) func noisyCallsFillTheirSlotsABoundedNumberOfTimes() {
     func visits(_ count: UInt32) -> (visits: UInt64, changes: Int) {
       let crowd = Crowd()

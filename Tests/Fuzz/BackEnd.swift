@@ -9,7 +9,7 @@ import NIOCore
 
 @testable import ConclaveServer
 
-/// Any JSON value. A value that can be read can be written and means the same.
+/// Any JSON value. A value that was read can be written, and then means the same.
 indirect enum AnyValue: Codable, Equatable {
   case null
   case bool(Bool)
@@ -59,14 +59,14 @@ func readJSON(_ input: UnsafeMutableRawBufferPointer) {
   precondition(again == value)
 }
 
-/// One text for each sequence of bytes.
+/// Each sequence of bytes has one encoding.
 func readBase64(_ input: UnsafeMutableRawBufferPointer) {
   let text = input.text
   guard let read = Base64Bytes(base64: text), let written = try? JSONCoding.encode([read]) else { return }
   precondition((try? JSONCoding.decode([String].self, from: written)) == [text])
 }
 
-/// The URL of a push subscription: what was read means what is written.
+/// The URL of a push subscription: what was read means what was written.
 func readEndpoint(_ input: UnsafeMutableRawBufferPointer) {
   guard let endpoint = PushEndpoint(input.text) else { return }
   precondition(PushEndpoint(endpoint.origin + endpoint.target) == endpoint)
@@ -75,7 +75,7 @@ func readEndpoint(_ input: UnsafeMutableRawBufferPointer) {
 private let secret = "a secret of thirty-two bytes, so"
 private let authority = TokenAuthority(secret: secret)
 
-/// A token as it comes, and its payload behind a right signature.
+/// The input as a token, and as the payload of a token with a valid signature.
 func readToken(_ input: UnsafeMutableRawBufferPointer) {
   let text = input.text
   let claims = wait { try? await authority.verify(text, now: Timestamp(milliseconds: 1_000)) }
@@ -92,7 +92,7 @@ func readAuthorizeAnswer(_ input: UnsafeMutableRawBufferPointer) {
 
 private let sender = P256PrivateKey()
 
-/// A subscription to pushes, with its two keys: what is sealed for them has one length.
+/// A push subscription with its two keys: everything sealed for them has the same length.
 func readSubscription(_ input: UnsafeMutableRawBufferPointer) {
   guard let subscription = try? JSONCoding.decode(PushSubscription.self, from: input.octets) else { return }
   _ = PushEndpoint(subscription.endpoint)
@@ -101,7 +101,8 @@ func readSubscription(_ input: UnsafeMutableRawBufferPointer) {
   precondition(body == nil || body!.count == 86 + PushEncryption.contentBytes + 1 + 16)
 }
 
-/// A word of a device: its algorithm by the first byte, then the signature and the key, each behind its length.
+/// A word of a device: the first byte chooses the algorithm, then follow the signature and the key, each after its
+/// length.
 func readDeviceSignature(_ input: UnsafeMutableRawBufferPointer) {
   let parts = UnsafeMutableRawBufferPointer(rebasing: input.dropFirst()).parts
   guard let first = input.first, parts.count == 2 else { return }
@@ -112,7 +113,7 @@ func readDeviceSignature(_ input: UnsafeMutableRawBufferPointer) {
 
 private let guests = TokenAuthority(guestSecret: secret)
 
-/// The body of a guest's request for a token. The fixed token that it may hold is not known to the input, so nobody is let in without the link.
+/// The body of a guest's request for a token. The input cannot know the fixed token of the link, so nobody is let in.
 func readGuest(_ input: UnsafeMutableRawBufferPointer) {
   let body = ByteBuffer(bytes: input)
   let entry = GuestEntry(

@@ -33,7 +33,7 @@ func readReply(_ input: UnsafeMutableRawBufferPointer) {
   replies[Int(first) % replies.count](ByteBuffer(bytes: input.dropFirst()))
 }
 
-/// A key list as the server sends it: read, checked, hashed and changed.
+/// A key list from a server: read, checked, hashed and changed.
 func readList(_ input: UnsafeMutableRawBufferPointer) {
   guard let list = try? bodies.decode(KeyList.self, from: ByteBuffer(bytes: input)),
     let call = CallID("AAAAAAAAAAAAAAAAAAAAAA"), let checked = try? EpochList(list.list, epoch: list.epoch)
@@ -53,7 +53,7 @@ func openEnvelope(_ input: UnsafeMutableRawBufferPointer) {
   guard (try? WrapAlgorithm.open(input.octets, with: privateKey)) == nil else { fatalError("a forged envelope opens") }
 }
 
-/// The elements of a list within a text are those that a reader of the whole text finds.
+/// The elements found for a list within a text are those that a parser of the whole text finds.
 func readElements(_ input: UnsafeMutableRawBufferPointer) {
   let text = ByteBuffer(bytes: input)
   for path in [["list"], ["call", "members"]] {
@@ -70,7 +70,7 @@ func readElements(_ input: UnsafeMutableRawBufferPointer) {
 }
 
 extension AnyValue {
-  /// The member that the names lead to.
+  /// The member at the end of a path of names.
   fileprivate subscript(path: ArraySlice<String>) -> AnyValue? {
     guard let name = path.first else { return self }
     guard case .object(let members) = self else { return nil }
@@ -80,7 +80,7 @@ extension AnyValue {
 
 private let identity = DeviceIdentity(user: "alice", device: "phone")!
 
-/// Messages of the other device of a pairing, one a line, to either side; and the text in a picture that was scanned.
+/// Messages of the other device in a pairing, one per line, to either side; and the text of a scanned picture.
 func readPairing(_ input: UnsafeMutableRawBufferPointer) {
   if let fingerprint = PairingCode.fingerprint(scanned: input.text) {
     precondition(PairingCode.scanned(fingerprint) == input.text)
@@ -90,7 +90,7 @@ func readPairing(_ input: UnsafeMutableRawBufferPointer) {
   }
   let now = Instant(nanoseconds: 1)
   let other = DeviceID("laptop")!
-  // Random numbers that the input can know, so that it gets further than the first step.
+  // Predictable random numbers, so that the input gets further than the first step.
   var zeros = Zeros()
   var sides = [
     PairingSession.beginning(identity, with: other, now: now, using: &zeros).0,
@@ -121,7 +121,8 @@ private let keys = EpochKeys(
     secret: SymmetricKey(data: [UInt8](repeating: 3, count: 64))),
   senders: [1: SenderIdentity(fingerprint: [UInt8](repeating: 4, count: 32), joinId: [UInt8](repeating: 5, count: 16))])
 
-/// A frame of a sender whose key is known. The first byte decides whether it comes in a slot or as a message. A forged one never opens.
+/// A frame of a sender whose key is known. The first byte decides whether it arrives in a slot or as a message. A
+/// forged frame never opens.
 func openFrame(_ input: UnsafeMutableRawBufferPointer) {
   guard let first = input.first else { return }
   let now = Instant(nanoseconds: 1)

@@ -14,7 +14,8 @@ import enum Calls.NodeCommand
 
 // MARK: STOMP
 
-/// A session whose client is let in, and hears what it sends to a destination that it is subscribed to: subscriptions, transactions, ACKs and time.
+/// A session of an admitted client, which gets back what it sends to a subscribed destination: subscriptions,
+/// transactions, ACKs and time.
 func driveSession(_ input: UnsafeMutableRawBufferPointer) {
   var configuration = Session.Configuration()
   configuration.subscriptions = 4
@@ -115,7 +116,7 @@ private struct SessionClient {
 
 // MARK: HTTP
 
-/// The pipeline of the HTTP port: requests and their answers, the upgrade, and STOMP over WebSocket behind it.
+/// The pipeline of the HTTP port: requests and their answers, the upgrade, and STOMP over WebSocket after it.
 func serveHTTP(_ input: UnsafeMutableRawBufferPointer) {
   let octets = input.octets
   wait {
@@ -128,7 +129,7 @@ func serveHTTP(_ input: UnsafeMutableRawBufferPointer) {
     let stomp = STOMPServer(
       front, listeners, clients, group: loop, authenticator: KnownUser(pending), sink: NoSink())
     let passing = Route(.under("/d"), methods: ["GET", "POST"], maximumBody: 64) { request, body in
-      // The end of a body may never come, so its answer is not waited for.
+      // The end of a body may never come, so nothing waits for its answer.
       do { for try await part in body { precondition(part.readableBytes <= 64) } } catch {
         return HTTPResponse(status: 400)
       }
@@ -145,7 +146,7 @@ func serveHTTP(_ input: UnsafeMutableRawBufferPointer) {
     let channel = NIOAsyncTestingChannel(loop: loop)
     try? await loop.executeInContext { try HTTPHandler.add(to: channel, service) }
     try? await channel.connect(to: NIOCore.SocketAddress(ipAddress: "127.0.0.1", port: 1)).get()
-    // A client whose bytes come in two pieces, and another whose second request comes after the first one's answer.
+    // A client whose bytes arrive in two pieces, and another whose second request arrives after the first answer.
     let cut = octets.firstRange(of: Array("\r\n\r\n".utf8))?.upperBound ?? octets.count / 2
     for piece in [octets[..<cut], octets[cut...]] {
       guard (try? await channel.writeInbound(ByteBuffer(bytes: piece))) != nil else { break }
@@ -153,7 +154,7 @@ func serveHTTP(_ input: UnsafeMutableRawBufferPointer) {
     }
     await loop.advanceTime(by: .seconds(1))
     _ = try? await channel.finish(acceptAlreadyClosed: true)
-    // The loop's tasks would keep it.
+    // The loop's tasks would keep it alive.
     stomp.stop()
     clients.stop(message: "")
   }
@@ -171,7 +172,7 @@ private let front: STOMPConfiguration = {
   return configuration
 }()
 
-/// The answers that are being made on other threads.
+/// The answers being made on other threads.
 private final class Pending: Sendable {
   private let count = Mutex(0)
   func begin() { count.withLock { $0 += 1 } }

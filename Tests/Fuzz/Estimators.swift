@@ -5,11 +5,12 @@ import RTP
 
 @testable import Forwarding
 
-/// Values that keep state from what a peer writes, for as many steps as the input says: a sum that grows with each step traps only after millions of them. Each part is one run: its
-/// first byte names the value and the number of steps, and those behind the fourth are the size of a step, again and again.
+/// Values with state from a peer's numbers, for as many steps as the input says: a sum that grows with each step traps
+/// only after millions of them. Each part is one run: its first byte chooses the value and the number of steps, and the
+/// bytes after the fourth are the sizes of steps, repeated.
 func driveEstimators(_ input: UnsafeMutableRawBufferPointer) {
   let estimators = Estimators()
-  // An input takes a second at most.
+  // An input takes at most a second.
   var left = 1 << 20
   for part in input.parts where part.count > 4 {
     let steps = 1 << Int(part[0] >> 4)
@@ -113,7 +114,7 @@ private final class Estimators {
     sum &+= nacks.takeDue(now, roundTrip: .microseconds(Int64(step)), into: missing.mutableSpan)
   }
 
-  /// A slot's packet from a source. Two that leave one after the other are near each other.
+  /// A slot's packet from a source. Two consecutive packets have close numbers.
   private func send(_ step: UInt32) {
     last &+= UInt64(step & 0x7fff)
     bytes.initializeMemory(as: UInt8.self, repeating: 0)

@@ -4,7 +4,8 @@ import Transport
 
 @testable import Forwarding
 
-/// A whole SFU with three connected peers that the input speaks for. Each part is one step: its first byte says who acts, how, and how much time has passed.
+/// A whole SFU with three connected peers that the input controls. Each part is one step: its first byte says who acts,
+/// how, and how much time has passed.
 func driveSFU(_ input: UnsafeMutableRawBufferPointer) {
   let world = SFUWorld()
   for part in input.parts where !part.isEmpty {
@@ -80,7 +81,7 @@ private final class SFUWorld {
       fingerprint: certificate.fingerprint, extensions: extensions, tracks: number == 3 ? [] : tracks, slots: slots)
   }
 
-  /// Puts the peer where a finished handshake would have: with keys, on a proven path.
+  /// Puts the peer into the state after a handshake: with keys, on a proven path.
   private func connect(_ configuration: PeerConfiguration) {
     sfu.handle(.configure(configuration, request: 1), now: now, into: outbox)
     let address = SocketAddress(ipv4: 0xc000_0200 | configuration.participant, port: 4_000)
@@ -104,7 +105,7 @@ private final class SFUWorld {
   /// - Parameter how: the actor in bits 0 and 1, the act in bits 2 to 4, the time since the last step in bits 5 to 7.
   func step(_ how: UInt8, _ bytes: UnsafeMutableRawBufferPointer) {
     now = now.advanced(by: .milliseconds([0, 1, 5, 20, 120, 600, 2_500, 11_000][Int(how >> 5)]))
-    // One pass leaves the rest of what is due to the next.
+    // A pass leaves the remaining due work to the next one.
     for _ in 0..<100 {
       guard let due = sfu.nextTimeout, due <= now else { break }
       sfu.handleTimeout(now: now, into: outbox)
@@ -127,7 +128,7 @@ private final class SFUWorld {
     sfu.handle(bytes, from: source, now: now, into: outbox)
   }
 
-  /// A packet that is authentic, whatever is in it.
+  /// An authentic packet with any content.
   private func sendRTP(_ plain: UnsafeMutableRawBufferPointer, _ sender: Sender) {
     guard plain.count >= 12, plain.count <= 1_400 else { return }
     if RTPHeader(parsing: plain.bytes) == nil { plain[0] = 0x80 }
@@ -190,7 +191,7 @@ private final class SFUWorld {
     sfu.handle(command, now: now, into: outbox)
   }
 
-  /// Reads what is to be sent, all of it. A stranger gets nothing but answers to checks.
+  /// Reads everything that will be sent. A stranger gets nothing but answers to checks.
   private func drain() {
     for run in outbox.runs {
       let bytes = UnsafeRawBufferPointer(start: run.base, count: run.length)

@@ -34,7 +34,7 @@ func readRTP(_ packet: UnsafeMutableRawBufferPointer) {
   descriptor.rewrite(pictureID: 1, tl0PictureIndex: 2, keyIndex: 3, in: payload)
 }
 
-/// Descriptors of one stream, one after another: what comes after a structure is read by it.
+/// Descriptors of one stream, one after another: those after a structure are read with it.
 func readDependencies(_ input: UnsafeMutableRawBufferPointer) {
   var structure = DependencyStructure()
   for element in input.parts {
@@ -119,7 +119,7 @@ func readSTUN(_ datagram: UnsafeMutableRawBufferPointer) {
 
 private let certificate = DTLSCertificate()
 
-/// A server and a client that hear the same datagrams.
+/// A server and a client that get the same datagrams.
 func readDTLS(_ datagrams: UnsafeMutableRawBufferPointer) {
   let parts = datagrams.parts
   for role in [DTLSSession.Role.server, .client] {
@@ -137,7 +137,7 @@ func readDTLS(_ datagrams: UnsafeMutableRawBufferPointer) {
   }
 }
 
-/// RTP and RTCP of each profile; the input's first byte decides which. A forged tag never opens.
+/// RTP and RTCP with each profile; the input's first byte decides which. A packet with a forged tag never opens.
 func readSRTP(_ input: UnsafeMutableRawBufferPointer) {
   guard let first = input.first else { return }
   let isGCM = first & 2 == 0

@@ -50,7 +50,7 @@ extension UnsafeMutableRawBufferPointer {
   var octets: [UInt8] { Array(self) }
   var text: String { String(decoding: self, as: UTF8.self) }
 
-  /// The input as several: each part stands behind its length in one byte.
+  /// The input as several parts, each after its length in one byte.
   var parts: [UnsafeMutableRawBufferPointer] {
     var parts: [UnsafeMutableRawBufferPointer] = []
     var start = 0

@@ -15,7 +15,7 @@ SECRET = b"a secret of thirty-two bytes, so"
 
 
 def capture_files():
-    """The captures of the project, and the shared ones that it has no copy of."""
+    """The captures of the project, and the shared ones of which it has no copy."""
     own = sorted((TESTS / "RTPTests/Vectors").glob("*.json"))
     names = {file.name for file in own}
     return own + [file for file in sorted((SHARED / "rtp").glob("*.json")) if file.name not in names]
@@ -28,13 +28,13 @@ def captures():
 
 
 def shared(name):
-    """A shared vector file as JSON; nothing without it."""
+    """A shared vector file as JSON; empty if it does not exist."""
     file = SHARED / name
     return json.loads(file.read_text()) if file.exists() else {}
 
 
 def texts(value):
-    """All strings in a JSON value that are hexadecimal, as bytes."""
+    """All hexadecimal strings in a JSON value, as bytes."""
     for each in bodies(value):
         for text in each.values():
             if isinstance(text, str) and len(text) > 2 and re.fullmatch("([0-9a-f]{2})+", text):
@@ -42,7 +42,7 @@ def texts(value):
 
 
 def sealed():
-    """Ephemeral keys with what they seal: HPKE, ECIES, and Wycheproof's keys of P-256, at whose odd points curves go wrong."""
+    """Ephemeral keys with ciphertexts: HPKE, ECIES, and Wycheproof's P-256 keys, at whose unusual points curve arithmetic goes wrong."""
     for vector in shared("hpke/rfc9180-subset.json") or []:
         yield from (bytes.fromhex(vector["enc"] + each["ct"]) for each in vector["encryptions"])
     yield from texts(shared("hpke/p256-sha256-aes256gcm-base.json"))
@@ -69,13 +69,13 @@ def golden(name):
 
 
 def parts(*datagrams):
-    """Datagrams behind their lengths, as the target dtls reads them."""
+    """Datagrams after their lengths, as read by the target dtls."""
     padded = [datagram + bytes(-len(datagram) % 8) for datagram in datagrams]
     return b"".join(bytes([len(datagram) // 8]) + datagram for datagram in padded)
 
 
 def descriptors():
-    """The dependency descriptors of each stream: those of the first packets, in their order."""
+    """The dependency descriptors of each stream's first packets, in order."""
     for file in capture_files():
         capture = json.loads(file.read_text())
         found = re.search(r"a=extmap:(\d+)\S* \S*dependency-descriptor", capture["answer"])
@@ -114,7 +114,7 @@ def base64url(data):
 
 
 def steps(how, datagrams, mixed=()):
-    """Datagrams as steps of the target sfu, in groups: behind their lengths and what is done with them."""
+    """Datagrams as steps of the target sfu, in groups: each after its length and the action."""
     datagrams = [bytes([how]) + datagram[:1400] for datagram in datagrams]
     return [parts(*mixed, *datagrams[start : start + 4]) for start in range(0, len(datagrams), 4)]
 
@@ -190,7 +190,7 @@ def seeds(target):
         case "sfu":
             rtp = [packet for packet in captures() if not is_rtcp(packet)][::7]
             rtcp = [packet for packet in captures() if is_rtcp(packet)][::3]
-            # Peers 1 and 2 send, 3 receives. Time passes before each packet; commands and checks stand before some.
+            # Peers 1 and 2 send, 3 receives. Time passes before each packet; commands and checks precede some.
             commands = [bytes([0x1C, kind, argument]) for kind in range(8) for argument in (0, 0x12, 0x2B)]
             groups = steps(0x24, rtp[:200]) + steps(0x45, rtp[200:400]) + steps(0x91, rtcp[:100]) + steps(0x92, rtcp[:100])
             groups += [each for command in commands for each in steps(0x24, rtp[:4], [command])]
@@ -230,7 +230,7 @@ def seeds(target):
             ).encode()
             login = b"CONNECT\naccept-version:1.2\nhost:h\npasscode:alice\n\n\0"
             talk = [b"SUBSCRIBE\nid:1\ndestination:/topic/a\nack:client\n\n\0", b"SEND\ndestination:/topic/a\n\nhi\0", b"ACK\nid:1\n\n\0"]
-            # Masked with zeros: the text stands as it is.
+            # Masked with zeros, so the text is unchanged.
             frame = lambda text: bytes([0x81, 0x80 | len(text), 0, 0, 0, 0]) + text
             return [upgrade + b"".join(map(frame, [login, *talk][:count])) for count in range(5)] + seeds("http")
         case "http":
@@ -252,7 +252,7 @@ def seeds(target):
             points = [point[:65] for point in sealed() if point[:1] == b"\x04"]
             return [compact(subscription | {"p256dh": base64.b64encode(each).decode()}) for each in [base64.b64decode(point), *points]]
         case "device-signature":
-            # RFC 6979 appendix A.2.5, RFC 7515 appendix A.2 and RFC 8032 section 7.1. Each key stands last, so that it ends where the input does.
+            # RFC 6979 appendix A.2.5, RFC 7515 appendix A.2 and RFC 8032 section 7.1. Each key is last, so that it ends with the input.
             point = "0460fed4ba255a9d31c961eb74c6356d68c049b8923b61fa6ce669622e60f29fb67903fe1008b8bc99a41ae9e95628bc64f2f1b20c2d7e9f5177a3c294d4462299"
             sample = "efd48b2aacb6a8fd1140dd9cd45e81d69d2c877b56aaf991c34d0ea84eaf3716f7cb1c942d657c41d436c7a1b6e29f65f3e900dbb9aff4064dc4ab2f843acda8"
             modulus = "a1f8160ae2e3c9b465ce8d2d656263362b927dbe29e1f02477fc1625cc90a136e38bd93497c5b6ea63dd7711e67c7429f956b0fb8a8f089adc4b69893cc1333f53edd019b87784252fec914fe4857769594bea4280d32c0f55bf62944f130396bc6e9bdf6ebdd2bda3678eeca0c668f701b38dbffb38c8342ce2fe6d27fade4a5a4874979dd4b9cf9adec4c75b05852c2c0f5ef8a5c1750392f944e8ed64c110c6b647609aa4783aeb9c6c9ad755313050638b83665c6f6f7a82a396702a1f641b82d3ebf2392219491fb686872c5716f50af8358d9a8b9d17c340728f7f87d89a18d8fcab67ad84590c2ecf759339363c07034d6f606f9e21e05456cae5e9a1"

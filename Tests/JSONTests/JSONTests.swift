@@ -97,7 +97,7 @@ func eachRefusalSaysWhy(text: String, words: String) {
   #expect(error?.field == "list.1")
 }
 
-/// A second container of the same value, and nested ones, as handwritten types may use them.
+/// A second container of the same value, and nested ones, as in handwritten types.
 @Test func containersGoOnWhereTheyEndedAndNestedOnesEndWithTheNextWrite() throws {
   struct Handmade: Encodable {
     enum Key: String, CodingKey { case a, b, c, d, e }
@@ -163,7 +163,8 @@ private struct Room: Codable, Equatable {
   #expect((54...120).contains(fragments.encodings), "\(fragments.encodings)")
 }
 
-/// Ten times the members take about ten times the CPU time of this thread. The best of several measurements, with room for caches that others use.
+/// Ten times the members take about ten times the CPU time of this thread. It takes the best of several measurements,
+/// with a margin for shared caches.
 @Test func encodingIsLinear() throws {
   func nanoseconds(_ count: Int) throws -> UInt64 {
     let room = Room(members: (0..<count).map { Member(name: "member \($0)", number: $0) })
@@ -178,7 +179,7 @@ private struct Room: Codable, Equatable {
   #expect(large < small * 30)
 }
 
-/// Some mutations leave valid JSON of the type, most do not: both ways are taken, and neither traps.
+/// Some mutations leave valid JSON of the type, most do not: both cases occur, and neither traps.
 @Test func mutatedInputIsReadOrRefused() throws {
   let valid = Array(#"{"name":"a","size":-12,"flag":false,"list":[1,2,3],"nested":{"x":1e3}}"#.utf8)
   var generator = SeededGenerator(seed: 7)
@@ -258,7 +259,8 @@ private indirect enum Value: Codable, Equatable {
   }
 }
 
-/// A written text is read as the same value. A mutated text is refused, or read as some value, which is then written and read again.
+/// A written text is read as the same value. A mutated text is refused, or read as a value that can be written and read
+/// again.
 @Test(arguments: 1...4 as ClosedRange<UInt64>) func hostileTextsAreReadOrRefused(seed: UInt64) throws {
   var generator = SeededGenerator(seed: seed)
   let pieces = [

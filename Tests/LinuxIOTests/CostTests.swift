@@ -4,7 +4,8 @@ import LinuxIO
 import MediaModel
 import Testing
 
-/// The cost of the packet path: CPU time of only this thread, and a ratio of two measurements in one test, because machines are noisy.
+/// The cost of the packet path: this thread's CPU time, and a ratio of two measurements in one test, because machines
+/// are noisy.
 @Suite(.serialized) struct CostTests {
   @Test(.enabled(if: allocations_are_counted()))
   func sendingAndReceivingAllocateNothing() throws {
@@ -38,7 +39,7 @@ import Testing
     #expect(allocations_of_this_thread() - before >= 100)
   }
 
-  /// A sixth is what was measured in release builds. Under a sanitizer, where allocations are not counted either, it was 0.63 once.
+  /// Release builds measured a sixth. Under a sanitizer, where allocations are not counted either, it was once 0.63.
   @Test(.enabled(if: allocations_are_counted()))
   func aRunOf32CostsLessThanHalfOfSingleSends() throws {
     let receiver = try Receiver(receiveOffload: false)

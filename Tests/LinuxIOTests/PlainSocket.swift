@@ -2,7 +2,7 @@ import Glibc
 import LinuxIO
 import MediaModel
 
-/// A connected IPv4 socket of plain system calls: the other side that shares no code with `UDPSocket`.
+/// A connected IPv4 socket that uses plain system calls: a peer that shares no code with `UDPSocket`.
 final class PlainSocket {
   let descriptor: Int32
 
@@ -17,7 +17,7 @@ final class PlainSocket {
 
   deinit { close(descriptor) }
 
-  /// The lengths of the next datagrams; fewer when none comes for two seconds.
+  /// The lengths of the next datagrams; fewer if none arrives for two seconds.
   func receive(_ count: Int) throws -> [Int] {
     var timeout = timeval(tv_sec: 2, tv_usec: 0)
     setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &timeout, socklen_t(MemoryLayout<timeval>.size))
@@ -32,7 +32,7 @@ final class PlainSocket {
   }
 }
 
-/// Connects a socket that stays able to send to others by address.
+/// Connects a socket, which can still send to others by address.
 func connect(_ socket: UDPSocket, toIPv4 address: SocketAddress) -> Bool {
   var target = sockaddr_in6()
   target.sin6_family = sa_family_t(AF_INET6)

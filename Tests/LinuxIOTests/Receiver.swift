@@ -12,9 +12,9 @@ final class Receiver {
   let socket: UDPSocket
   let batch: ReceiveBatch
   private let epoll: Epoll
-  /// The number of the local address of each datagram that was collected.
+  /// The index of the local address of each collected datagram.
   private(set) var locals: [UInt16] = []
-  /// How long each of them waited, in nanoseconds.
+  /// How long each datagram waited, in nanoseconds.
   private(set) var ages: [UInt64] = []
 
   init(receiveOffload: Bool = true, batchCapacity: Int = 64, ipv6: Bool = true) throws {
@@ -30,7 +30,7 @@ final class Receiver {
   var address: SocketAddress { SocketAddress(ipv4: 0x7f00_0001, port: socket.port) }
   var address6: SocketAddress { SocketAddress(high: 0, low: 1, port: socket.port) }
 
-  /// Waits until `count` datagrams have come, or nothing has for two seconds.
+  /// Waits until `count` datagrams have arrived, or none has for two seconds.
   func collect(_ count: Int) -> [Datagram] {
     var all: [Datagram] = []
     while all.count < count {
@@ -48,7 +48,7 @@ final class Receiver {
   }
 }
 
-/// A run in memory of its own: byte i of datagram d is d + i.
+/// A run in its own memory: byte i of datagram d is d + i.
 final class TestRun {
   let memory: UnsafeMutableRawPointer
   let run: DatagramRun

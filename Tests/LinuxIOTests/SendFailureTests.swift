@@ -3,7 +3,7 @@ import Glibc
 import MediaModel
 import Testing
 
-/// Anomalies: what fails for one destination must not touch the others.
+/// Failures: an error for one destination must not affect the others.
 struct SendFailureTests {
   static let bad: [(SocketAddress, Int, SendFailure)] = [
     (SocketAddress(ipv4: 0xffff_ffff, port: 9), 100, .forbidden),
@@ -31,7 +31,7 @@ struct SendFailureTests {
     let receiver = try Receiver()
     guard sender.hasIPv6 else { return }
     let closed = SocketAddress(ipv4: 0x7f00_0001, port: try UDPSocket(port: 0).port)
-    // A connected socket hears of ICMP errors; this one still sends to others by address.
+    // A connected socket gets ICMP errors; this one still sends to others by address.
     try #require(connect(sender, toIPv4: closed))
     let runs = (0..<6).map { TestRun(lengths: [10 + $0], to: $0.isMultiple(of: 2) ? closed : receiver.address) }
 
@@ -47,7 +47,7 @@ struct SendFailureTests {
     let sender = try UDPSocket(port: 0)
     let receiver = try Receiver()
     guard sender.hasIPv6 else { return }
-    // 60,000 bytes in fragments of 1,280 don't fit a buffer of 4,608: ENOBUFS.
+    // 60,000 bytes in fragments of 1,280 do not fit into a buffer of 4,608: ENOBUFS.
     try #require(setOption(sender.descriptor, SOL_SOCKET, SO_SNDBUF, 1))
     try #require(setOption(sender.descriptor, Int32(IPPROTO_IPV6), IPV6_MTU, 1_280))
 
@@ -65,7 +65,7 @@ struct SendFailureTests {
   @Test func aRefusedRunLeavesAsSingleDatagrams() throws {
     let sender = try UDPSocket(port: 0)
     let receiver = try Receiver()
-    // The kernel does not segment what carries no checksum.
+    // The kernel does not segment datagrams without a checksum.
     try #require(setOption(sender.descriptor, SOL_SOCKET, SO_NO_CHECK, 1))
     let runs = (1...40).map { TestRun(lengths: Array(repeating: $0, count: 70) + [1], to: receiver.address) }
 
@@ -79,7 +79,7 @@ struct SendFailureTests {
 
     #expect(sender.counters.sent == 40 * 72)
     #expect(sender.counters.failed == 0)
-    // After 16 refusals in a row it does not ask again for a while.
+    // After 16 refusals in a row it does not try again for a while.
     #expect(sender.counters.refusedRuns == 16)
   }
 

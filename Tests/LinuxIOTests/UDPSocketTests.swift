@@ -59,7 +59,7 @@ struct UDPSocketTests {
   @Test func aDatagramKnowsHowLongItWaited() throws {
     let sender = try UDPSocket(port: 0)
     let receiver = try Receiver()
-    // The kernel begins to stamp packets a moment after the first socket has asked for it.
+    // The kernel begins to timestamp packets a moment after the first socket has requested it.
     var isStamped = false
     for _ in 0..<1_000 where !isStamped {
       sender.send([TestRun(lengths: [3], to: receiver.address)])
@@ -76,12 +76,12 @@ struct UDPSocketTests {
     try #require(receiver.collect(2).count == 2)
     let end = MonotonicClock.now()
     let ages = receiver.ages.suffix(2).map { Duration.nanoseconds($0) }
-    // A busy kernel may deliver the second one later than this test reads the first.
+    // A busy kernel may deliver the second one after this test has read the first.
     #expect(ages[0] >= .milliseconds(20) && ages[0] <= start.duration(to: end))
     #expect(ages[1] <= between.duration(to: end))
   }
 
-  /// A connected socket takes datagrams from the address alone that it sends to, as an ICE agent does.
+  /// A connected socket, like that of an ICE agent, accepts datagrams only from the address to which it sends.
   @Test(arguments: [false, true])
   func answersLeaveFromTheAddressThatThePeerUsed(ipv6: Bool) throws {
     let server = try Receiver(ipv6: ipv6)
@@ -158,7 +158,7 @@ struct UDPSocketTests {
 
     sender.send([run])
 
-    // One message of one system call holds them all.
+    // One message of one system call has all of them.
     #expect(receiver.collect(1).map(\.bytes) == run.datagrams)
     #expect(receiver.batch.isFull)
   }

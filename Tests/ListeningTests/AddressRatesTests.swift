@@ -3,7 +3,7 @@ import Testing
 
 @testable import Listening
 
-/// How often source addresses may do something.
+/// The rates that source addresses are allowed.
 struct AddressRatesTests {
   private static let second: UInt64 = 1_000_000_000
 
@@ -25,7 +25,7 @@ struct AddressRatesTests {
     #expect(try passed(&rates, 100, now: Self.second) { _ in "192.0.2.1" } == 2)
   }
 
-  /// A line with a /56 changes the /64 with each request, and one with a /48 the /56.
+  /// A subscriber with a /56 uses a new /64 for each request, and one with a /48 a new /56.
   @Test func aWideBlockOfIPv6DoesNotMultiplyItsRequests() throws {
     var rates = AddressRates(perSecond: 1, burst: 20)
     #expect(try passed(&rates, 5_120) { "2001:db8:1:\(String($0 % 256, radix: 16))::1" } == 80)
@@ -48,7 +48,7 @@ struct AddressRatesTests {
     #expect(rates.wait(from: try block("192.0.2.1"), now: 0) != nil)
   }
 
-  /// A network of its own gives an attacker 2^16 and more /48s.
+  /// With a whole network, an attacker has 2^16 and more /48s.
   @Test func moreAddressesThanAreRememberedShareOneBucket() throws {
     var rates = AddressRates(perSecond: 1, burst: 2)
     let passed = try passed(&rates, 100_000) {

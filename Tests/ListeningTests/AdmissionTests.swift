@@ -4,7 +4,7 @@ import Testing
 
 @testable import Listening
 
-/// Which connections find room, without sockets.
+/// Which connections are admitted, tested without sockets.
 struct AdmissionTests {
   private static func block(_ text: String) -> AddressBlock? {
     AddressBlock(try? SocketAddress(ipAddress: text, port: 1))

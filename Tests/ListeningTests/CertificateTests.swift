@@ -6,12 +6,12 @@ import WireClients
 
 @testable import Listening
 
-/// The certificate's files may change while the server runs.
+/// The certificate files may change while the server runs.
 struct CertificateTests {
   private let vectors = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "Vectors")
   private let folder = FileManager.default.temporaryDirectory.appending(path: "certificates-\(UUID())")
 
-  /// Puts a pair of files where the server looks, as a renewal would.
+  /// Replaces the certificate and key files, as a renewal would.
   private func install(_ name: String, key: String? = nil) throws {
     try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
     for (kind, from) in [("certificate", name), ("key", key ?? name)] {
@@ -26,7 +26,7 @@ struct CertificateTests {
       privateKey: folder.appending(path: "key.pem").path)
   }
 
-  /// The operator hears of it each day from two weeks before, and of an expired one, which no client takes.
+  /// The operator is warned each day from two weeks before, and about an expired certificate, which no client accepts.
   @Test func anEndThatIsNearIsWarnedOfOnceADay() throws {
     try install("test")
     defer { try? FileManager.default.removeItem(at: folder) }

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Listening
 
-/// Bodies that a route gets part by part.
+/// Bodies that a route receives part by part.
 @Suite(.timeLimit(.minutes(1))) struct HTTPBodyTests {
   private let chunk = ByteBuffer(repeating: 7, count: 64 << 10)
 
@@ -28,7 +28,7 @@ import Testing
     try await client.send(put("Content-Length: \(1 << 20)\r\n"))
     try await client.send(chunk)
     try await client.until { taken.value == [64 << 10] }
-    // The route is busy with the first part. As much as the window holds is read, and nothing more.
+    // The route is busy with the first part. No more is read than fits into the window.
     for _ in 0..<HTTPBody.window / (64 << 10) {
       try await client.askForBytes()
       try await client.send(chunk)
@@ -37,7 +37,7 @@ import Testing
     #expect(reads == HTTPBody.window / (64 << 10))
     try await client.askForBytes()
     #expect(client.network.reads == reads)
-    // All that waited is the next part, and reading goes on.
+    // Everything that waited is the next part, and reading continues.
     gate.open()
     try await client.until { taken.value == [64 << 10, HTTPBody.window] }
     try await client.until { client.network.reads == reads + 1 }
@@ -50,7 +50,7 @@ import Testing
     #expect(try await client.output { $0.hasSuffix("/page") }.hasPrefix("HTTP/1.1 200 "))
   }
 
-  /// The bound is the route's: that of other routes is smaller.
+  /// The limit is the route's own; that of other routes is smaller.
   @Test func aBodyOverTheBoundIsRefusedAndTheConnectionCloses() async throws {
     let errors = Box<[HTTPBodyError]>([])
     let route = Route(.under("/up"), methods: ["PUT"], maximumBody: 100 << 10) { _, body in
@@ -73,12 +73,12 @@ import Testing
     #expect(answer.contains("\r\nconnection: close\r\n"))
     try await client.until { !client.channel.isActive }
     try await client.until { errors.value == [.tooLarge] }
-    // If the head says that it is too long, it need not be sent.
+    // If the head announces too long a body, the body need not be sent.
     let other = try await HTTPConnection([route])
     try await other.send(put("Content-Length: \(100 << 10 + 1)\r\n"))
     #expect(try await other.output { !$0.isEmpty }.hasPrefix("HTTP/1.1 413 "))
     try await other.until { !other.channel.isActive }
-    #expect(errors.value == [.tooLarge], "the route did not hear of it")
+    #expect(errors.value == [.tooLarge], "the route was not called")
   }
 
   @Test func aClientThatGoesAwayEndsTheBody() async throws {
@@ -114,7 +114,7 @@ import Testing
     }
     let client = try await HTTPConnection([route])
     try await client.send(put("Expect: 100-continue\r\nContent-Length: 5\r\n"))
-    // The client's time does not run while it waits for us.
+    // The client's time limit does not run while it waits for the server.
     await client.loop.advanceTime(by: .seconds(60))
     #expect(client.channel.isActive)
     #expect(try await client.hasWritten() == false)
@@ -122,7 +122,7 @@ import Testing
     #expect(try await client.output { !$0.isEmpty } == "HTTP/1.1 100 Continue\r\n\r\n")
     try await client.send("hello")
     #expect(try await client.output { $0.hasSuffix("5 bytes") }.hasPrefix("HTTP/1.1 200 "))
-    // A body that is refused is not asked for. Whether the client sends it nevertheless is unknown, so the connection ends.
+    // A refused body is not requested with 100 Continue. The client may still send it, so the connection ends.
     try await client.send("PUT /other HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n")
     let answer = try await client.output { !$0.isEmpty }
     #expect(answer.hasPrefix("HTTP/1.1 403 ") && answer.contains("\r\nconnection: close\r\n"))
@@ -133,7 +133,7 @@ import Testing
     }
   }
 
-  /// Each part has its time, so a large body may take longer than a request otherwise.
+  /// Each part has its own time limit, so a large body may take longer than other requests.
   @Test func aClientThatSendsNothingMoreIsDisconnected() async throws {
     let route = Route(.all, methods: ["PUT"], maximumBody: 1 << 20) { _, body in
       do { for try await _ in body {} } catch { return HTTPResponse(status: 500) }
@@ -170,7 +170,7 @@ import Testing
     try await client.send("POST /up/1 HTTP/1.1\r\nHost: h\r\n\r\n")
     let answer = try await client.output { !$0.isEmpty }
     #expect(answer.hasPrefix("HTTP/1.1 405 ") && answer.contains("\r\nallow: PUT, GET\r\n"))
-    // Another path is another route's.
+    // Another path belongs to another route.
     let other = try await HTTPConnection([route])
     try await other.send("PUT /page HTTP/1.1\r\nHost: h\r\n\r\n")
     #expect(try await other.output { !$0.isEmpty }.contains("\r\nallow: GET, HEAD, POST, OPTIONS\r\n"))

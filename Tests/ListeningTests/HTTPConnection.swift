@@ -12,10 +12,10 @@ final class HTTPConnection {
   let loop = NIOAsyncTestingEventLoop()
   let channel: NIOAsyncTestingChannel
   let network = Network()
-  /// The bytes that the server has written and `output` has not taken.
+  /// The bytes that the server has written and `output` has not consumed.
   private var written = ByteBuffer()
 
-  /// - Parameter routes: before the one of all other paths, which answers with the path.
+  /// - Parameter routes: these come before the route for all other paths, which answers with the path.
   init(_ routes: [Route]) async throws {
     channel = NIOAsyncTestingChannel(loop: loop)
     let listeners = Listeners(
@@ -35,19 +35,19 @@ final class HTTPConnection {
 
   func send(_ bytes: ByteBuffer) async throws { try await channel.writeInbound(bytes) }
 
-  /// The channel wants to be read, as a socket's does after each read.
+  /// Triggers a read of the channel, as a socket does after each read.
   func askForBytes() async throws {
     let channel = channel
     try await loop.executeInContext { channel.pipeline.syncOperations.read() }
   }
 
-  /// The client closes.
+  /// Closes the connection from the client's side.
   func close() async throws {
     channel.close(promise: nil)
     await loop.run()
   }
 
-  /// Waits for what other threads do.
+  /// Waits for other threads.
   func until(_ isReached: () -> Bool) async throws {
     repeat {
       try Task.checkCancellation()
@@ -61,7 +61,7 @@ final class HTTPConnection {
     return written.readableBytes > 0
   }
 
-  /// Takes what the server has written, once it is enough.
+  /// Consumes what the server has written, once it is enough.
   func output(until isEnough: (String) -> Bool) async throws -> String {
     while true {
       if try await hasWritten(), isEnough(String(buffer: written)) {
@@ -74,7 +74,7 @@ final class HTTPConnection {
   }
 }
 
-/// Stands where the socket would: counts reads, and can leave writes unfinished as a kernel whose buffer is full.
+/// Replaces the socket: counts reads, and can leave writes unfinished like a kernel with a full buffer.
 final class Network: ChannelDuplexHandler, Sendable {
   typealias InboundIn = ByteBuffer
   typealias OutboundIn = ByteBuffer
@@ -89,7 +89,7 @@ final class Network: ChannelDuplexHandler, Sendable {
   private let state = Mutex(State())
 
   var reads: Int { state.withLock { $0.reads } }
-  /// Writes that wait.
+  /// The waiting writes.
   var held: Int { state.withLock { $0.held.count } }
   var holdsWrites: Bool {
     get { state.withLock { $0.holdsWrites } }
@@ -118,7 +118,7 @@ final class Network: ChannelDuplexHandler, Sendable {
   }
 }
 
-/// A value that tasks change.
+/// A value that tasks can change.
 final class Box<Value: Sendable>: Sendable {
   private let stored: Mutex<Value>
 
@@ -129,7 +129,7 @@ final class Box<Value: Sendable>: Sendable {
   func change(_ change: @Sendable (inout Value) -> Void) { stored.withLock { value in change(&value) } }
 }
 
-/// Holds tasks back until it is opened.
+/// Blocks tasks until it is opened.
 final class Gate: Sendable {
   private let (stream, continuation) = AsyncStream.makeStream(of: Void.self)
 

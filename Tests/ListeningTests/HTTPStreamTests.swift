@@ -12,7 +12,7 @@ import Testing
     "\(method) /down HTTP/\(version)\r\nHost: h\r\n\(version == "1.0" ? "Connection: keep-alive\r\n" : "")\r\n"
   }
 
-  /// A buffered route may answer with a stream, too.
+  /// A buffered route may also answer with a stream.
   private func route(length: Int?, _ write: @escaping @Sendable (HTTPBodyWriter) async throws -> Void) -> Route {
     Route(.exactly(["/down"])) { _ in
       HTTPResponse(headers: [("content-type", "video/x")], stream: HTTPStream(length: length, write: write))
@@ -34,7 +34,7 @@ import Testing
     ])
     client.network.holdsWrites = true
     try await client.send(get())
-    // The route writes two parts at once, and only one is on its way.
+    // The route writes two parts at once, and only one is in flight.
     for count in 0..<4 {
       try await client.until { client.network.held == 1 }
       #expect(written.value == count / 2)
@@ -49,7 +49,7 @@ import Testing
     #expect(try await client.output { $0.hasSuffix("/page") }.hasPrefix("HTTP/1.1 200 "))
   }
 
-  /// The client's time runs while a part waits for it, and not while the route makes the next one.
+  /// The client's time limit runs while a part waits for the client, but not while the route makes the next one.
   @Test func aReaderThatStopsIsDisconnectedAndASlowRouteIsNot() async throws {
     let gate = Gate()
     let ended = Box<[String]>([])
@@ -107,7 +107,7 @@ import Testing
     #expect(answer.contains("\r\ntransfer-encoding: chunked\r\n") && !answer.contains("content-length"))
     #expect(
       answer.contains("\r\nconnection: keep-alive\r\n") && answer.hasSuffix("3\r\none\r\n5\r\nthree\r\n0\r\n\r\n"))
-    // HTTP/1.0 knows no chunks: the end of the connection is the end of the body.
+    // HTTP/1.0 has no chunks: the end of the connection is the end of the body.
     try await client.send(get("1.0"))
     let old = try await client.output { $0.hasSuffix("three") }
     #expect(!old.contains("transfer-encoding") && old.contains("\r\nconnection: close\r\n"))
@@ -133,7 +133,7 @@ import Testing
     #expect(calls.value == 0)
   }
 
-  /// The client must not take a part for the whole.
+  /// The client must not mistake a part for the whole.
   @Test(arguments: [false, true]) func aStreamThatFailsClosesTheConnection(isShort: Bool) async throws {
     let client = try await HTTPConnection([
       route(length: isShort ? 10 : nil) { writer in

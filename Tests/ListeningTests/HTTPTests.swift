@@ -4,7 +4,7 @@ import NIOCore
 import Testing
 import WireClients
 
-/// The HTTP routes beside the WebSocket.
+/// The HTTP routes next to the WebSocket.
 @Suite(.timeLimit(.minutes(1))) struct HTTPTests {
   private func get(_ path: String, _ headers: String = "", method: String = "GET") -> String {
     "\(method) \(path) HTTP/1.1\r\nHost: h\r\n\(headers)\r\n"
@@ -61,7 +61,7 @@ import WireClients
             + "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"))
       let answer = await socket.bytes { String(buffer: $0).contains("\r\n\r\n") }
       #expect(String(buffer: answer).hasPrefix("HTTP/1.1 101 "))
-      // The target does not make up for a bad Host.
+      // A valid target does not replace a valid Host.
       for request in ["GET http://h/ HTTP/1.1\r\n\r\n", "GET http://h/ HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n"] {
         let client = try await TestClient.open(port: server.httpPort)
         try await client.send(request)
@@ -70,7 +70,7 @@ import WireClients
     }
   }
 
-  /// RFC 9110 section 10.1.1: a client that waits is told at once.
+  /// RFC 9110 section 10.1.1: a waiting client is answered at once.
   @Test func aClientThatWaitsWithItsBodyIsTold() async throws {
     try await withServer(pages: { HTTPResponse(text: "\($0.body.readableBytes) bytes") }) { server in
       let client = try await TestClient.open(port: server.httpPort)
@@ -134,7 +134,7 @@ import WireClients
       for (request, status) in [
         (get("/", "Connection: close\r\n", method: "DELETE"), "405"), (get("/stomp"), "426"),
         (get("/ws/", "Origin: http://evil\r\n"), "403"),
-        // A path that is no endpoint is answered, and the connection ends: its parser reads no further.
+        // A path that is not an endpoint is answered, and the connection ends: its parser reads no further.
         (get("/other", "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"), "200"),
         (get("/", "Upgrade: h2c\r\nConnection: Upgrade, HTTP2-Settings\r\n"), "200"),
         (get("h:1", method: "CONNECT"), "405"),
@@ -212,7 +212,7 @@ import WireClients
   }
 
   @Test func anAddressGetsPagesOnlySoOftenAndAProxyAlways() async throws {
-    // All at once, on one connection: a slow machine needs longer for connections than the bucket does for another request.
+    // All at once, on one connection: on a slow machine the bucket could refill while connections are opened.
     func answers(_ server: TestServer) async throws -> [String] {
       let client = try await TestClient.open(port: server.httpPort)
       let requests = String(repeating: get("/"), count: 39) + get("/", "Connection: close\r\n")
@@ -227,7 +227,7 @@ import WireClients
       // The connection ends with the first refusal.
       #expect(statuses.starts(with: Array(repeating: "200", count: 5)) && statuses.last == "429", "\(statuses)")
       #expect(server.statistics.drops[.addressRequestsFull].map { (1...35).contains($0) } == true)
-      // A WebSocket is not a page: its logins have bounds of their own.
+      // A WebSocket is not a page: its logins have their own limits.
       let client = try await TestClient.open(port: server.httpPort)
       try await client.send(get("/stomp"))
       #expect(await client.rest().hasPrefix("HTTP/1.1 426 "))

@@ -40,7 +40,7 @@ import WireClients
     #expect(policy.allows(origin: origin, host: host) == isAllowed)
   }
 
-  /// Pages inside apps have no host. Where they are not named, they are strangers.
+  /// Pages inside apps have no host. They are refused unless they are named.
   @Test(arguments: ["null", "file://"]) func pagesWithoutAHostAreLetInWhereTheyAreNamed(origin: String) {
     #expect(OriginPolicy.hostless.contains(origin))
     #expect(OriginPolicy.sameHost(also: [origin]).allows(origin: origin, host: "calls.example"))
@@ -80,7 +80,7 @@ import WireClients
     }
   }
 
-  /// A second front has paths, subprotocols and bounds of its own, and needs nothing else of the listeners.
+  /// A second front has its own paths, subprotocols and limits, and needs nothing else from the listeners.
   @Test func aFrontIsRegisteredByItsPathsAndSubprotocols() async throws {
     try await withServer { server in
       let both = ["Sec-WebSocket-Protocol: first, second"]

@@ -4,7 +4,8 @@ import Seeded
 import Testing
 import WireClients
 
-/// Requests that nearly follow the rules reach further than noise. Every answer is HTTP, and a client beside is served.
+/// Requests that nearly follow the rules get further than noise. Every answer is HTTP, and another client is still
+/// served.
 @Suite(.timeLimit(.minutes(1))) struct HostileHTTPTests {
   @Test(arguments: [1, 2, 3] as [UInt64])
   func mutatedRequestsEndTheirOwnConnectionOnly(seed: UInt64) async throws {
@@ -31,7 +32,7 @@ import WireClients
       + "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n\u{1}\u{2}\u{3}",
   ]
 
-  /// Bytes of it changed, left out, repeated or put elsewhere.
+  /// A copy with bytes changed, removed, repeated or moved.
   private func mutated(_ request: String, _ random: inout SeededGenerator) -> [UInt8] {
     var bytes = Array(request.utf8)
     for _ in 0...Int.random(in: 0...3, using: &random) {
@@ -51,7 +52,7 @@ import WireClients
   @Test func halfAMillionSmallHeadersAreRefusedEarly() async throws {
     try await withServer { server in
       let client = try await TestClient.open(port: server.httpPort)
-      // The server stops reading at the hundredth; the rest may meet a closed connection.
+      // The server stops reading at the hundredth; the rest may arrive at a closed connection.
       let request = "GET / HTTP/1.1\r\nHost: h\r\n" + String(repeating: "a: b\r\n", count: 500_000)
       client.channel.writeAndFlush(ByteBuffer(string: request), promise: nil)
       let answer = await client.rest()

@@ -3,7 +3,7 @@ import Logging
 import Synchronization
 import Testing
 
-/// A stranger fills no disk, and what is left out is told.
+/// A stranger cannot fill the disk, and the log says how many lines were left out.
 @Suite struct LimitedLogTests {
   private final class Lines: LogHandler, Sendable {
     let kept = Mutex<[Logger.Metadata]>([])
@@ -33,7 +33,7 @@ import Testing
     flood()
     #expect(lines.kept.withLock(\.count) == 6)
     #expect(lines.kept.withLock { $0.last?["suppressed"] } == "995")
-    // Another kind has a bucket of its own, and what the level leaves out takes nothing from it.
+    // Another kind of line has its own bucket, and lines below the level do not use it.
     for _ in 0..<100 { log.log(.login, .debug, "x") }
     log.log(.login, .info, "x")
     #expect(lines.kept.withLock { $0.last?["suppressed"] } == nil)

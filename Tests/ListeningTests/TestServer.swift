@@ -7,7 +7,7 @@ import NIOWebSocket
 
 typealias TestConfiguration = ListeningConfiguration
 
-/// Listeners with pages, and a front whose WebSocket sends each message back.
+/// Listeners with pages, and a front whose WebSocket echoes each message.
 struct TestServer {
   fileprivate let listeners: Listeners
   let httpPort: Int
@@ -15,13 +15,13 @@ struct TestServer {
 
   var statistics: SignalingStatistics { listeners.statistics }
 
-  /// Waits until the statistics are as wanted.
+  /// Waits until the statistics satisfy a condition.
   func until(_ isReached: (SignalingStatistics) -> Bool) async {
     while !isReached(statistics) { await Task.yield() }
   }
 }
 
-/// Runs `body` against a server on loopback ports of the system's choice.
+/// Runs `body` with a server on loopback ports that the system chooses.
 func withServer(
   _ configure: (inout ListeningConfiguration) -> Void = { _ in }, log: any LogHandler = SwiftLogNoOpLogHandler(),
   routes: [Route] = [],
@@ -62,7 +62,7 @@ private func addEcho(_ channel: any Channel, _ gate: LoginGate) throws {
   try channel.pipeline.syncOperations.addHandler(Echo(gate))
 }
 
-/// Knows nothing but messages. The first of them logs in.
+/// A front that only echoes messages. The first one logs in.
 private final class Echo: ChannelInboundHandler {
   typealias InboundIn = ByteBuffer
   typealias OutboundOut = WebSocketFrame

@@ -3,18 +3,18 @@ import Testing
 
 @testable import loadtest
 
-/// The layered cameras of the load test, and how it finds out whether a frame can be decoded.
+/// The layered cameras of the load test, and how it determines whether a frame can be decoded.
 struct CameraLayerTests {
   private let key = TrackKey(participant: 1, track: 1)
 
-  /// Frames of three layers in turn; `keyFrames` are the turns with a key frame of all.
+  /// Frames of three layers in turn; `keyFrames` are the turns in which all have a key frame.
   private func frames(_ turns: Int, keyFrames: Set<Int> = [0]) -> [LayeredFrame] {
     let counter = FrameCounter()
     var layers = CameraLayer.all.indices.map { LayerFrames(rank: $0, counter: counter) }
     return (0..<turns).flatMap { turn in layers.indices.map { layers[$0].next(isKeyFrame: keyFrames.contains(turn)) } }
   }
 
-  /// The server's parser reads in them what the frame says.
+  /// The server's parser reads the frame's values from them.
   @Test func descriptorsSayTheFramesLayersAndReferences() throws {
     for rank in CameraLayer.all.indices {
       var structure = DependencyStructure()

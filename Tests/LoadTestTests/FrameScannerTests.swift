@@ -9,7 +9,7 @@ struct FrameScannerTests {
   ]
 
   @Test(arguments: [1, 2, 3, 7, 30, 1_000]) func framesAreFoundHoweverTheyAreCut(length: Int) {
-    // Between frames stand line ends: heart-beats.
+    // There are line ends between frames: heart-beats.
     let bytes = Self.frames.flatMap { Array("\n\r\n\($0)\0".utf8) }
     var scanner = FrameScanner()
     var found: [String] = []

@@ -10,7 +10,7 @@ import Testing
 struct ImpairmentTests {
   private func impairment(_ text: String) throws -> Impairment { try ImpairmentOption(text).impairment }
 
-  /// Arrival times in µs of packets of 972 bytes (1,000 on the wire), one each `interval` µs.
+  /// Arrival times in µs of packets of 972 bytes (1,000 on the wire), sent every `interval` µs.
   private func arrivals(_ text: String, count: Int, interval: Int, seed: UInt64 = 1) throws -> [Int?] {
     var path = ImpairedPath(try impairment(text), seed: seed)
     return (0..<count).map { path.arrival(of: 972, now: $0 * interval) }
@@ -35,7 +35,7 @@ struct ImpairmentTests {
   }
 
   @Test func aLinkPassesItsRateAndDropsAtTheTailOfItsQueue() throws {
-    // 1,000 bytes each 10 ms are 800 kbit/s.
+    // 1,000 bytes every 10 ms are 800 kbit/s.
     let times = try arrivals("rate=400kbit/s,queue=200ms", count: 1_000, interval: 10_000)
     let passed = times.compactMap { $0 }
     #expect(480...520 ~= passed.count, "\(passed.count)")
@@ -87,7 +87,7 @@ extension ImpairmentTests {
     defer { bytes.deallocate() }
     let datagram = UnsafeRawBufferPointer(bytes)
     let address = SocketAddress(ipv4: 1, port: 1)
-    // A range's iterator may allocate in code that is not optimized.
+    // A range's iterator may allocate in unoptimized code.
     var now = Instant(nanoseconds: 0)
     let before = allocations_of_this_thread()
     while now.nanoseconds < 2_000_000_000 {

@@ -7,7 +7,7 @@ import Testing
 
 @testable import loadtest
 
-/// The participant's offer as the server reads it, and the server's answer as the participant reads that.
+/// The participant's offer read by the server, and the server's answer read by the participant.
 struct RemoteMediaTests {
   private func answer(to local: LocalMedia) throws -> (text: String, negotiation: Negotiation, PeerConfiguration) {
     let fingerprint = CertificateFingerprint(hash: "sha-256", digest: Array(0..<32))
@@ -40,7 +40,7 @@ struct RemoteMediaTests {
     let remote = try RemoteMedia(answer: text)
     #expect(remote.credentials == configuration.local)
     #expect(remote.fingerprint.digest == Array(100..<132))
-    // Without the link-local one, which needs a zone.
+    // The candidates without the link-local one, which needs a zone.
     #expect(
       remote.candidates == [
         SocketAddress(ipv4: 0x7f00_0001, port: 4000), SocketAddress(high: 0xfd00 << 48, low: 2, port: 4000),
@@ -65,7 +65,7 @@ struct RemoteMediaTests {
     #expect(Set(local.tracks[1].encodings.flatMap { [$0.ssrc, $0.rtxSSRC] }).count == 6)
   }
 
-  /// An offer of a server that only sends, as Janus makes it.
+  /// An offer of a server that only sends, like Janus.
   @Test func anAnswerTakesWhatIsOfferedAndNamesItsOwnSide() throws {
     let offer = """
       v=0\r\nm=video 9 UDP/TLS/RTP/SAVPF 96 97\r\nc=IN IP4 192.0.2.1\r\na=sendonly\r\na=mid:7\r\na=ice-ufrag:serv\r\n\
@@ -117,7 +117,7 @@ struct RemoteMediaTests {
         switch random.next() % 4 {
         case 0: bytes[place] = UInt8(truncatingIfNeeded: random.next())
         case 1: bytes.remove(at: place)
-        // Each section repeats credentials, fingerprint and candidates: only a cut-off answer lacks them.
+        // Each section repeats credentials, fingerprint and candidates, so only a truncated answer lacks them.
         case 2: bytes.removeSubrange(place...)
         default: bytes.removeSubrange(place..<min(bytes.count, place + Int(random.next() % 80)))
         }

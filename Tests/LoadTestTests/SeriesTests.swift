@@ -3,7 +3,7 @@ import Testing
 
 @testable import loadtest
 
-/// The figures of each second, and the files they go to.
+/// The figures of each second, and their files.
 struct SeriesTests {
   private func reading(at seconds: Double, cpu: Double = 0.2, _ change: (inout Tally) -> Void) -> Reading {
     var tally = Tally()
@@ -107,7 +107,7 @@ struct SeriesTests {
     for foreign in ["<script", "http:", "https:", "src=", "href=", "url(", "<b>", "NaN", "inf,"] {
       #expect(!page.contains(foreign), "\(foreign)")
     }
-    // A line begins where its figures do.
+    // A line begins with its first figure.
     #expect(page.contains("points=\"240.0,"))
   }
 

@@ -2,7 +2,7 @@ import Testing
 
 @testable import loadtest
 
-/// The words about a server that does not take the load test's connection.
+/// The messages about a server that does not accept the load test's connection.
 struct ServerProbeTests {
   private let probe = ServerProbe(host: "localhost", port: 8080, usesTLS: false)
 

@@ -45,7 +45,8 @@ struct StreamTests {
       packet.part(header.payloadRange), sequence: header.sequenceNumber, marker: header.marker, now: now, surroundings)
   }
 
-  /// Sends frames for a second of virtual time; `network` says at which times each packet arrives: none, one or several.
+  /// Sends frames for a second of virtual time; `network` returns the arrival times of each packet: none, one or
+  /// several.
   private func run(
     video: Bool, network: (Int) -> [Duration], answersNacks: Bool = true
   ) throws -> (sent: Traffic, received: Traffic, tally: Tally) {
@@ -88,7 +89,7 @@ struct StreamTests {
 
   @Test func reorderingAndDuplicatesLoseNothing() throws {
     var random = SeededGenerator(seed: 4)
-    // The first packets come in order, for a stream begins with what comes first.
+    // The first packets arrive in order, since a stream begins with the first packet that arrives.
     let (sent, received, tally) = try run(video: true) { count in
       count < 10 ? [.zero] : (0...random.next() % 2).map { _ in .milliseconds(random.next() % 12) }
     }
@@ -97,7 +98,7 @@ struct StreamTests {
   }
 
   @Test func lostPacketsComeAgain() throws {
-    // The very first packets are received, for nobody can miss what they do not know of; so are the last.
+    // The first and the last packets are received, since a receiver cannot miss packets of which it does not know.
     let (sent, received, tally) = try run(video: true) { $0 > 5 && $0 < 80 && $0 % 4 == 0 ? [] : [.zero] }
     #expect(received == sent)
     #expect(tally.nacked > 0)

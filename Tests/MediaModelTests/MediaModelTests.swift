@@ -58,16 +58,16 @@ func anAddressKnowsItsKindAndDoesNotPrint(address: SocketAddress, text: String, 
 @Test(arguments: [
   ("H264", "profile-level-id=42e01f;packetization-mode=1", "packetization-mode=1; profile-level-id=42e01f", true),
   ("H264", "packetization-mode=1", "packetization-mode=0", false),
-  // A receiver of mode 1 takes mode 0, which is the default.
+  // A receiver of mode 1 accepts mode 0, which is the default.
   ("H264", "", "packetization-mode=1", true), ("H264", "packetization-mode=0", "", true),
   ("H264", "packetization-mode=2", "packetization-mode=1", false),
-  // One profile in several patterns, and without one: Constrained Baseline.
+  // One profile in several notations, and without one: Constrained Baseline.
   ("H264", "profile-level-id=42c01f", "profile-level-id=42E034", true),
   ("H264", "profile-level-id=4d801f", "profile-level-id=42e01f", true),
   ("H264", "profile-level-id=58c01f", "profile-level-id=42e01f", true),
   ("H264", "profile-level-id=42001f", "profile-level-id=42e01f", true),
   ("H264", "", "profile-level-id=42e01f", true), ("H264", "profile-level-id=nonsen", "", true),
-  // Levels and their asymmetry do not decide.
+  // Levels and their asymmetry do not matter.
   ("H264", "level-asymmetry-allowed=1;profile-level-id=640c34", "profile-level-id=640c1f", true),
   (
     "H264", "level-asymmetry-allowed=0;profile-level-id=42e034", "level-asymmetry-allowed=1;profile-level-id=42e00a",

@@ -27,7 +27,7 @@ final class EventLog: Sendable {
   var connected: [PeerID] { all.compactMap { if case .connected(let peer) = $0 { peer } else { nil } } }
 }
 
-/// Waits at most a minute, for a busy machine, for a condition that another thread brings about; `step` may wait itself.
+/// Waits for a condition that another thread makes true, at most a minute, for busy machines; `step` may itself wait.
 func eventually(_ condition: () -> Bool, step: () -> Void = { MonotonicClock.sleep(nanoseconds: 200_000) }) -> Bool {
   let end = MonotonicClock.now().advanced(by: .seconds(60))
   while !condition() {

@@ -6,7 +6,8 @@ import Testing
 struct FlushRuleTests {
   private func at(_ microseconds: UInt64) -> Instant { Instant(nanoseconds: 2_000_000_000 + microseconds * 1_000) }
 
-  /// A rule that saw batches at these times, with nothing to send. Its thread worked for `work` of each 1,000 µs before.
+  /// A rule that has seen batches at these times, with nothing to send. Before, its thread worked for `work` of each
+  /// 1,000 µs.
   private func rule(afterBatchesAt times: [UInt64], working work: UInt64 = 500) -> FlushRule {
     var rule = rule(working: work, flush: 1)
     for time in times { rule.arrived(now: at(time)) }
@@ -37,7 +38,7 @@ struct FlushRuleTests {
     #expect(rule.deadline == at(1_100))
   }
 
-  /// A millisecond at a quarter of the processor's time. Less than 0.1 ms is not worth the waking.
+  /// A millisecond at a quarter of the processor's time. Less than 0.1 ms is not worth a wake-up.
   @Test(arguments: [(UInt64(10), 0), (20, 0), (50, 200), (125, 500), (240, 960), (300, 1_000)])
   func theLessAThreadWorksTheShorterVideoWaits(work: UInt64, microseconds: Int) {
     var rule = rule(afterBatchesAt: [0, 100], working: work)
@@ -47,7 +48,8 @@ struct FlushRuleTests {
     #expect(abs(hold.nanoseconds / 1_000 - Int64(microseconds)) < 50)
   }
 
-  /// 600 of each 1,000 µs go to datagrams, of which a flood that is dropped brought all but a tenth: what is left is 6 % of the thread's time.
+  /// 600 of each 1,000 µs go to datagrams, of which all but a tenth are from a dropped flood: 6 % of the thread's time
+  /// remains.
   @Test func aFloodThatIsDroppedIsNoLoadForWhichOthersWait() {
     func hold(kept: Int) -> Int64 {
       var rule = FlushRule()
@@ -126,7 +128,7 @@ struct FlushRuleTests {
     #expect(hold(of: rule(working: work, flush: flush)) == .zero)
   }
 
-  /// Nine runs do not take 2 ms by themselves: another program had the core.
+  /// Nine runs alone do not take 2 ms: another program had the core.
   @Test func aFlushThatWasInterruptedHoldsNoAudio() {
     #expect(hold(of: rule(working: 950, flush: 2_000, runs: 9)) == .zero)
   }

@@ -4,10 +4,10 @@ import Testing
 
 @testable import MediaPlane
 
-/// A worker's TCP connections over loopback, with the time and the participants as arguments.
+/// A worker's TCP connections over loopback; the time and the participants are arguments.
 final class MediaConnectionsTests {
   private static let token: UInt64 = 100
-  /// A datagram that stands for an authentic check.
+  /// A datagram that represents an authentic check.
   private static let proof: UInt8 = 77
   private let port: UInt16
   private let epoll: Epoll
@@ -49,7 +49,7 @@ final class MediaConnectionsTests {
     connections.sweep(now: start.advanced(by: delay), in: epoll) { participants.contains($0) }
   }
 
-  /// A connection that was accepted, and its address here.
+  /// An accepted connection, and its local address.
   private func connect(
     from source: UInt32 = 1, receiveBuffer: Int32? = nil, saying byte: UInt8 = 42
   ) throws -> (TestConnection, SocketAddress) {
@@ -76,7 +76,7 @@ final class MediaConnectionsTests {
 
     send([5, 5, 3], to: address)
     send([9], to: other)
-    // Not for this path.
+    // It is not for this path.
     send([9], to: SocketAddress(ipv4: address.ipv4, port: address.port))
 
     #expect(first.receive(milliseconds: 2_000).map(\.count) == [5, 5, 3])
@@ -103,7 +103,7 @@ final class MediaConnectionsTests {
     #expect(connections.counters.open == 1 && connections.counters[.unproven] == 1)
     _ = stranger.receive(milliseconds: 2_000)
     #expect(stranger.hasEnded)
-    // A participant that left the call has the same time once more.
+    // A participant that left the call has the same time again.
     sweep(after: .seconds(19))
     #expect(connections.counters.open == 1)
     sweep(after: .seconds(20))
@@ -158,7 +158,7 @@ final class MediaConnectionsTests {
       #expect(next.receive(milliseconds: 2_000).map(\.count) == [number + 1])
       held.append(next)
     }
-    // All are participants' now.
+    // All belong to participants now.
     let late = try TestConnection(port: port, from: 99)
     #expect(eventually({ connections.counters[.full] == 1 }) { turn(waiting: 1_000_000) })
     #expect(!participant.hasEnded && connections.counters.open == 6)
@@ -175,7 +175,7 @@ final class MediaConnectionsTests {
     #expect(first.hasEnded && connections.counters[.evicted] == 1)
   }
 
-  /// A flood of strangers from many addresses, and somebody honest who proves himself with his first datagram.
+  /// A flood of strangers from many addresses, and an honest client that proves itself with its first datagram.
   @Test func aFloodOfStrangersKeepsNobodyOut() throws {
     for round in 0..<50 as Range<UInt32> {
       var strangers: [TestConnection] = []
@@ -227,7 +227,7 @@ final class MediaConnectionsTests {
     if byReset { connection?.reset() } else { connection = nil }
     #expect(eventually({ ended == [address] }) { turn(waiting: 1_000_000) })
     #expect(connections.counters[.gone] == 1 && connections.counters.open == 0)
-    // Its number is another's now.
+    // Its number belongs to another connection now.
     let (next, newAddress) = try connect()
     #expect(newAddress.connection == address.connection)
     send([5, 5], to: address)
@@ -236,7 +236,7 @@ final class MediaConnectionsTests {
     #expect(next.receive(milliseconds: 2_000).map(\.count) == [1])
   }
 
-  /// A reader that stops: what it does not take is lost by whole datagrams, and once it reads again what is sent arrives.
+  /// A reader that stops: the excess is lost in whole datagrams, and once it reads again, new datagrams arrive.
   @Test func aSlowReaderLosesWholeDatagrams() throws {
     let (connection, address) = try connect(receiveBuffer: 4_096)
     var sent = 0

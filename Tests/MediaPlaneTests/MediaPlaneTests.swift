@@ -14,7 +14,7 @@ struct MediaPlaneTests {
     var configuration = MediaPlaneConfiguration()
     configuration.workers = workers
     configuration.firstPort = firstPort
-    // A port chosen here is free of UDP; of TCP it may be that of another test's connection.
+    // A port chosen here is free for UDP, but another test's TCP connection may use it.
     configuration.tcp = firstPort == 0
     return try MediaWorkers(configuration, node: Incarnation(1), certificate: certificate, seed: 1) { [log] in
       log.append($0)
@@ -88,7 +88,7 @@ struct MediaPlaneTests {
     var noise = Noise(seed: 2)
     for number in 0..<50 {
       let stranger = try TestConnection(port: plane.port(of: 0))
-      // Some are read as lengths and datagrams, most as a length that there can't be.
+      // Some are read as lengths and datagrams, most as an impossible length.
       stranger.write(number % 2 == 0 ? [0, UInt8(number)] + noise.bytes(200) : noise.bytes(500))
       if number % 5 == 0 { stranger.reset() }
       clients[0].sendAudio([UInt8(number)])

@@ -6,7 +6,7 @@ import Testing
 struct NapRuleTests {
   private func at(_ microseconds: UInt64) -> Instant { Instant(nanoseconds: microseconds * 1_000) }
 
-  /// Datagrams in the second batch, microseconds behind the first, whether a nap pays.
+  /// Columns: datagrams in the second batch, microseconds after the first, whether a nap pays.
   static let batches: [(Int, UInt64, Bool)] = [
     (1, 125, true), (1, 126, false), (2, 250, true), (5, 1_000, false), (64, 8_000, true), (1, 0, true),
   ]

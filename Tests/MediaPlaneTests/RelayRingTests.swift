@@ -24,7 +24,7 @@ struct RelayRingTests {
     packet.withUnsafeBytes { ring.write(message(number), $0) }
   }
 
-  /// Bytes that tell which packet they are of.
+  /// Bytes that identify their packet.
   private func packet(_ number: UInt64) -> [UInt8] {
     let length = Int(number * 37 % 1500)
     return [UInt8](repeating: UInt8(truncatingIfNeeded: number), count: length)
@@ -48,7 +48,7 @@ struct RelayRingTests {
     #expect(read == [0, 1, 2, 3, 4])
   }
 
-  /// The ring turns over many times, with entries of all lengths at its end.
+  /// The ring wraps many times, with entries of all lengths at its end.
   @Test func aFullRingTakesNothingAndLosesNothing() {
     let ring = RelayRing()
     var (next, expected, refused) = (UInt64(0), UInt64(0), 0)
@@ -70,7 +70,7 @@ struct RelayRingTests {
     #expect(refused > 20 && next > 100_000 && expected > 100_000)
   }
 
-  /// The reader sleeps whenever it has read everything; the bell wakes it.
+  /// The reader sleeps whenever it has read everything; the wake-up event wakes it.
   @Test func noMessageOfAnotherThreadIsLostOrLeftUnannounced() throws {
     let exchange = try RelayExchange(workers: 2, of: Self.node)
     let total: UInt64 = 200_000

@@ -12,8 +12,8 @@ struct SheddingRuleTests {
     private var idle: UInt64 = 0
 
     /// - Parameters:
-    ///   - age: of the datagrams, in milliseconds.
-    ///   - usage: of the processor, in percent.
+    ///   - age: the age of the datagrams, in milliseconds.
+    ///   - usage: the usage of the processor, in percent.
     ///   - load: the share of its time in which the thread does not wait, in percent; nil: that is `usage`.
     mutating func run(milliseconds: UInt64, age: Int64, usage: UInt64 = 100, load: UInt64? = nil) {
       for _ in 0..<milliseconds / 10 {
@@ -46,7 +46,7 @@ struct SheddingRuleTests {
     #expect(run.rule.share == 1)
   }
 
-  /// The thread stood still for half a second, and works off what lies there.
+  /// The thread stood still for half a second, and works off the backlog.
   @Test func packetsThatGetYoungerShedNothing() {
     var run = Run()
     for age in stride(from: 500, to: 30, by: -70) { run.run(milliseconds: 50, age: Int64(age)) }
@@ -60,7 +60,7 @@ struct SheddingRuleTests {
     #expect(run.rule.share == 1)
     run.run(milliseconds: 150, age: 260, usage: 50, load: 100)
     #expect(run.rule.share == 0.5)
-    // As long as it has no time to wait, there is none for more.
+    // As long as it never waits, it has no time for more.
     run.run(milliseconds: 5_000, age: 20, usage: 50, load: 100)
     #expect(run.rule.share == 0.5)
   }
@@ -82,15 +82,15 @@ struct SheddingRuleTests {
   }
 }
 
-/// The rule with a model of the worker that it rules, in virtual time.
+/// The rule with a model of its worker, in virtual time.
 struct SheddingTests {
-  /// A worker with a processor of its own. The rest waits, up to the two seconds that the kernel's buffer holds.
+  /// A worker with its own processor. Excess work waits, up to the two seconds that fit into the kernel's buffer.
   private struct ModelWorker {
     var rule = SheddingRule()
-    /// The work of all calls, in parts of the processor: without video, and with all of it.
+    /// The work of all calls, as shares of the processor: without video, and with all video.
     var fixed: Double
     var video: Double
-    /// The part of the processor that others leave it.
+    /// The share of the processor that other programs leave.
     var processor = 1.0
     private(set) var now = Instant(nanoseconds: 1_000_000_000)
     private(set) var shares: [Double] = []
@@ -100,7 +100,7 @@ struct SheddingTests {
     private var millisecond = 0
     private var cpu = 0.0
     private var idle = 0.0
-    /// Key frames of video that came back: work that follows a rise.
+    /// Key frames of resumed video: extra work after an increase.
     private var keyFrames = 0.0
 
     init(fixed: Double, video: Double) {
@@ -134,9 +134,9 @@ struct SheddingTests {
         done += 1
       }
       queue.removeFirst(done)
-      // A displaced thread does not wait.
+      // A displaced thread does not count as waiting.
       if queue.isEmpty { idle += processor > 0 ? time / processor : 0 }
-      // A thread that stands still judges nothing.
+      // A stalled thread does not judge.
       guard processor > 0, rule.isDue(now: now) else { return }
       let before = rule.share
       if rule.judge(cpuTime: UInt64(cpu * 1e6), idleTime: UInt64(idle * 1e6), now: now) {
@@ -147,8 +147,8 @@ struct SheddingTests {
     }
   }
 
-  /// 20 × 20 participants with 420,000 packets a second are 48 to 63 % of a core. A moment in which the machine did something else cost up to half
-  /// of the video for six seconds.
+  /// 20 × 20 participants with 420,000 packets a second are 48 to 63 % of a core. A moment in which the machine did
+  /// something else once cost up to half of the video for six seconds.
   @Test(arguments: [0.48, 0.55, 0.63, 0.75], [60, 200, 400, 1_000, 1_800])
   func allVideoIsBackASecondAfterADisturbedMoment(load: Double, stop: Int) {
     var worker = ModelWorker(fixed: load * 0.1, video: load * 0.9)
@@ -156,7 +156,7 @@ struct SheddingTests {
     worker.processor = 0
     worker.run(milliseconds: stop)
     worker.processor = 1
-    // The packets that have waited take their own time.
+    // The waiting packets take additional time.
     worker.run(milliseconds: Int(Double(min(stop, 2_000)) * load / (1 - load)) + 1_000)
     #expect(worker.rule.share == 1)
     worker.run(milliseconds: 10_000)
@@ -164,7 +164,7 @@ struct SheddingTests {
     #expect(worker.oldest < 40)
   }
 
-  /// The machine does half as much for a second.
+  /// The machine works at half speed for a second.
   @Test func allVideoIsBackASecondAfterASlowSecond() {
     var worker = ModelWorker(fixed: 0.06, video: 0.54)
     worker.run(milliseconds: 2_000)
@@ -175,7 +175,7 @@ struct SheddingTests {
     #expect(worker.rule.share == 1)
   }
 
-  /// Under an overload that lasts the share is steady, audio is young, and the worker is not idle.
+  /// Under a lasting overload the share is steady, audio is on time, and the worker is not idle.
   @Test(arguments: [1.1, 1.3, 2, 5])
   func anOverloadThatLastsHasASteadyShare(load: Double) {
     var worker = ModelWorker(fixed: 0.2, video: load - 0.2)
@@ -193,7 +193,7 @@ struct SheddingTests {
     #expect(worker.rule.share == 1, "the overload is over")
   }
 
-  /// The fixed part is the overload: the video goes, and does not come and go.
+  /// The fixed part is the overload: the video stops, without coming back at times.
   @Test func anOverloadByAudioEndsVideo() {
     var worker = ModelWorker(fixed: 0.95, video: 0.3)
     worker.run(milliseconds: 20_000)

@@ -6,7 +6,8 @@ import Transport
 
 @testable import MediaPlane
 
-/// A participant on a real socket: a microphone and a camera, and slots for as many of the others as asked for. Driven by hand, without a thread.
+/// A participant on a real socket: a microphone, a camera, and slots for a given number of others. The test drives it,
+/// without a thread.
 final class TestClient {
   static let opus = PayloadFormat(payloadType: 111, codec: "opus", clockRate: 48_000, channels: 2)
   static let vp8 = PayloadFormat(
@@ -15,7 +16,7 @@ final class TestClient {
   let number: UInt32
   let configuration: PeerConfiguration
   private(set) var isConnected = false
-  /// Payloads of the RTP packets that came, by payload type.
+  /// The payloads of received RTP packets, by payload type.
   private(set) var audio: [[UInt8]] = []
   private(set) var video: [[UInt8]] = []
   var keepsPayloads = true
@@ -75,14 +76,14 @@ final class TestClient {
 
   deinit { memory.deallocate() }
 
-  /// Sends the first check; everything else follows from what comes back.
+  /// Sends the first check; the answers trigger everything else.
   func start(_ server: SocketAddress) {
     self.server = server
     if isOverTCP { connection = try? TestConnection(port: server.port) }
     check()
   }
 
-  /// Ends the TCP connection and comes by a new one.
+  /// Closes the TCP connection and opens a new one.
   func reconnect() {
     connection = nil
     start(server)
@@ -97,7 +98,7 @@ final class TestClient {
     send(length, segment: length)
   }
 
-  /// Takes what has come, after waiting at most this long for something.
+  /// Handles what has arrived, after waiting at most this long for something.
   func receive(waiting nanoseconds: UInt64 = 0) {
     if let connection {
       for var datagram in connection.receive(milliseconds: Int32(nanoseconds / 1_000_000)) {
@@ -122,7 +123,8 @@ final class TestClient {
     send(length, segment: length / count)
   }
 
-  /// Sends a frame of `packets` equal VP8 packets, as one run. Their payloads are descriptor and header of VP8, then `byte`s.
+  /// Sends a frame of `packets` equal VP8 packets, as one run. Their payloads are the descriptor and header of VP8,
+  /// then `byte`s.
   func sendVideo(packets: Int, byte: UInt8, size: Int = 1_000) {
     var length = 0
     var segment = 0
@@ -137,7 +139,7 @@ final class TestClient {
     send(length, segment: segment)
   }
 
-  /// Any bytes to the server.
+  /// Sends any bytes to the server.
   func sendRaw(_ bytes: [UInt8]) {
     memory.copyMemory(from: bytes, byteCount: bytes.count)
     send(bytes.count, segment: bytes.count)
@@ -188,8 +190,8 @@ final class TestClient {
     }
   }
 
-  /// Two packets that leave one after the other in a stream are never more than 1,024 numbers apart, for a receiver guesses the upper half of their indices
-  /// (RFC 3711 section 3.3.1). The loopback keeps their order.
+  /// Checks that two consecutive packets of a stream are never more than 1,024 numbers apart, since a receiver guesses
+  /// the upper half of their indices (RFC 3711 section 3.3.1). The loopback keeps their order.
   private func checkNumber(of header: RTPHeader) {
     if let before = numbers.updateValue(header.sequenceNumber, forKey: header.ssrc) {
       let step = SequenceNumber.distance(from: before, to: header.sequenceNumber)
@@ -197,7 +199,7 @@ final class TestClient {
     }
   }
 
-  /// Answers a check of the server's.
+  /// Answers a check of the server.
   private func answer(_ check: UnsafeRawBufferPointer) {
     var reply = [UInt8](repeating: 0, count: STUNResponder.replyCapacity)
     let outcome = reply.withUnsafeMutableBytes { reply in
@@ -219,7 +221,7 @@ final class TestClient {
 extension MediaWorkers {
   func loopback(_ worker: Int) -> SocketAddress { SocketAddress(ipv4: 0x7f00_0001, port: port(of: worker)) }
 
-  /// Connects clients of one call, one after the other on the next worker.
+  /// Connects clients of one call, each on the next worker.
   func connect(_ clients: [TestClient], _ log: EventLog) throws {
     func home(_ client: TestClient) -> Int { Int(client.number - 1) % workers }
     for client in clients {

@@ -1,7 +1,7 @@
 import Glibc
 import LinuxIO
 
-/// A port that is open for UDP and for TCP.
+/// A port that is free for UDP and TCP.
 func openPort() throws -> (UDPSocket, TCPListener) {
   while true {
     let socket = try UDPSocket(port: 0)
@@ -9,7 +9,7 @@ func openPort() throws -> (UDPSocket, TCPListener) {
   }
 }
 
-/// A client's TCP connection of plain system calls, with framing of its own.
+/// A client's TCP connection with plain system calls and its own framing.
 final class TestConnection {
   private let descriptor: Int32
   private var input: [UInt8] = []
@@ -18,8 +18,8 @@ final class TestConnection {
   struct Refused: Error { var code: Int32 }
 
   /// - Parameters:
-  ///   - source: the last byte of the address in 127.0.0.0/24 that it comes from.
-  ///   - receiveBuffer: bytes that may lie unread; nil: the system's choice.
+  ///   - source: the last byte of its source address in 127.0.0.0/24.
+  ///   - receiveBuffer: the number of bytes that may be unread; nil: the system's choice.
   init(port: UInt16, from source: UInt32 = 1, receiveBuffer: Int32? = nil) throws {
     descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
     if var receiveBuffer {
@@ -43,7 +43,7 @@ final class TestConnection {
 
   deinit { close(descriptor) }
 
-  /// Bytes as they are.
+  /// Sends bytes unchanged.
   func write(_ bytes: [UInt8]) {
     _ = Glibc.send(descriptor, bytes, bytes.count, Int32(MSG_NOSIGNAL))
   }
@@ -52,7 +52,7 @@ final class TestConnection {
     write([UInt8(datagram.count >> 8), UInt8(datagram.count & 0xff)] + datagram)
   }
 
-  /// The whole datagrams that have come, after waiting at most this long for something.
+  /// The complete datagrams that have arrived, after waiting at most this long for something.
   func receive(milliseconds: Int32 = 0) -> [[UInt8]] {
     var ready = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
     guard !hasEnded, poll(&ready, 1, milliseconds) > 0 else { return [] }
@@ -66,7 +66,7 @@ final class TestConnection {
     return datagrams()
   }
 
-  /// Ends it by a reset, not by a FIN.
+  /// Closes it by a reset instead of a FIN.
   func reset() {
     var linger = linger(l_onoff: 1, l_linger: 0)
     setsockopt(descriptor, SOL_SOCKET, SO_LINGER, &linger, socklen_t(MemoryLayout<Glibc.linger>.size))

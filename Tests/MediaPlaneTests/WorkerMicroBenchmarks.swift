@@ -7,7 +7,8 @@ import Transport
 
 @testable import MediaPlane
 
-/// The gain of a second worker, each with a processor of its own: for one call that both share, and with a call of its own, which is all that the machine can give.
+/// The gain of a second worker, each with its own processor: for one call that both share, and for a separate call
+/// each, which is the maximum that the machine can give.
 @Suite(.serialized) struct WorkerMicroBenchmarks {
   enum Layout: String, CaseIterable {
     case one = "one worker"
@@ -17,12 +18,12 @@ import Transport
 
   private static let listeners = 50
   private static let burst = 64
-  /// Bursts on their way at a time: fewer than fill a socket's buffer, enough that no worker waits.
+  /// Bursts in flight at a time: few enough for a socket's buffer, and enough that no worker waits.
   private static let window = 6
   private static let bursts = 60
   private static let rounds = 10
 
-  /// Prints wall time for each packet that leaves. A listener of each worker tells how far it is.
+  /// Prints wall time for each sent packet. A listener for each worker shows its progress.
   @Test(arguments: Layout.allCases) func oneMicrophoneToFifty(layout: Layout) throws {
     let workers = layout == .one ? 1 : 2
     let senders = layout == .apart ? 2 : 1
@@ -30,7 +31,7 @@ import Transport
     configuration.workers = workers
     configuration.isPinned = true
     configuration.tcp = false
-    // As many packets as the workers take, which no microphone sends.
+    // As many packets as the workers can take, more than a microphone would send.
     let all = (packets: 1_000_000_000, kilobits: 8_000_000)
     configuration.setPublishing(audio: all, video: all, participant: all)
     let certificate = DTLSCertificate()
@@ -67,7 +68,7 @@ import Transport
       try #require(arrived(sent))
       let time = start.duration(to: MonotonicClock.now()).nanoseconds
       best = min(best, Double(time) / Double(Self.bursts * Self.burst * Self.listeners))
-      // Consent would be over after 10 s.
+      // Consent would expire after 10 s.
       for client in clients { client.check() }
     }
     plane.stop()

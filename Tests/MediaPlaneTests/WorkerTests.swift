@@ -7,7 +7,7 @@ import Transport
 
 @testable import MediaPlane
 
-/// A worker without a thread: the test turns it by hand.
+/// A worker without a thread: the test runs its turns.
 struct WorkerTests {
   let certificate = DTLSCertificate()
   let queue: WorkerQueue<MediaCommand>
@@ -18,7 +18,7 @@ struct WorkerTests {
   init() throws {
     let (socket, listener) = try openPort()
     queue = try WorkerQueue<MediaCommand>()
-    // Histories small enough that the warm-up fills them, at any pace of the machine. The clients send as fast as the worker turns.
+    // Histories small enough that the warm-up fills them on any machine. The clients send as fast as the worker turns.
     var configuration = SFUConfiguration()
     (configuration.videoHistory, configuration.audioHistory) = (256 << 10, 16 << 10)
     configuration.audioTrack = PublishingRate(packets: 1_000_000, kilobits: 10_000_000)
@@ -49,14 +49,15 @@ struct WorkerTests {
     worker.turn()
   }
 
-  /// So that no peer is given up in a run that takes longer than consent lasts. Not counted where allocations are: libnice takes memory for each check.
+  /// Prevents peers from being given up in a run that takes longer than consent lasts. It is not included where
+  /// allocations are counted: libnice allocates for each check.
   private func renewConsent() {
     for client in clients { client.check() }
     turn()
     for client in clients { client.receive() }
   }
 
-  /// Without optimisation the compiler boxes iterators of its own, so this asks for a release build.
+  /// Without optimisation the compiler boxes iterators, so this needs a release build.
   @Test(.enabled(if: isOptimized && allocations_are_counted()))
   func forwardingAllocatesNothingInTheSteadyState() {
     for client in clients { client.keepsPayloads = false }
@@ -64,7 +65,7 @@ struct WorkerTests {
       clients[0].sendAudio([1, 2, 3])
       clients[1].sendVideo(packets: 5, byte: 1)
       clients[2].sendVideo(packets: 1, byte: 2, size: 700)
-      // Authentic to nobody: the ways of refusal are part of the steady state.
+      // Not authentic for any peer: refusals are part of the steady state.
       clients[3].sendRaw([0x80, 111, 0, 1, 0, 0, 0, 0, 0, 0, 0, 9] + [UInt8](repeating: 0, count: 40))
       let before = allocations_of_this_thread()
       worker.turn()
@@ -88,7 +89,7 @@ struct WorkerTests {
   }
 
   @Test func audioLeavesInTheTurnThatBroughtIt() {
-    // Two batches in a row: the socket is busy.
+    // Two batches in a row mean that the socket is busy.
     for number in 0..<5 {
       clients[0].sendAudio([UInt8(number)])
       worker.turn()
@@ -128,7 +129,7 @@ struct WorkerTests {
     clients[0].sendVideo(packets: 1, byte: 1)
     worker.turn()
     clients[0].sendVideo(packets: 1, byte: 2)
-    // No packet follows, so the deadline of the hold alone lets them go.
+    // No packet follows, so only the hold's deadline releases them.
     let haveCome = eventually({ clients[1].video.count == 3 }) {
       worker.turn()
       for client in clients { client.receive() }

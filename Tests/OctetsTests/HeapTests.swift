@@ -3,7 +3,7 @@ import Seeded
 import Testing
 
 struct HeapTests {
-  /// Against a list that is searched.
+  /// Compared with a list that is searched.
   @Test(arguments: 1...20 as ClosedRange<UInt64>) func theLeastKeyLeavesFirstAndEqualKeysInOrder(seed: UInt64) {
     var random = SeededGenerator(seed: seed)
     var heap = Heap<Int, Int>()

@@ -27,7 +27,7 @@ struct NetworkByteOrderTests {
     #expect(Int64(networkOrder: (-2 as Int64).networkOrderBytes) == -2)
   }
 
-  // In the build that is shipped too: a parser that forgets a check must not read on.
+  // This holds in release builds, too: a parser that forgets a check must not read on.
 
   @Test func aByteBehindTheEndTraps() async {
     await #expect(processExitsWith: .failure) { _ = ([1, 2] as [UInt8]).span.bytes[2] }

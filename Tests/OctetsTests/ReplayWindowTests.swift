@@ -38,7 +38,7 @@ struct ReplayWindowTests {
     #expect(window.highest == nil)
   }
 
-  /// Against a set of everything seen, over random numbers with jumps.
+  /// Compared with a set of everything seen, over random numbers with jumps.
   @Test(arguments: [77, 78, 79] as [UInt64])
   func agreesWithAModel(seed: UInt64) {
     var random = SeededGenerator(seed: seed)

@@ -13,7 +13,7 @@ private struct HeaderVectors: Decodable {
 
   var header: [Header]
 
-  /// The file is in the tests of the cipher, which has the rest of it.
+  /// The file is in the tests of the cipher, which uses the rest of it.
   static let all = Result {
     let tests = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
     let file = tests.appending(path: "SFrameTests/Vectors/test-vectors.json")
@@ -41,7 +41,7 @@ struct SFrameHeaderTests {
     }
   }
 
-  /// H.264 puts a 3 between two zeros and a byte below 4.
+  /// H.264 inserts a 3 between two zeros and a byte below 4.
   @Test func everyVectorParsesBehindEmulationPrevention() throws {
     var escapes = 0
     for vector in try HeaderVectors.all.get() {
@@ -53,7 +53,7 @@ struct SFrameHeaderTests {
         let parsed = try frame.withUnsafeBytes { try SFrameHeader(parsingEscaped: $0.bytes) }
         #expect(parsed == SFrameHeader(keyID: vector.kid, counter: vector.ctr))
       }
-      // Each is an array of its own, so that AddressSanitizer sees a read behind its end.
+      // Each is a separate array, so that AddressSanitizer detects a read beyond its end.
       for count in 0..<header.count {
         let part = Array(Self.escaped(Array(header[..<count])))
         #expect(throws: SFrameHeaderError.truncated) {

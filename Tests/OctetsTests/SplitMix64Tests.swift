@@ -2,7 +2,7 @@ import Octets
 import Testing
 
 struct SplitMix64Tests {
-  /// The numbers of the authors' C code for this seed.
+  /// The output of the authors' C code for this seed.
   @Test func aSeedGivesTheNumbersOfTheReferenceCode() {
     var generator = SplitMix64(seed: 1_234_567)
     #expect(

@@ -24,7 +24,7 @@ struct TokenBucketTests {
     var bucket = TokenBucket(perSecond: 10, burst: 10)
     #expect(bucket.take(.max, now: 0) == nil)
     #expect(bucket.take(now: 0) == 100_000_000)
-    #expect(bucket.take(.min, now: 0) == nil, "a negative count is none")
+    #expect(bucket.take(.min, now: 0) == nil, "a negative count is refused")
   }
 
   @Test func aDebtIsPaidByTimeAndBounded() {

@@ -11,7 +11,7 @@ struct TranscriptTests {
     #expect(transcript.bytes == [0x61, 0x62, 1, 2, 3, 4, 0, 0, 0, 0, 0, 0, 0, 5, 0, 3, 0x78, 0x79, 0x7a, 9, 9])
   }
 
-  /// Two devices, or two keys, never give the same bytes by moving a border between parts.
+  /// Two devices or two keys never give the same bytes by moving the boundary between parts.
   @Test func aMovedBorderGivesOtherBytes() {
     let a = Transcript.device(user: "ab", device: "c", wrap: ("x", [1, 2]), sign: ("y", [3]))
     let b = Transcript.device(user: "a", device: "bc", wrap: ("x", [1, 2]), sign: ("y", [3]))

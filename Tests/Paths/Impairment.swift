@@ -1,25 +1,25 @@
 import Seeded
 
-/// The damage that a bad path does to datagrams in one direction.
+/// The effects of a bad path on datagrams in one direction.
 package struct Impairment: Sendable, Hashable {
-  /// The share that is lost, 0 to 1, each datagram by itself.
+  /// The share that is lost, 0 to 1, independently for each datagram.
   package var loss = 0.0
-  /// In µs, on top of the real path's.
+  /// In µs, in addition to the real path's delay.
   package var delay = 0
-  /// Delays vary evenly by as much around `delay`, in µs. Order is kept, as in a queue.
+  /// Delays vary uniformly by up to this much around `delay`, in µs. Order is kept, as in a queue.
   package var jitter = 0
   /// In bit/s; nil without a limit.
   package var rate: Int?
-  /// The longest time in µs that a datagram waits for the link at `rate`; one that would wait longer is dropped.
+  /// The longest time in µs that a datagram waits for the link at `rate`; a datagram that would wait longer is dropped.
   package var queue = 200_000
 
   package init() {}
 
-  /// The longest time that a datagram can take, in µs, but for its own length at `rate`.
+  /// The longest time that a datagram can take, in µs, without its own transmission time at `rate`.
   package var longestStay: Int { delay + jitter + (rate == nil ? 0 : queue) }
 }
 
-/// One direction of a bad path, by a seed: says of each datagram when it arrives, or that it does not.
+/// One direction of a bad path, with a seed: tells when each datagram arrives, or that it does not.
 package struct ImpairedPath: Sendable {
   package let impairment: Impairment
   /// Datagrams lost by chance, and those that found the queue full.
@@ -36,8 +36,9 @@ package struct ImpairedPath: Sendable {
     link?.queue = impairment.queue
   }
 
-  /// - Parameter now: in µs, never before an earlier one.
-  /// - Returns: when a datagram of `bytes` that is sent now arrives, in µs, never before one that was sent earlier; nil when it is dropped.
+  /// - Parameter now: in µs, never earlier than in a previous call.
+  /// - Returns: when a datagram of `bytes` that is sent now arrives, in µs, never before an earlier one; nil when it is
+  ///   dropped.
   package mutating func arrival(of bytes: Int, now: Int) -> Int? {
     if impairment.loss > 0, random.uniform() < impairment.loss {
       lost += 1

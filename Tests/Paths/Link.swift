@@ -2,7 +2,7 @@
 package struct Link: Sendable {
   /// In bit/s.
   package var rate: Int
-  /// The queue's length in µs at the rate of the moment.
+  /// The queue's length in µs at the current rate.
   package var queue = 200_000
   package var loss = 0.0
   private var busyUntil = 0
@@ -10,9 +10,9 @@ package struct Link: Sendable {
   package init(rate: Int) { self.rate = rate }
 
   /// - Parameters:
-  ///   - bytes: the datagram's payload; headers of IP and UDP come on top.
+  ///   - bytes: the datagram's payload; headers of IP and UDP are added.
   ///   - now: in µs.
-  /// - Returns: how long the datagram takes through the link, in µs; nil when the queue is full.
+  /// - Returns: how long the datagram takes to pass the link, in µs; nil when the queue is full.
   package mutating func delay(of bytes: Int, now: Int) -> Int? {
     let start = max(now, busyUntil)
     guard start - now <= queue else { return nil }

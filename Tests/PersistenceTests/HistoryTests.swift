@@ -55,7 +55,7 @@ struct HistoryTests {
     try store.delete(of: alice, calls: [CallID(unchecked: "1")])
     #expect(try list(store, alice).map(\.id.text) == ["2"])
     try store.delete(of: alice, calls: nil)
-    // The same fact again, as after a disk that failed.
+    // The same fact again, as after a disk failure.
     try store.write(facts("2", [(alice, 20, 29), (bob, 20, 29)], ended: 29))
     #expect(try list(store, alice).isEmpty)
     #expect(try list(store, bob).count == 2)

@@ -10,9 +10,10 @@ import Testing
 
 @testable import Persistence
 
-/// Clients' values go through SQLite unharmed. A file that somebody damaged is refused: it is not believed, and nothing traps.
+/// Clients' values pass through SQLite unchanged. A damaged file is refused: it is not trusted, and nothing traps.
 @Suite(.timeLimit(.minutes(1))) struct HostileDataTests {
-  /// Ids may hold what SQL and paths give a meaning; names may be any text but U+0000, which JSON refuses.
+  /// Ids may contain characters with a meaning in SQL and paths; names may be any text without U+0000, which JSON
+  /// refuses.
   private static let ids = [
     ".", "..", "~", "-", "--", "@", "+", "a.b_c~d@e+f-g", "NULL", "null", "0", "-1", "1e999", "x'00'", "rowid",
     String(repeating: "a", count: 128),
@@ -48,7 +49,8 @@ import Testing
         == users.count)
   }
 
-  /// Bytes of a file are changed, cut off or zeroed. It opens, or is refused by name; whatever it then answers, nothing traps.
+  /// Bytes of a file are changed, cut off or zeroed. It opens, or is refused with its name; whatever it then returns,
+  /// nothing traps.
   @Test(arguments: 1...40 as ClosedRange<UInt64>) func aDamagedFileIsAnErrorAndNoTrap(seed: UInt64) throws {
     let test = try TestStore()
     var world = SmallWorld(seed: seed)
@@ -68,7 +70,7 @@ import Testing
       let page = Int.random(in: 0..<bytes.count / 4_096, using: &random) * 4_096
       for place in page..<page + 4_096 { bytes[place] = 0 }
     default:
-      // Behind the header's magic, which is looked at first of all.
+      // After the header's magic number, which is checked first.
       for _ in 0..<Int.random(in: 1...2_000, using: &random) {
         bytes[Int.random(in: 100..<bytes.count, using: &random)] = UInt8.random(in: 0...255, using: &random)
       }
@@ -87,7 +89,7 @@ import Testing
     }
   }
 
-  /// Values of another type than their column's: SQLite keeps what it is given.
+  /// Values of another type than their column's, which SQLite stores unchanged.
   @Test(arguments: [
     "INSERT INTO presence VALUES (x'ff', x'00')", "INSERT INTO mailbox VALUES (1, 2, 3)",
     "INSERT INTO device VALUES ('a', 'b', 7)", "INSERT INTO call VALUES (x'00ff', 'text')",

@@ -32,7 +32,7 @@ struct ReportTests {
     other.report.participant = nil
     try store.write([.report(report(1)), .report(hostile)])
     try store.write([.report(other), .report(report(1))])
-    #expect(try kept(store) == [other, hostile, report(1)], "one that is written twice is one")
+    #expect(try kept(store) == [other, hostile, report(1)], "writing it twice stores one")
     #expect(try kept(store, since: second(2)) == [other, hostile])
     #expect(try store.reports(since: second(1), limit: 1) == ([other], 3))
     #expect(try store.report(hostile.id) == hostile)
@@ -51,7 +51,7 @@ struct ReportTests {
     for number in 0..<StoredReport.capacityOfAuthor + 3 { try store.write([.report(report(number))]) }
     try store.write([.report(report(1_000, by: carol))])
     let of = try kept(store).filter { $0.report.by == alice }
-    #expect(of.count == StoredReport.capacityOfAuthor && of.last == report(3), "the oldest went")
+    #expect(of.count == StoredReport.capacityOfAuthor && of.last == report(3), "the oldest was removed")
     #expect(try kept(store).contains(report(1_000, by: carol)))
   }
 
@@ -88,7 +88,7 @@ struct ReportTests {
       try store.write([.report(report(1)), .report(report(2, by: carol, about: carol))])
       try store.forget(user)
       #expect(try kept(store).map(\.report.by) == [carol])
-      // A report that was pending meanwhile.
+      // A report that was waiting meanwhile.
       try store.write([.report(report(3)), .forgotten(user)])
       #expect(try kept(store).map(\.report.by) == [carol])
     }

@@ -52,7 +52,7 @@ struct SQLiteStoreTests {
     #expect(throws: StoreError.self) { try store.load(now: TestStore.now) }
   }
 
-  /// The check finds all that keeps a store from being opened and loaded, and changes no file.
+  /// The check finds everything that prevents a store from being opened and loaded, and changes no file.
   @Test(arguments: 1...60 as ClosedRange<UInt64>) func theCheckFindsWhatAStartWouldRefuse(seed: UInt64) throws {
     let test = try TestStore()
     var world = SmallWorld(seed: seed)
@@ -136,7 +136,7 @@ struct SQLiteStoreTests {
     var failure = failures.makeAsyncIterator()
     try await other.writeWithoutTransaction { db in
       try db.beginTransaction(.immediate)
-      // Another process has the file for as long as it likes: this returns all the same.
+      // Another process may lock the file for any time: this still returns.
       store.write(facts("1", [(alice, 0, 1)], ended: 1), as: FencingToken(number: 0)) { failed.yield($0) }
       try db.rollback()
     }
@@ -199,7 +199,7 @@ struct SQLiteStoreTests {
       let present = Set((0..<2 + random(5)).map { _ in random(users.count) }).sorted()
       let id = "\(random(1 << 30))-\(call)"
       try store.write(facts(id, present.map { (users[$0], call, call + 1 + random(9)) }, ended: call + 10))
-      // Rows that move leave copies of themselves.
+      // Rows that move leave copies.
       if call % 9 == 0 { _ = try store.sweep(now: second(86_400 * 90 + call / 2), historyDays: 90) }
     }
     let user = users[random(users.count)]
@@ -237,7 +237,7 @@ struct SQLiteStoreTests {
     #expect(one / rounds < .milliseconds(20))
   }
 
-  /// All that is in the tables.
+  /// The content of all tables.
   private func text(_ store: SQLiteStore) throws -> String {
     try store.reader.read { db in
       let tables = try String.fetchAll(db, sql: "SELECT name FROM sqlite_master WHERE type = 'table'")
@@ -268,7 +268,7 @@ struct SQLiteStoreTests {
     try other.forget(alice)
     #expect(try store.takeForgotten() == [alice])
     #expect(try store.takeForgotten().isEmpty)
-    // A server that starts later learns of it, too.
+    // A server that starts later is told, too.
     #expect(try test.open().takeForgotten() == [alice])
     try store.write([.forgotten(alice)])
     #expect(try test.open().takeForgotten().isEmpty)

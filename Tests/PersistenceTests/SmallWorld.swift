@@ -30,7 +30,7 @@ struct SmallWorld {
     return (0..<32).map { UInt8(truncatingIfNeeded: state >> ($0 % 8 * 8)) ^ UInt8($0) }
   }
 
-  /// Does something; returns what has to be stored of it.
+  /// Makes a random change; returns what has to be stored.
   mutating func step() -> [StoreChange] {
     now = now + .milliseconds(Int.random(in: 0..<3_000, using: &random))
     let session = sessions.randomElement(using: &random)
@@ -107,7 +107,7 @@ struct SmallWorld {
     return ask(session, .inCall(call, .confirmKey(ConfirmKey(epoch: epochs.newest.number, tag: tag, joinKey: joinKey))))
   }
 
-  /// One device says something of another one.
+  /// One device makes a statement about another.
   private mutating func state(of session: SessionID) -> [StoreChange] {
     guard let device = node.people.directory.device(of: session),
       let other = node.people.directory.entries(of: device.user).randomElement(using: &random)

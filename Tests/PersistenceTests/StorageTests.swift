@@ -5,7 +5,7 @@ import Testing
 
 @testable import Calls
 
-/// The contract of `Storage` about the state of the server. `HistoryTests` and `ReportTests` have the rest of it.
+/// The contract of `Storage` for the server's state. `HistoryTests` and `ReportTests` test the rest of it.
 struct StorageTests {
   @Test(arguments: StoreKind.allCases) func startsAreCounted(kind: StoreKind) throws {
     let test = try TestStore()
@@ -23,7 +23,7 @@ struct StorageTests {
       configuration: CallConfiguration(), hashing: SmallWorld.hashing, random: { 1 },
       restoring: try test.open(kind).load(now: world.now), now: world.now)
     #expect(state(again) == state(world.node), "seed \(seed)")
-    // A full rewrite says the same as all changes did.
+    // A full rewrite results in the same state as all changes.
     try store.write(world.node.everything)
     let rewritten = Node(
       configuration: CallConfiguration(), hashing: SmallWorld.hashing, random: { 1 },
@@ -51,7 +51,7 @@ struct StorageTests {
     #expect(tokens[0] < tokens[1] && tokens[1] < tokens[2])
   }
 
-  /// A server that another one has replaced overwrites nothing, and the other one goes on.
+  /// A replaced server overwrites nothing, and the new one continues.
   @Test(arguments: StoreKind.allCases) func aBatchOfAnEarlierStartIsRefusedWhole(kind: StoreKind) throws {
     let test = try TestStore()
     let (old, new) = (try test.open(kind), try test.open(kind))

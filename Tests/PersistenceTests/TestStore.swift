@@ -5,12 +5,12 @@ import Persistence
 
 @testable import Calls
 
-/// The kinds of stores that the tests of the contract (`Storage`) run with.
+/// The kinds of stores with which the tests of the contract (`Storage`) run.
 enum StoreKind: CaseIterable, Sendable {
   case sqlite
 }
 
-/// A store in a folder of its own, which goes with it.
+/// A store in a temporary folder, which is deleted with it.
 final class TestStore {
   static let now = Timestamp(milliseconds: 1_790_000_000_000)
 
@@ -26,7 +26,7 @@ final class TestStore {
 
   func open() throws -> SQLiteStore { try SQLiteStore(path: path) }
 
-  /// A further server that uses the same store.
+  /// Another server that uses the same store.
   func open(_ kind: StoreKind) throws -> any Storage {
     switch kind {
     case .sqlite: try open()
@@ -40,7 +40,7 @@ let carol = UserID(unchecked: "carol")
 
 func second(_ n: Int) -> Timestamp { TestStore.now + .seconds(n) }
 
-/// A call of these users, each there from and to the given second; the first began it.
+/// A call of these users, each present from and to the given second; the first started it.
 func facts(_ id: String, _ stays: [(user: UserID, from: Int, to: Int?)], ended: Int?) -> [StoreChange] {
   let call = CallID(unchecked: id)
   var facts: [HistoryFact] = [.call(call, .video, startedAt: second(stays.first?.from ?? 0))]

@@ -1,6 +1,6 @@
 import Foundation
 
-/// RTP and RTCP as a browser sent it, SRTP removed (Vectors/*.json).
+/// RTP and RTCP from a browser, without SRTP (Vectors/*.json).
 struct Capture: Decodable {
   struct Packet: Decodable { var hex: String }
 
@@ -21,11 +21,11 @@ struct Capture: Decodable {
 
   var datagrams: [[UInt8]] { packets.map { bytes($0.hex) } }
 
-  /// RFC 5761 section 4: RTCP's types stand where RTP has marker and payload type.
+  /// RFC 5761 section 4: RTCP's packet type is where RTP has marker and payload type.
   var rtp: [[UInt8]] { datagrams.filter { !(192...223).contains($0[1]) } }
   var rtcp: [[UInt8]] { datagrams.filter { (192...223).contains($0[1]) } }
 
-  /// The id that the answer gives the extension with this URI.
+  /// The id of the extension with this URI in the answer.
   func extensionID(_ uri: String) -> UInt8? {
     for line in answer.split(whereSeparator: \.isNewline) where line.hasPrefix("a=extmap:") && line.hasSuffix(uri) {
       return UInt8(line.dropFirst("a=extmap:".count).prefix { $0.isNumber })

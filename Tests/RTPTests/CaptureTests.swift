@@ -1,7 +1,8 @@
 import RTP
 import Testing
 
-/// Recorded packets of real browsers, counted. The expected numbers were made by another parser (aiortc 1.16) from the same bytes.
+/// Recorded packets of real browsers, counted. The expected numbers come from another parser (aiortc 1.16) for the same
+/// bytes.
 struct CaptureTests {
   struct Counts: Equatable, Sendable {
     var rtp = 0
@@ -58,7 +59,7 @@ struct CaptureTests {
     #expect(counts == expected)
   }
 
-  /// A receiver with ids of its own finds the same audio levels, and nothing else.
+  /// A receiver with other ids finds the same audio levels, and nothing else.
   @Test(arguments: Capture.names)
   func rewritingKeepsOneExtensionAndHidesTheRest(of name: String) throws {
     let capture = try Capture(named: name)
@@ -80,7 +81,7 @@ struct CaptureTests {
     }
   }
 
-  /// The recordings begin with their only key frame. H.264's has its parameter sets in a packet of their own.
+  /// The recordings begin with their only key frame. The one of H.264 has its parameter sets in a separate packet.
   @Test(arguments: [
     ("chrome-av1-l1t1-e2ee", PayloadCodec.av1, [45], 33, 1), ("chrome-av1-l3t3key-e2ee", .av1, [45], 91, 1),
     ("chrome-h264-e2ee", .h264, [39, 102, 104, 108, 114, 116], 35, 2), ("firefox-av1-e2ee", .av1, [99], 42, 1),

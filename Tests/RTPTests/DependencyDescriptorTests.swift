@@ -3,7 +3,8 @@ import Seeded
 import Testing
 
 struct DependencyDescriptorTests {
-  /// Every frame of the browsers' streams, against what another parser read from the same bytes (Vectors/expected).
+  /// Every frame of the browsers' streams, compared with another parser's results for the same bytes
+  /// (Vectors/expected).
   @Test(arguments: ExpectedFrames.names)
   func readsTheFramesOf(_ name: String) throws {
     let expected = try ExpectedFrames(named: name)
@@ -86,7 +87,7 @@ struct DependencyDescriptorTests {
     #expect(structure.templateCount == 2)
   }
 
-  /// However much of it is missing, and the structure before stays.
+  /// It is refused however much of it is missing, and the previous structure stays.
   @Test func refusesACutStructure() throws {
     var structure = DependencyStructure()
     _ = try DependencyDescriptor(
@@ -151,7 +152,7 @@ private func extensionElement(_ id: UInt8, _ header: RTPHeader, _ packet: [UInt8
   return packet.withUnsafeBytes { extensions.element(id, in: $0.bytes).map { Array(packet[$0.range]) } }
 }
 
-/// Bits written as digits, blanks ignored, filled up to whole bytes with zeros.
+/// Bits written as digits; spaces are ignored, and the last byte is filled up with zeros.
 private func bits(_ texts: String...) -> [UInt8] {
   let digits = texts.joined().utf8.filter { $0 != UInt8(ascii: " ") }.map { $0 & 1 }
   return stride(from: 0, to: digits.count, by: 8).map { start in
@@ -160,7 +161,7 @@ private func bits(_ texts: String...) -> [UInt8] {
 }
 
 extension Capture {
-  /// The dependency descriptor of the first packet that has a payload and one.
+  /// The first dependency descriptor on a packet with a payload.
   fileprivate static func firstDescriptor(of name: String) throws -> [UInt8] {
     let capture = try Capture(named: name)
     let id = try #require(

@@ -1,6 +1,6 @@
 import Foundation
 
-/// The frames of one stream of a capture, as another parser read them (Vectors/expected).
+/// The frames of one stream of a capture, as read by another parser (Vectors/expected).
 struct ExpectedFrames: Decodable {
   struct Frame: Decodable {
     enum CodingKeys: String, CodingKey {

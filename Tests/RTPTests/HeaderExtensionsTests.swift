@@ -2,7 +2,7 @@ import RTP
 import Testing
 
 struct HeaderExtensionsTests {
-  /// The figure of RFC 8285 section 4.2, ids 1 to 3: lengths 1, 2 and 4 with two bytes of padding between.
+  /// The figure of RFC 8285 section 4.2, ids 1 to 3: lengths 1, 2 and 4 with two bytes of padding in between.
   static let oneByte = bytes("90 60 0001 00000002 00000003 bede 0003 10a1 21b1b2 0000 33c1c2c3c4 ff")
   /// The figure of RFC 8285 section 4.3, ids 1 to 3: lengths 0, 1 and 4.
   static let twoByte = bytes("90 60 0001 00000002 00000003 1000 0003 0100 0201b1 00 0304c1c2c3c4 ff")
@@ -141,7 +141,7 @@ struct HeaderExtensionsTests {
 }
 
 extension [UInt8] {
-  /// The packet with those of its header extensions that `map` passes on.
+  /// The packet with the header extensions that `map` keeps.
   func withExtensions(by map: HeaderExtensionMap) -> [UInt8] {
     guard let header = parsed(self), let elements = HeaderExtensions(header) else { return self }
     let start = header.extensionOffset - 4

@@ -25,7 +25,7 @@ struct PayloadCodecTests {
     #expect(start(.vp8, key + [7]) == .encrypted(11..<12))
     #expect(start(.vp8, [0x10, 0x11, 0, 0, 7]) == .encrypted(4..<5))
     #expect(start(.vp8, [0x10, 0x11, 0, 0]) == .unreadable)
-    // Another partition, the middle of a frame, a descriptor that is cut.
+    // Another partition, the middle of a frame, a truncated descriptor.
     #expect(start(.vp8, [0x11, 0x11, 0, 0, 7]) == .none)
     #expect(start(.vp8, [0x00, 0x11, 0, 0, 7]) == .none)
     #expect(start(.vp8, [0x90]) == .unreadable)
@@ -70,7 +70,7 @@ struct PayloadCodecTests {
     #expect(start(.av1, [0x10, 0x32, 2, 7, 8]) == .encrypted(3..<5), "with a size")
     #expect(start(.av1, [0x10, 0x34, 0, 7]) == .encrypted(3..<4), "with an extension")
     #expect(start(.av1, [0x90, 0x30, 7, 8]) == .none, "goes on with the OBU of the packet before")
-    // A sequence header in front of it: two elements, and with the lengths of all.
+    // After a sequence header: two elements, and with the lengths of all.
     #expect(start(.av1, [0x20, 2, 0x0a, 0, 0x30, 7]) == .encrypted(5..<6))
     #expect(start(.av1, [0x00, 2, 0x0a, 0, 2, 0x30, 7]) == .encrypted(6..<7))
     #expect(start(.av1, [0x10, 0x0a, 0]) == .unreadable, "no frame")
@@ -79,7 +79,7 @@ struct PayloadCodecTests {
     #expect(start(.av1, [0x00, 0x80, 0x80, 0x80, 0x80, 1, 0x30]) == .unreadable)
   }
 
-  /// Any bytes: no trap, and never beyond the payload.
+  /// Any bytes: no trap, and no range beyond the payload.
   @Test func noiseIsReadWithoutATrap() {
     let seed: UInt64 = 0x5eed
     var state = seed

@@ -7,7 +7,8 @@ extension ReportBlock {
     lastSenderReport: 0xb705_2000, delaySinceLastSenderReport: 0x0005_4000)
 }
 
-/// The packets of `compound` with `read`, and whether it ended broken. Views must not leave `read`.
+/// The results of `read` for the packets of `compound`, and whether it was malformed at the end. Views must not escape
+/// `read`.
 func packets<T>(_ compound: [UInt8], _ read: (RTCPPacket) -> T) -> (values: [T], isBroken: Bool) {
   compound.withUnsafeBytes {
     var compound = RTCPCompound($0)
@@ -212,7 +213,7 @@ struct RTCPTests {
     #expect(rate("0113f7a0 96be96cf") == 4_160_000)
     #expect(rate("01000000 96be96cf") == 0)
     #expect(rate("01ffffff 96be96cf") == 0x3ffff << 40)
-    #expect(rate("0213f7a0 96be96cf") == nil, "it says two SSRCs and has one")
+    #expect(rate("0213f7a0 96be96cf") == nil, "it declares two SSRCs and has one")
   }
 
   @Test func otherFeedbackOfApplicationsIsNoRate() {
@@ -222,7 +223,7 @@ struct RTCPTests {
     }
   }
 
-  /// pion/rtcp's vector from Chrome: a report that is padded by one byte, here with a PLI behind it.
+  /// pion/rtcp's vector from Chrome: a report that is padded by one byte, here followed by a PLI.
   @Test func transportFeedbackPaddedByOneByteEndsNoCompound() {
     let report = "afcd0005 fa17fa17 4303 2fa0 0099 0001 3de802 17 2001 94 01"
     let (kinds, isBroken) = packets(bytes(report + "81ce0002 00000001 00000002")) { packet in

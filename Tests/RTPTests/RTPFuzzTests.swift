@@ -2,13 +2,14 @@ import RTP
 import Seeded
 import Testing
 
-/// Mutated packets must be read or refused, never read beyond their end: the spans that parsers read by trap on that in every build.
+/// Mutated packets must be read or refused, never read beyond their end: in every build, the spans that parsers use
+/// trap on that.
 struct RTPFuzzTests {
   @Test(arguments: [11, 12, 13] as [UInt64])
   func mutatedPacketsAreReadWithinTheirBounds(seed: UInt64) throws {
     var generator = SeededGenerator(seed: seed)
     let captures = try ["chrome-vp8-plain", "chrome-vp9-l3t3key-e2ee", "firefox-vp8-plain"].map(Capture.init(named:))
-    // Only heads: what stands behind them is opaque.
+    // Only headers, since what follows them is opaque.
     let corpus = captures.flatMap(\.rtp).map { Array($0.prefix(100)) } + [HeaderExtensionsTests.twoByte]
     var map = HeaderExtensionMap()
     for id in UInt8(1)...14 { map[id] = 15 - id }
@@ -50,7 +51,7 @@ struct RTPFuzzTests {
     }
   }
 
-  /// Reads all that can be read of a packet; false when it was refused.
+  /// Reads everything in a packet; false when it was refused.
   private func exercise(_ packet: UnsafeMutableRawBufferPointer, _ map: HeaderExtensionMap) -> Bool {
     let bytes = packet.bytes
     guard let header = RTPHeader(parsing: bytes) else { return false }
@@ -71,7 +72,7 @@ struct RTPFuzzTests {
     return true
   }
 
-  /// Copies the extensions into a packet of their own, which has room for no more than they take. False when a byte behind it changed.
+  /// Copies the extensions into another packet, with room for exactly these. False when a byte beyond it changed.
   private func copied(
     _ packet: UnsafeMutableRawBufferPointer, _ header: RTPHeader, _ extensions: HeaderExtensions,
     by map: HeaderExtensionMap
@@ -90,7 +91,7 @@ struct RTPFuzzTests {
     }
   }
 
-  /// Reads all that can be read of a packet: the sum keeps it from being optimised away.
+  /// Reads everything in a packet: the sum prevents the reads from being optimised away.
   private func numbers(_ packet: RTCPPacket) -> Int {
     switch packet {
     case .senderReport(let report): report.reports.reduce(0) { $0 + Int($1.cumulativeLost) }

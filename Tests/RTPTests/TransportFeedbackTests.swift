@@ -3,7 +3,7 @@ import Seeded
 import Testing
 
 struct TransportFeedbackTests {
-  /// Vectors of pion/rtcp's tests, which come from Chrome: padded by one byte, against RFC 3550.
+  /// Vectors from pion/rtcp's tests, recorded from Chrome: padded by one byte, in violation of RFC 3550.
   @Test func readsARunAndItsDelta() throws {
     let report = try read("afcd0005 fa17fa17 4303 2fa0 0099 0001 3de802 17 2001 94 01")
     #expect(report.statuses.map(\.number) == [153])
@@ -60,7 +60,7 @@ struct TransportFeedbackTests {
     #expect(read > 500)
   }
 
-  /// The reports say of each packet, late, doubled or lost, what happened to it.
+  /// The reports say correctly what happened to each packet: late, duplicated or lost.
   @Test(arguments: [51, 52, 53, 54] as [UInt64])
   func aRecordersReportsSayWhatArrived(seed: UInt64) throws {
     var generator = SeededGenerator(seed: seed)
@@ -102,7 +102,7 @@ struct TransportFeedbackTests {
     }
     #expect(heard.count == arrivals.count)
     #expect(heard.count > 3_000)
-    // Only differences mean something: the reference time has 24 bits.
+    // Only differences are meaningful: the reference time has 24 bits.
     let shift = try #require(arrivals.first.map { heard[$0.key]! - $0.value / 250 * 250 })
     for (number, arrival) in arrivals { #expect(heard[number] == arrival / 250 * 250 + shift) }
   }
@@ -111,7 +111,7 @@ struct TransportFeedbackTests {
     var recorder = TransportFeedbackRecorder()
     recorder.received(1, now: 0)
     recorder.received(32_000, now: 1)
-    // Far behind: older than what is remembered.
+    // Far behind: older than everything remembered.
     recorder.received(2, now: 2)
     var reports = 0
     while recorder.isDue, reports < 100 {
@@ -129,11 +129,11 @@ struct TransportFeedbackTests {
     #expect(times.map { $0 - first } == [0, 3 * 64_000, 64_000])
   }
 
-  /// A step of 2^23 − 1 with each report ended the process after 17 million of them.
+  /// A step of 2^23 − 1 with each report once crashed the process after 17 million of them.
   @Test func aJumpOfTheReportsClockBeginsItAnew() throws {
     var clock = FeedbackClock()
     for jump in [157, 0x7f_ffff, 0x80_0000, 0xff_ff00] as [UInt32] {
-      // The report behind the jump is a first one.
+      // The report after the jump counts as a first one.
       let references: [UInt32] = [5, 161, (161 + jump) & 0xff_ffff, 7]
       let times = references.map { clock.microseconds($0) }
       let expected: [Int64?] = [320_000, 10_304_000, nil, 448_000]

@@ -78,7 +78,7 @@ struct AnswerTests {
     for (answer, offer) in zip(answered.sections, offered.sections) {
       #expect(answer.attributes.first("mid")?.value == offer.attributes.first("mid")?.value)
       #expect((answer.port == 0) == (offer.media == "application"))
-      // aiortc wants these in rejected m-lines too.
+      // aiortc also needs these in rejected m-lines.
       #expect(answer.attributes.first("setup")?.value == "passive")
       #expect(answer.attributes.contains("ice-ufrag") && answer.attributes.contains("ice-pwd"))
       guard answer.port != 0 else { continue }
@@ -122,18 +122,18 @@ struct AnswerTests {
     }
     let perLayer = "x-google-per-layer-pli=1"
     let formats = sections[1].attributes.all("fmtp").map(\.value).filter { !$0.contains("apt=") }
-    #expect(!formats.isEmpty && formats.allSatisfy { $0.hasSuffix(perLayer) }, "a key frame of one layer alone")
+    #expect(!formats.isEmpty && formats.allSatisfy { $0.hasSuffix(perLayer) }, "a key frame of only one layer")
     for other in sections.dropFirst(2) {
       #expect(!other.attributes.contains("simulcast") && !other.attributes.contains("rid"))
       #expect(!other.attributes.all("fmtp").contains { $0.value.contains(perLayer) })
     }
     let track = try #require(configuration.tracks.first { $0.mid == "1" })
     #expect(track.rids == ["q", "h", "f"])
-    // The layers' packets are told apart by RID, also where Firefox announces SSRCs.
+    // The layers' packets are distinguished by RID, even if Firefox announces SSRCs.
     #expect(track.ssrcs == [] && track.rtx == [:])
   }
 
-  /// Then one stream is received, as before simulcast was offered.
+  /// Then one stream is received, as without simulcast.
   @Test(arguments: [
     ("a=simulcast:send q;h;f", "a=simulcast:recv q;h;f"), ("a=simulcast:send q;h;f", "a=simulcast:send x;y"),
     ("a=simulcast:send q;h;f", "a=simulcast:send"), ("sdes:rtp-stream-id", "sdes:other"),
@@ -158,7 +158,7 @@ struct AnswerTests {
     #expect(peer.apply(try MediaOffer(parsing: text)).tracks.last?.rids == taken)
   }
 
-  /// In each m-line that offers both, whichever way its media goes.
+  /// In each m-line that offers both, in either direction.
   @Test(arguments: Vectors.offers)
   func reportsGoBothWays(_ name: String) throws {
     let offered = try SessionDescription(parsing: Vectors.text(name)).sections
@@ -207,7 +207,7 @@ struct AnswerTests {
     for section in sections { #expect(section.attributes.all("extmap").contains { $0.value == line }) }
   }
 
-  /// Chromium drops the descriptor of a whole stream when its longer form may not stand beside the shorter one.
+  /// Chromium omits the descriptor for a whole stream if its longer form may not be mixed with the shorter one.
   @Test func theDependencyDescriptorNeedsMixedExtensions() throws {
     let text = try Vectors.text("chrome156-simulcast")
     var peer = Negotiated()

@@ -47,7 +47,7 @@ struct NegotiationTests {
   }
 
   @Test func slotsNeverTakeThePeersOwnSources() throws {
-    // The same seed makes the same slot sources, which the second offer now claims for the peer.
+    // The same seed makes the same slot SSRCs, which the second offer now claims for the peer.
     var first = Negotiated()
     let offer = try MediaOffer(parsing: Vectors.small)
     let slot = first.apply(offer).slots[0]

@@ -204,7 +204,7 @@ struct OfferTests {
     #expect(throws: SDPError.self) { try MediaOffer(parsing: receiving) }
   }
 
-  /// RFC 8843 section 9.2: without a=ssrc and MID the payload type tells.
+  /// RFC 8843 section 9.2: without a=ssrc and MID the payload type identifies the m-line.
   @Test func streamsThatCannotBeToldApartAreRefused() throws {
     let two = Vectors.small.replacing("a=mid:slot\na=recvonly", with: "a=mid:slot\na=sendonly")
     let error = #expect(throws: SDPError.self) { try MediaOffer(parsing: two) }

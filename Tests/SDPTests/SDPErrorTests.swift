@@ -5,11 +5,11 @@ import Testing
 struct SDPErrorTests {
   struct Fault: Sendable, CustomTestStringConvertible {
     var testDescription: String
-    /// The text that is replaced in `Vectors.small`.
+    /// The text to replace in `Vectors.small`.
     var old: String
     var new: String
     var line: Int
-    /// Words that tell the reader what to do.
+    /// Words in the message that tell the reader what to do.
     var words: String
 
     init(_ description: String, _ old: String, _ new: String, line: Int, _ words: String) {

@@ -3,7 +3,7 @@ import SDP
 import Seeded
 import Testing
 
-/// Any text is either refused with a line number, or answered with a description that is itself well formed.
+/// Any text is either refused with a line number, or answered with a well-formed description.
 struct SDPFuzzTests {
   @Test(arguments: [31, 32] as [UInt64])
   func mutatedOffersAreRefusedOrAnswered(seed: UInt64) throws {
@@ -26,7 +26,7 @@ struct SDPFuzzTests {
     #expect(taken > 20)
   }
 
-  /// Swaps, repeats, drops and damages lines.
+  /// Swaps, repeats, removes and damages lines.
   private func mutated(_ text: String, by generator: inout SeededGenerator) -> String {
     var lines = text.utf8.split(separator: 10).map { Array($0) }
     for _ in 0..<Int.random(in: 1...4, using: &generator) {

@@ -19,7 +19,7 @@ enum Vectors {
 
   static func offer(_ name: String) throws -> MediaOffer { try MediaOffer(parsing: text(name)) }
 
-  /// An offer as short as can be: one microphone on line 7, one camera on line 12, one slot on line 20.
+  /// The shortest possible offer: one microphone on line 7, one camera on line 12, one slot on line 20.
   static let small = """
     v=0
     o=- 1 1 IN IP4 127.0.0.1
@@ -57,7 +57,7 @@ enum Vectors {
     """
 }
 
-/// A negotiation with everything about it that does not matter.
+/// A negotiation with default values for everything that does not matter.
 struct Negotiated {
   var generator = SeededGenerator(seed: 7)
   var negotiation: Negotiation

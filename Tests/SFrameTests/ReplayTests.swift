@@ -13,7 +13,7 @@ struct ReplayTests {
     for frame in frames { #expect(throws: SFrameError.replayed) { try receiver.decrypt(frame) } }
   }
 
-  /// A receiver that expects the next frames soon takes none from far ahead, and its window does not move for one.
+  /// A receiver that expects the next frames soon accepts none from far ahead, and none moves its window.
   @Test func aWindowCanBeKeptFromMovingFar() throws {
     let key = SymmetricKey(size: .bits256)
     var receiver = ReceiverContext(suite: .aes256GCMSHA512, keyID: 1, baseKey: key)

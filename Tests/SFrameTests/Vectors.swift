@@ -1,6 +1,7 @@
 import Foundation
 
-/// The frames of RFC 9605's repository (`Vectors/test-vectors.json`); other members of the file are ignored, and `OctetsTests` reads the headers.
+/// The frames of RFC 9605's repository (`Vectors/test-vectors.json`); other members of the file are ignored;
+/// `OctetsTests` reads the headers.
 struct Vectors: Decodable {
   struct Frame: Decodable {
     var cipherSuite: UInt16

@@ -22,7 +22,7 @@ import Testing
     SharedMessage(destination: "/x", headers: [:], body: ByteBuffer(string: text))
   }
 
-  /// The messages that are delivered, as `session:text`, a redelivery with `!`.
+  /// The delivered messages, as `session:text`, with `!` for a redelivery.
   private func words(_ output: Broker.Output) -> [String] {
     output.loops.joined().flatMap { batch in
       batch.subscribers.map {
@@ -89,7 +89,7 @@ import Testing
     perform(.settle(subscriber(1), Self.queue, number: 2, accepted: true))
     #expect(perform(.unsubscribe(subscriber(1), Self.queue), .send(message("d"), Self.queue)) == [])
     #expect(perform(.subscribe(subscriber(2), Self.queue)) == ["2:a!", "2:c!", "2:d"])
-    // An ACK of the first subscriber's comes too late.
+    // An ACK of the first subscriber comes too late.
     perform(.settle(subscriber(1), Self.queue, number: 1, accepted: true))
     #expect(perform(.unsubscribe(subscriber(2), Self.queue), .subscribe(subscriber(3), Self.queue)).count == 3)
   }
@@ -109,7 +109,7 @@ import Testing
   @Test mutating func aFullQueueLosesItsOldest() {
     for index in 0..<1_001 { perform(.send(message("\(index)"), Self.queue)) }
     let first = perform(.subscribe(subscriber(1), Self.queue))
-    #expect(first.first == "1:1" && first.count == 100, "given out only so far as is acknowledged")
+    #expect(first.first == "1:1" && first.count == 100, "delivered only as far as acknowledged")
     let large = message(String(repeating: "x", count: 300 << 10))
     let other = Broker.Address.queue("/queue/large")
     let output = broker.perform(Array(repeating: .send(large, other), count: 4), now: 0)
@@ -145,7 +145,8 @@ import Testing
     #expect(perform(.settle(subscriber(2), Self.queue, number: 1, accepted: false)) == ["3:a!"])
   }
 
-  /// The attack: many consumers that are full, and a thousand messages that the only one with room refused. Both made each SEND look at all of them.
+  /// The attack: many consumers that are full, and a thousand messages that the only one with room has refused. Both
+  /// once made each SEND check all of them.
   @Test func aSendCostsNoMoreForConsumersThatAreFullAndMessagesThatWereRefused() {
     func cost(full consumers: UInt64) -> Duration {
       var limits = Broker.Limits()
@@ -170,7 +171,7 @@ import Testing
       }
       return ContinuousClock().measure { _ = broker.perform(batch, now: 0) }
     }
-    // The least of several, since the machine may do something else meanwhile.
+    // The minimum of several runs, since the machine may do something else meanwhile.
     let few = (0..<9).map { _ in cost(full: 4) }.min() ?? .zero
     let many = (0..<9).map { _ in cost(full: 4_000) }.min() ?? .zero
     #expect(many < few * 20, "\(many) with 4,000 full consumers, \(few) with 4")

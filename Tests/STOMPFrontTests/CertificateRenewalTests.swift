@@ -13,7 +13,7 @@ import WireClients
     .appending(path: "../ListeningTests/Vectors")
   private let folder = FileManager.default.temporaryDirectory.appending(path: "certificates-\(UUID())")
 
-  /// Puts a pair of files where the server looks, as a renewal would.
+  /// Replaces the certificate and key files, as a renewal would.
   private func install(_ name: String, key: String? = nil) throws {
     try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
     for (kind, from) in [("certificate", name), ("key", key ?? name)] {
@@ -28,10 +28,10 @@ import WireClients
       privateKey: folder.appending(path: "key.pem").path)
   }
 
-  /// The certificate that the server shows on a port; nil when there is no handshake.
+  /// The certificate that the server presents on a port; nil when there is no handshake.
   private func shown(_ port: Int) async throws -> [UInt8]? {
     let client = try await TestClient.open(port: port, tls: true)
-    // Something must go through for the handshake to be done.
+    // The handshake is only complete once data has passed.
     try await client.send("\n")
     let certificate = try await client.channel.nioSSL_peerCertificate().get()
     try await client.close()
@@ -42,7 +42,7 @@ import WireClients
     try await until { try await shown(port) == certificate }
   }
 
-  /// Waits until `count` pairs of files could not be used.
+  /// Waits until `count` pairs of files were refused.
   private func until(_ log: LogLines, hasRefused count: Int) async throws {
     try await until { log.refusals >= count }
   }
@@ -74,7 +74,7 @@ import WireClients
       let old = try await TestClient.connected(to: port, token: "a", tls: true)
       let oldSocket = try await TestWebSocket.connected(server.httpPort, token: "b", tls: true)
       #expect(try await shown(port) == der("test"))
-      // Neither a broken file nor a key that does not fit is taken.
+      // Neither a broken file nor a key that does not match is accepted.
       try Data("nonsense".utf8).write(to: folder.appending(path: "certificate.pem"), options: .atomic)
       try await until(log, hasRefused: 1)
       #expect(try await shown(port) == der("test"))

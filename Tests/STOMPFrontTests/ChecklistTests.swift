@@ -8,7 +8,7 @@ import WireClients
 
 @testable import STOMPFront
 
-/// The requirements of STOMP that only real connections show. The other suites cover the rest.
+/// The requirements of STOMP that can only be tested with real connections. The other suites cover the rest.
 @Suite(.timeLimit(.minutes(2))) struct ChecklistTests {
   private static let session = [
     "CONNECT\r\naccept-version:1.2\r\nhost:h\r\npasscode:a\r\n\r\n\0\n",
@@ -23,7 +23,7 @@ import WireClients
     }) { server, _ in try await body(server) }
   }
 
-  /// The list itself is not in this repository; that a test does what its item says is for its reader to see.
+  /// The list itself is not in this repository; only a reader can check that a test does what its item says.
   @Test func everyItemOfTheListIsATestByItsNumber() throws {
     let folder = URL(filePath: #filePath).deletingLastPathComponent().resolvingSymlinksInPath()
     let name = /^ *(?:@Test\()?"stomp\.md (\d+)(.)/

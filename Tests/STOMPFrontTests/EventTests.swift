@@ -50,7 +50,8 @@ import WireClients
     }
   }
 
-  /// Acknowledgements that come together are one command; a NACK between them, and a request behind them, keep their places.
+  /// Acknowledgements that arrive together are one command; a NACK between them, and a request after them, keep their
+  /// order.
   @Test func acknowledgementsKeepTheirOrderAmongCommands() async throws {
     try await withServer { server, sink in
       let client = try await TestClient.connected(to: server.stompPort, token: "alice@phone")
@@ -104,7 +105,8 @@ import WireClients
     }
   }
 
-  /// When many devices get an event on which nobody acts at once, it waits for the next frame of its connection, or for a moment.
+  /// When many devices get an event that needs no immediate reaction, it waits for the next frame on its connection, or
+  /// for a moment.
   @Test func eventsOfALargeCallLeaveTogetherAndInOrder() async throws {
     let crowd = 64
     let rounds: UInt64 = 10
@@ -134,7 +136,7 @@ import WireClients
       }
       let writes = server.statistics.flushes - before
       #expect(writes < UInt64(crowd) * rounds / 2, "\(writes) writes for \(UInt64(crowd) * rounds) events")
-      // In a small call each event leaves by itself.
+      // In a small call each event is sent separately.
       let few = clients.prefix(crowd - 1)
       let start = server.statistics.flushes
       for seq in rounds + 2...2 * rounds { tell(seq, to: few) }

@@ -4,7 +4,8 @@ import Seeded
 import Testing
 import WireClients
 
-/// Frames that nearly follow the rules reach further than noise. Every answer is a WebSocket's, and a client beside is served.
+/// Frames that nearly follow the rules get further than noise. Every answer is valid WebSocket, and another client is
+/// still served.
 @Suite(.timeLimit(.minutes(1))) struct HostileWebSocketTests {
   @Test(arguments: [1, 2, 3] as [UInt64])
   func hostileFramesEndTheirOwnWebSocketOnly(seed: UInt64) async throws {
@@ -23,7 +24,7 @@ import WireClients
     }
   }
 
-  /// Any opcode, flags and length, the length often not that of the payload.
+  /// Any opcode, flags and length, which often differs from the payload's length.
   private func frame(_ random: inout SeededGenerator) -> [UInt8] {
     let payload = (0..<Int.random(in: 0...300, using: &random)).map { _ in UInt8.random(in: 0...255, using: &random) }
     let masked: UInt8 = Int.random(in: 0...9, using: &random) == 0 ? 0 : 0x80

@@ -10,7 +10,7 @@ import WireClients
 
 @testable import STOMPFront
 
-/// No stranger and no user takes the server away from the others (protocol section 10).
+/// No stranger and no user can deny service to others (protocol section 10).
 @Suite(.timeLimit(.minutes(1))) struct LimitTests {
   @Test func silentConnectionsOfAStrangerShutOutNobody() async throws {
     try await withServer({ $0.limits.connections = 8 }) { server, _ in
@@ -99,7 +99,7 @@ import WireClients
     }
   }
 
-  /// The control plane charges events from its own thread, at once: requests that stand in line behind are refused, too.
+  /// The control plane charges events from its own thread, at once: requests queued behind them are refused, too.
   @Test func aUserWhoseRequestsCausedTooMuchIsRefusedOnEachConnection() async throws {
     try await withServer({ ($0.limits.userEvents, $0.limits.userEventBurst) = (1_000, 50_000) }) { server, sink in
       let one = try await TestClient.connected(to: server.stompPort, token: "alice@d1")
@@ -125,7 +125,7 @@ import WireClients
     }
   }
 
-  /// Each end of a connection makes the server write to all who watch the user, or are in its calls.
+  /// Each end of a connection makes the server write to everybody who watches the user or is in the user's calls.
   @Test func aUserWhoComesAndGoesTooOftenIsNotLetInAgain() async throws {
     try await withServer({ ($0.limits.userEvents, $0.limits.userEventBurst) = (1_000, 50_000) }) { server, _ in
       for device in ["d1", "d2"] {
@@ -186,7 +186,7 @@ import WireClients
       try await last.send(staged)
       #expect(try await last.frame()?.command == .error)
       #expect(server.statistics.drops[.userInboundFull] == 1)
-      // Frames that are finished, given up or gone no longer count.
+      // Frames that are complete, abandoned or gone no longer count.
       try await clients[1].send("ABORT\ntransaction:t\nreceipt:a\n\n\0")
       #expect(try await clients[1].frame()?.command == .receipt)
       try await clients[0].close()

@@ -4,7 +4,7 @@ import Seeded
 import Testing
 import WireClients
 
-/// The server goes on, whatever arrives at its ports.
+/// The server keeps running, whatever arrives at its ports.
 @Suite(.timeLimit(.minutes(1))) struct NoiseTests {
   @Test(arguments: [1, 2, 3] as [UInt64])
   func noiseEndsItsOwnConnectionOnly(seed: UInt64) async throws {

@@ -104,7 +104,7 @@ import WireClients
         try await TestWebSocket.connected(server.httpPort, token: "b", tls: true).client,
         try await TestClient.open(port: server.httpPort, tls: true),
       ]
-      // Without an answer this waits longer than the test may take.
+      // Without an answer this waits for longer than the test's time limit.
       for client in clients { try await client.close() }
       await server.until { $0.connections == 0 }
       #expect(clients.allSatisfy { !$0.wasReset })

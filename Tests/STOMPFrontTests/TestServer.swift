@@ -10,7 +10,7 @@ import STOMPFront
 import Synchronization
 import Testing
 
-/// Collects what the server submits, in order.
+/// Collects the submitted commands, in order.
 final class StubSink: SignalingSink {
   private let stream: AsyncStream<NodeCommand>
   private let continuation: AsyncStream<NodeCommand>.Continuation
@@ -23,7 +23,7 @@ final class StubSink: SignalingSink {
     continuation.yield(command)
   }
 
-  /// Waits for the first command, past or to come, from which `pick` makes something.
+  /// Waits for the first command, past or future, for which `pick` returns a value.
   func first<T: Sendable>(_ pick: @Sendable (NodeCommand) -> T?) async throws -> T {
     for await command in stream {
       if let found = pick(command) { return found }
@@ -63,9 +63,9 @@ struct StubAuthenticator: Authenticator {
   }
 }
 
-/// The configuration of all that a server of clients is made of, by the names of its members.
+/// The configuration of a server for clients, with the members of all its parts.
 @dynamicMemberLookup struct TestConfiguration {
-  /// The limits of all, which have one name each.
+  /// The limits of all parts, whose names are unique.
   @dynamicMemberLookup struct Limits {
     var listening: ListeningLimits
     var clients: ClientLimits
@@ -115,7 +115,7 @@ struct TestServer {
   fileprivate let clients: ConnectedClients
   fileprivate let stomp: STOMPServer
   let httpPort: Int
-  /// 0 without a port without TLS.
+  /// The port without TLS; 0 if there is none.
   let stompPort: Int
   let stompTLSPort: Int?
 
@@ -146,13 +146,13 @@ struct TestServer {
       .event(session, EventDelivery(seq: seq, redelivered: redelivered, messageID: UInt64(epoch), message: message)))
   }
 
-  /// Waits until the statistics are as wanted.
+  /// Waits until the statistics satisfy a condition.
   func until(_ isReached: (SignalingStatistics) -> Bool) async {
     while !isReached(statistics) { await Task.yield() }
   }
 }
 
-/// Runs `body` against a server on loopback ports of the system's choice.
+/// Runs `body` with a server on loopback ports that the system chooses.
 func withServer(
   _ configure: (inout TestConfiguration) -> Void = { _ in },
   authenticator: StubAuthenticator = StubAuthenticator(), log: any LogHandler = SwiftLogNoOpLogHandler(),

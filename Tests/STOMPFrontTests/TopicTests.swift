@@ -34,12 +34,12 @@ import WireClients
         "SUBSCRIBE\nid:7\ndestination:/topic/calls/c1\nack:client\nreceipt:s\n\n\0"
           + "SEND\ndestination:/app/calls/list\nrequest-id:1\nreceipt:r\n\n\0")
       #expect(try await asked(sink) == "client")
-      // Nothing behind it is done before the answer.
+      // Nothing after it is handled before the answer.
       #expect(server.statistics.requests == 0)
       server.deliver(.admission(session, .serviceCalls, refusal: nil))
       #expect(try await client.frame()?.headers["receipt-id"] == "s")
       #expect(try await client.frame()?.headers["receipt-id"] == "r")
-      // Asked once: a second answer would be taken for that of the next question.
+      // It is asked once: a second answer would count for the next question.
       #expect(sink.all.count { if case .subscribe(_, .call, _) = $0 { true } else { false } } == 1)
       try publish(server, session, epoch: 3, id: 1)
       let frame = try #require(try await client.frame())

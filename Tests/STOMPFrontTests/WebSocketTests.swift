@@ -123,7 +123,7 @@ import WireClients
   @Test func theClientsCloseIsAnswered() async throws {
     for (payload, code) in [
       ([0x03, 0xE9], 1_001), ([], 1_000), ([0x03, 0xE8, 0x68, 0x69], 1_000), ([0x0F, 0xA0], 4_000),
-      // Codes that are never sent or not assigned, half a code, and a reason that is not UTF-8.
+      // Codes that must not be sent or are not assigned, half a code, and a reason that is not UTF-8.
       ([0x03, 0xED], 1_002), ([0x03, 0xEC], 1_002), ([0x03, 0xF7], 1_002), ([0, 0], 1_002), ([0xFF, 0xFF], 1_002),
       ([0x13, 0x88], 1_002), ([0x03], 1_002), ([0x03, 0xE8, 0xFF], 1_007),
     ] as [([UInt8], UInt16)] {
@@ -159,7 +159,7 @@ import WireClients
       ([0x82, 0xFE, 0, 125], 1_002), ([0x82, 0xFE, 0, 5], 1_002), ([0x82, 0xFF, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF], 1_002),
       ([0x82, 0xFF] + [UInt8](repeating: 0xFF, count: 8), 1_002),
       ([0x82, 0xFF, 0x7F] + [UInt8](repeating: 0xFF, count: 7), 1_009), ([0x82, 0xFF, 0, 0, 0, 0, 1, 0, 0, 0], 1_009),
-      // A control frame has a short one, whatever else it says; found before its payload comes.
+      // A control frame must have a short length; this is detected before its payload arrives.
       ([0x89, 0xFE, 0, 126], 1_002), ([0x88, 0xFF, 0, 0, 0, 0, 0, 1, 0, 0], 1_002), ([0x09, 0x80], 1_002),
       ([0x8B, 0x80], 1_002), ([0x82, 0x05], 1_002),
     ] as [([UInt8], UInt16)])
@@ -183,7 +183,7 @@ import WireClients
     }
   }
 
-  /// The kernel would destroy the Close frame with a reset if the server closed while more bytes come.
+  /// If the server closed while more bytes arrive, the kernel would send a reset and destroy the Close frame.
   @Test func aBreachIsToldToAClientThatGoesOnSending() async throws {
     try await withServer { server, _ in
       let socket = try await TestWebSocket.connected(server.httpPort)
@@ -206,7 +206,7 @@ import WireClients
         try await client.send("GET \(path) HTTP/1.1\r\nHost: h\r\n\r\n")
         _ = await client.bytes { String(buffer: $0).hasSuffix("\r\n\r\n\(path)") }
       }
-      // Pipelined behind a request, and the first frame right behind it.
+      // Pipelined after a request, with the first frame right after it.
       let connect = Array("CONNECT\naccept-version:1.2\nhost:h\npasscode:a\n\n\0".utf8)
       let frame = [0x81, 0x80 | UInt8(connect.count), 0, 0, 0, 0] + connect
       try await client.send(Array(("GET /c HTTP/1.1\r\nHost: h\r\n\r\n" + handshake).utf8) + frame)

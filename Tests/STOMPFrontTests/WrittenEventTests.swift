@@ -8,7 +8,7 @@ import Testing
 @testable import Connections
 @testable import STOMPFront
 
-/// An event for many is put together once on each event loop.
+/// An event for many is encoded once on each event loop.
 struct WrittenEventTests {
   @Test func theMessageOfTheLastEventIsUsedAgain() throws {
     let event = EncodedEvent(.keysSwitch, for: .events, ByteBuffer(string: "{}"))
@@ -21,8 +21,8 @@ struct WrittenEventTests {
     let marked = SharedMessage(destination: "/marked", headers: [:], body: message.body)
     written.keep(marked, of: event)
     #expect(written.take(event).destination == "/marked")
-    #expect(written.take(event).destination == "/user/queue/events", "it was taken and not given back")
+    #expect(written.take(event).destination == "/user/queue/events", "it was taken and not returned")
     written.keep(marked, of: event)
-    #expect(written.take(same).destination == "/topic/calls/c1", "another object, though its text is the same")
+    #expect(written.take(same).destination == "/topic/calls/c1", "another object with the same text")
   }
 }

@@ -2,7 +2,7 @@ import NIOCore
 import STOMP
 import Testing
 
-/// A client's frames against the server's rules.
+/// A client's frames, checked by the server's rules.
 @Suite struct ClientFrameTests {
   @Test(arguments: Version.allCases)
   func aClientConnectsSubscribesAndAcknowledges(version: Version) throws {

@@ -2,7 +2,7 @@ import NIOCore
 import STOMP
 import Testing
 
-/// A (framing) and J (limits) of the list of requirements; the numbers behind the tests are its numbers.
+/// A (framing) and J (limits) of the list of requirements, whose numbers are in the names of the tests.
 @Suite struct FrameDecoderTests {
   @Test("stomp.md 1: ends of lines and stray nulls between frames are skipped")
   func endsOfLinesAndStrayNullsBetweenFramesAreSkipped() throws {

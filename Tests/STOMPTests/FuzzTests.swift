@@ -3,7 +3,7 @@ import Seeded
 import STOMP
 import Testing
 
-/// Random streams: what a peer sends may make errors, never a trap, and how it is cut never matters.
+/// Random streams: a peer's bytes may cause errors, but never a trap, and how they are split never matters.
 @Suite struct FuzzTests {
   @Test(arguments: [1, 2, 3, 4] as [UInt64])
   func roundTripsSurviveAnySplit(seed: UInt64) throws {

@@ -3,7 +3,7 @@ import Seeded
 import STOMP
 import Testing
 
-/// A message for many: what each gets is what a frame of its own would have been.
+/// A message for many: each subscriber gets the same bytes as in a separate frame.
 @Suite struct SharedMessageTests {
   @Test("stomp.md 18: a shared message is written for each receivers version", arguments: Version.allCases)
   func readsAsAFrame(version: Version) throws {
@@ -67,7 +67,7 @@ import Testing
   }
 }
 
-/// Subscriptions that others decide about.
+/// Subscriptions that the application decides about.
 @Suite struct AskedSubscriptionTests {
   @Test func nothingIsDoneBeforeTheAnswerAndTheReceiptComesAfterIt() {
     var server = TestServer(.v12)

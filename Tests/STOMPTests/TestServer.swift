@@ -1,18 +1,18 @@
 import NIOCore
 import STOMP
 
-/// The server's side without sockets: bytes in, written frames and application actions out, as the shell would do it.
+/// The server's side without sockets: bytes in, written frames and application actions out, as in the real server.
 struct TestServer {
   var session: Session
   var decoder = FrameDecoder(limits: .beforeLogin)
   var now: UInt64 = 0
-  /// Frames written, as bytes read as UTF-8, NUL at the end.
+  /// The written frames as UTF-8, each with NUL at the end.
   var written: [String] = []
   /// SENDs that reached the application.
   var sent: [Frame] = []
   var acknowledged: [(token: UInt64, accepted: Bool)] = []
   var subscribed: [String] = []
-  /// The destinations that the application has been asked about.
+  /// The destinations about which the application has been asked.
   var asked: [String] = []
   var heartBeats = 0
   var closed: Session.End?
@@ -80,7 +80,7 @@ struct TestServer {
     deliver(SharedMessage(destination: destination, headers: [:], body: ByteBuffer(string: text)), token: token)
   }
 
-  /// To each subscription to its destination.
+  /// Delivers to each subscription to the destination.
   mutating func deliver(_ message: SharedMessage, token: UInt64) {
     var message = message
     for key in session.subscriptions.filter({ $0.destination == message.destination }).map(\.key) {
@@ -111,13 +111,13 @@ struct TestServer {
     }
   }
 
-  /// The last frame written, read back.
+  /// The last written frame, parsed.
   var last: Frame? {
     guard let text = written.last else { return nil }
     return try? decode(text, version: session.version).last
   }
 
-  /// The `message` of the ERROR that ended the session, nil if it goes on.
+  /// The `message` of the ERROR that ended the session; nil if the session continues.
   var error: String? { closed != nil && last?.command == .error ? last?.headers["message"] : nil }
 }
 

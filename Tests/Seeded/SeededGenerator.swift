@@ -1,6 +1,6 @@
 import Octets
 
-/// Random choices for tests: the same for the same seed, so that a failing run can be repeated.
+/// Random numbers for tests, the same for the same seed, so that a failing run can be repeated.
 package struct SeededGenerator: RandomNumberGenerator {
   private var generator: SplitMix64
 

@@ -2,7 +2,7 @@ package import Calls
 import Contract
 package import MediaModel
 
-/// The result of `.store` effects; stands for the database.
+/// The result of `.store` effects, instead of a database.
 package struct Disk {
   package private(set) var stored = Stored()
   package private(set) var history: [HistoryFact] = []
@@ -10,7 +10,7 @@ package struct Disk {
   package private(set) var writes = 0
   private var calls: [CallID: Pieces] = [:]
 
-  /// A call, as far as it is written.
+  /// A call, as far as it has been written.
   private struct Pieces {
     var call: StoredCall
     var progress: StoredProgress?
@@ -39,7 +39,7 @@ package struct Disk {
     }
   }
 
-  /// The contents that a starting server reads.
+  /// The contents that a server reads at its start.
   package mutating func read() -> Stored {
     var read = stored
     read.calls = calls.values.compactMap(\.whole)
@@ -109,7 +109,7 @@ package struct Disk {
     }
   }
 
-  /// The same state, in an order of its own, for comparing.
+  /// The same state in a canonical order, for comparison.
   package var contents: Set<StoreChange> {
     var contents: Set<StoreChange> = []
     for call in calls.values {

@@ -2,14 +2,14 @@ package import Contract
 package import MediaModel
 import Octets
 
-/// The words by which simulated devices let each other into calls (protocol section 5.13). A signature is a hash over key and message: it shows a wrong one and
-/// costs nothing.
+/// The words by which simulated devices let each other into calls (protocol section 5.13). A signature is a hash over
+/// key and message, which detects wrong ones at no cost.
 package struct SimulatedWords: Sendable {
   let digest: @Sendable ([UInt8]) -> [UInt8]
 
   package init(digest: @escaping @Sendable ([UInt8]) -> [UInt8]) { self.digest = digest }
 
-  /// The check of a signature that goes with it.
+  /// The matching check of a signature.
   package var verifies: @Sendable ([UInt8], [UInt8], String, [UInt8]) -> Bool {
     { [self] signature, message, _, key in signature == self.signature(of: message, by: key) }
   }
@@ -18,8 +18,8 @@ package struct SimulatedWords: Sendable {
 
   /// The request with the words that it needs, unless it has its own.
   /// - Parameters:
-  ///   - keys: the sending device's.
-  ///   - link: the public key of the link that the request makes, or comes by.
+  ///   - keys: the sending device's keys.
+  ///   - link: the public key of the link that the request makes or uses.
   package func completed(_ request: Request, by keys: DeviceEntry, link: Base64Bytes) -> Request {
     switch request {
     case .calls(.start(var body)):

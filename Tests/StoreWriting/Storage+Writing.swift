@@ -4,8 +4,8 @@ import Synchronization
 import Testing
 
 extension Storage {
-  /// Writes and waits for it, at most half a minute.
-  /// - Parameter token: by default one that no store refuses.
+  /// Writes and waits for the result, at most half a minute.
+  /// - Parameter token: by default a token that no store refuses.
   package func write(
     _ changes: [StoreChange], as token: FencingToken = FencingToken(number: .max)
   ) throws(StoreError) {

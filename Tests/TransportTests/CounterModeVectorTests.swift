@@ -12,7 +12,7 @@ struct CounterModeVectorTests {
     cipher.begin(salt.nonce(ssrc: 0, index: 0))
     stream.withUnsafeMutableBytes {
       let base = $0.baseAddress.unsafelyUnwrapped
-      // In pieces that end within a block, as prefix, payload and padding do.
+      // In pieces that end within a block, like prefix, payload and padding.
       cipher.transform(base, to: base, 5)
       cipher.transform(base + 5, to: base + 5, 40)
       cipher.transform(base + 45, to: base + 45, $0.count - 45)
@@ -31,7 +31,7 @@ struct CounterModeVectorTests {
           """))
   }
 
-  /// The SSRC and the index stand where section 4.1.1 puts them; in the vector above both are 0.
+  /// The SSRC and the index are at the positions of section 4.1.1; in the vector above both are 0.
   @Test func counterHoldsSSRCAndIndex() {
     let nonce = CounterModeNonce(salt: [UInt8](repeating: 0, count: 14)).nonce(
       ssrc: 0x0102_0304, index: 0x0506_0708_090a)
@@ -39,7 +39,7 @@ struct CounterModeVectorTests {
       nonce.withBytes { Array(UnsafeBufferPointer(start: $0, count: 16)) } == [0, 0, 0, 0] + Array(1...10) + [0, 0])
   }
 
-  /// Appendix B.3. Its authentication key is longer, and the shorter one is its beginning.
+  /// Appendix B.3. Its authentication key is longer; the shorter one is a prefix of it.
   @Test func sessionKeysAreThoseOfTheRFC() {
     let keys = SessionKeys(
       .aes128CMSHA1Tag80,

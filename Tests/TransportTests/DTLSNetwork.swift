@@ -7,7 +7,7 @@ final class DTLSNetwork {
   struct Conditions {
     var loss = 0.0
     var duplication = 0.0
-    /// Each datagram takes 5 ms and up to this much more, so later ones overtake.
+    /// Each datagram takes 5 ms and up to this much more, so that later ones may overtake.
     var jitter = Duration.zero
   }
 
@@ -28,7 +28,7 @@ final class DTLSNetwork {
   private(set) var now = Instant(nanoseconds: 1_000_000)
   var client: Side
   var server: Side
-  /// Decides for each datagram before chance does; the number counts those of the same sender.
+  /// Decides the fate of each datagram before chance does; the number counts the datagrams of the same sender.
   var isLost: (_ isFromClient: Bool, _ number: Int) -> Bool = { _, _ in false }
 
   private let conditions: Conditions
@@ -42,7 +42,7 @@ final class DTLSNetwork {
     generator = SeededGenerator(seed: seed)
   }
 
-  /// From the ClientHello until both sides are connected, the client has ended, or nothing more will happen.
+  /// Runs from the ClientHello until both sides are connected, the client has ended, or nothing more will happen.
   func run() {
     start()
     while client.end == nil, server.end == nil || !transits.isEmpty, client.keys == nil || server.keys == nil {
@@ -50,10 +50,10 @@ final class DTLSNetwork {
     }
   }
 
-  /// The ClientHello; once.
+  /// Sends the ClientHello, once.
   func start() { call(isClient: true) { $0.start(now: now, send: $1) } }
 
-  /// The next arrival or timeout; false when there is none.
+  /// Handles the next arrival or timeout; returns false when there is none.
   func step() -> Bool {
     let next = transits.indices.min { transits[$0].arrival < transits[$1].arrival }
     let timeouts = [client.session.nextTimeout, server.session.nextTimeout]

@@ -63,7 +63,7 @@ struct DTLSSessionTests {
   }
 
   @Test func repeatsEachLostFlight() throws {
-    // Number by number, each datagram of both sides is lost once, the server's last flight too.
+    // Each datagram of both sides is lost once, one per run, including the server's last flight.
     for (isFromClient, number) in [(true, 0), (true, 1), (false, 0), (false, 1)] {
       let network = network()
       network.isLost = { $0 == isFromClient && $1 == number }
@@ -112,7 +112,7 @@ struct DTLSSessionTests {
   @Test func ignoresWhatIsNotItsPeers() throws {
     let network = network()
     var generator = SeededGenerator(seed: 9)
-    // Garbage, and application data in clear: before, between and after the handshake.
+    // Garbage and unencrypted application data, before, during and after the handshake.
     let noise = { (generator: inout SeededGenerator) in
       [
         [UInt8(20 + generator.next() % 44)] + generator.bytes(Int(generator.next() % 200)),
@@ -133,7 +133,7 @@ struct DTLSSessionTests {
     try expectSameKeys(network)
   }
 
-  /// Under the client's address, at each step of the handshake: by itself, and after the client's last datagram.
+  /// From the client's address, at each step of the handshake: instead of, and after, the client's last datagram.
   @Test func aForgedAlertInClearDoesNotSpoilTheServersHandshake() throws {
     let network = network()
     var number: UInt8 = 0
@@ -190,7 +190,7 @@ struct DTLSSessionTests {
       return
     }
     for datagram in farewell { network.deliver(datagram, toServer: true) }
-    network.client.session.close { _ in Issue.record("a closed session says nothing") }
+    network.client.session.close { _ in Issue.record("a closed session sends nothing") }
   }
 
   @Test func repeatsToAConnectedServerAreAnsweredABoundedNumberOfTimes() throws {
@@ -212,7 +212,7 @@ struct DTLSSessionTests {
     #expect("\(keys)" == "keys" && "\(keys.inbound)" == "key")
   }
 
-  /// Mutated copies of a real handshake, against fresh servers and clients: nothing traps, no keys come out of it, and nobody
+  /// Mutated copies of a real handshake, with new servers and clients: nothing traps, no keys result, and nobody
   /// answers with more than a flight.
   @Test func survivesMutations() {
     let seed: UInt64 = 0x4454_4c53
@@ -243,7 +243,7 @@ extension DTLSNetwork.Side {
 }
 
 extension DTLSNetwork {
-  /// The ClientHello and so many events.
+  /// Runs the ClientHello and `count` events.
   fileprivate func run(until steps: Int) {
     start()
     for _ in 0..<steps { _ = step() }

@@ -29,7 +29,7 @@ struct FramingTests {
     #expect(read([[0x05], [0xdc, 1]], FramedInput(maximum: Self.maximum)) == [])
   }
 
-  /// A kept input each: an empty piece, only a length, a length cut in two.
+  /// Regression inputs: an empty piece, only a length, a length cut in two.
   static let corpus: [[UInt8]] = [[], [0], [0, 3], [0, 3, 1, 2], [0, 0, 0, 0], [0, 2, 1, 2, 5], [5, 0xdc]]
 
   @Test(arguments: [1, 2, 3, 4] as [UInt64])
@@ -84,7 +84,7 @@ struct FramingTests {
     let arrived = read([stream], FramedInput(maximum: Self.maximum))
     #expect(arrived.map { $0.count + lost } == sent.count, "seed \(seed)")
     #expect(lost > 100)
-    // Each is found behind the one before it.
+    // Each is found after the previous one.
     var rest = sent[...]
     for datagram in arrived ?? [] {
       guard let place = rest.firstIndex(of: datagram) else {
@@ -120,7 +120,7 @@ struct FramingTests {
   private func read(_ pieces: [[UInt8]], _ input: FramedInput) -> [[UInt8]]? {
     var datagrams: [[UInt8]] = []
     for piece in pieces {
-      // Exactly this size, so that an access beyond it is seen.
+      // It has exactly this size, so that an access beyond it is detected.
       let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: input.headroom + piece.count, alignment: 1)
       defer { buffer.deallocate() }
       UnsafeMutableRawBufferPointer(rebasing: buffer[input.headroom...]).copyBytes(from: piece)

@@ -3,14 +3,14 @@ import Seeded
 import Testing
 import Transport
 
-/// Packets of every shape against libsrtp2, and what happens to them on a hostile path.
+/// Packets of every shape, compared with libsrtp2, and their handling on a hostile path.
 struct SRTPComparisonTests {
   private struct Packet {
     var bytes: [UInt8]
     var header: Int
     var padding: Int
 
-    /// RFC 3550 section 5.1: CSRCs, extension and padding in all combinations, payloads from none up.
+    /// RFC 3550 section 5.1: CSRCs, extension and padding in all combinations, payloads of all lengths from 0.
     init(_ sequenceNumber: UInt16, from generator: inout SeededGenerator) {
       let sources = Int.random(in: 0...15, using: &generator)
       let words = Bool.random(using: &generator) ? Int.random(in: 0...9, using: &generator) : nil
@@ -25,7 +25,7 @@ struct SRTPComparisonTests {
     }
   }
 
-  /// Both ends twice: ours and libsrtp2's, under the same keys.
+  /// Both ends in two implementations, ours and libsrtp2's, with the same keys.
   private final class Ends {
     let sender: SRTPSender
     let receiver: SRTPReceiver
@@ -79,7 +79,7 @@ struct SRTPComparisonTests {
     var generator = SeededGenerator(seed: seed)
     let ends = Ends(profile, from: &generator)
     var faults: [Int] = []
-    // Over two rollovers of the sequence number.
+    // Across two rollovers of the sequence number.
     for i in 0..<4000 {
       let packet = Packet(UInt16(truncatingIfNeeded: i &* 37), from: &generator)
       let payload = packet.bytes.count - packet.padding - packet.header
@@ -93,7 +93,8 @@ struct SRTPComparisonTests {
     #expect(faults.isEmpty, "seed \(seed)")
   }
 
-  /// A packet with any byte changed, and any beginning of a packet, is refused by both, changes nothing, and the packet opens after all.
+  /// Both refuse a packet with any byte changed, and any prefix of a packet. The state does not change, so that the
+  /// packet still opens afterwards.
   @Test(arguments: SRTPProfile.allCases)
   func noPartOfAPacketCanBeChangedOrLeftOut(profile: SRTPProfile) {
     let seed: UInt64 = 0x3550
@@ -134,7 +135,7 @@ struct SRTPComparisonTests {
     #expect(refused == 0, "seed \(seed)")
   }
 
-  /// Each byte changed in a random bit, then each proper beginning.
+  /// Each byte with a random bit changed, then each proper prefix.
   private static func forgeries(of packet: [UInt8], from generator: inout SeededGenerator) -> [[UInt8]] {
     packet.indices.map { i in
       var forged = packet

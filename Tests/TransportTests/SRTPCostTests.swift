@@ -4,9 +4,10 @@ import Seeded
 import Testing
 import Transport
 
-/// The CPU time of a packet of 1,200 and of 137 bytes, beside libsrtp2's in the same run. Sanitizers count no allocations, and their times say nothing.
+/// The CPU time for a packet of 1,200 and of 137 bytes, compared with libsrtp2's in the same run. Allocations are not
+/// counted under sanitizers, and their times are meaningless.
 @Suite(.serialized, .enabled(if: allocations_are_counted())) struct SRTPCostTests {
-  /// AES-CM was by libsrtp2 once, and cost more than all else that the server did.
+  /// AES-CM once used libsrtp2, and cost more than everything else in the server.
   @Test func counterModeCostsLessThanLibsrtp() {
     for length in [1200, 137] {
       let ours = Self.cost(of: .aes128CMSHA1Tag80, length)

@@ -2,7 +2,7 @@ import CSRTP
 import Seeded
 import Transport
 
-/// libsrtp2 in one direction: what each profile is compared with.
+/// libsrtp2 in one direction, with which each profile is compared.
 final class SRTPOracle {
   enum Direction { case sending, receiving }
 
@@ -29,7 +29,7 @@ final class SRTPOracle {
 
   deinit { srtp_dealloc(session) }
 
-  /// All in place; the new length, nil when libsrtp refuses.
+  /// Each works in place and returns the new length; nil when libsrtp refuses.
   func protectRTP(_ packet: UnsafeMutableRawPointer, _ length: Int) -> Int? { call(srtp_protect, packet, length) }
   func unprotectRTP(_ packet: UnsafeMutableRawPointer, _ length: Int) -> Int? { call(srtp_unprotect, packet, length) }
   func protectRTCP(_ packet: UnsafeMutableRawPointer, _ length: Int) -> Int? { call(srtp_protect_rtcp, packet, length) }

@@ -5,12 +5,13 @@ import Seeded
 import Testing
 import Transport
 
-/// Each profile against libsrtp2, both ways, over two turns of the sequence number, with reordering, losses, duplicates and replays.
+/// Each profile compared with libsrtp2, in both directions, across two rollovers of the sequence number, with
+/// reordering, losses, duplicates and replays.
 struct SRTPOracleTests {
   private static let count = 1 << 17
   private static let capacity = 256
 
-  /// A packet of a stream that both sides can make again: header with an extension now and then, payload of varying length.
+  /// A packet of a reproducible stream: a header, sometimes with an extension, and a payload of varying length.
   private static func writePacket(_ i: Int, _ ssrc: UInt32, to packet: UnsafeMutableRawPointer) -> (
     header: Int, length: Int
   ) {
@@ -59,7 +60,7 @@ struct SRTPOracleTests {
     for i in Self.arrivals(&generator) {
       let (header, length) = Self.writePacket(i, 0xfeed_beef, to: plain.baseAddress.unsafelyUnwrapped)
       packet.copyMemory(from: UnsafeRawBufferPointer(rebasing: plain[..<header]))
-      // The payload in the three shapes that a forwarder uses: all from the source, a written prefix, all in place.
+      // The payload in the three forms that a forwarder uses: all from the source, a written prefix, all in place.
       let prefix = [0, min(3, length - header), length - header][i % 3]
       UnsafeMutableRawBufferPointer(rebasing: packet[header...])
         .copyMemory(from: UnsafeRawBufferPointer(rebasing: plain[header..<header + prefix]))
@@ -68,7 +69,7 @@ struct SRTPOracleTests {
         payload: UnsafeRawBufferPointer(rebasing: plain[header + prefix..<length]))
       let isFirst = seen.insert(i).inserted
       guard let protected else {
-        // A second use of a nonce is refused, and nothing else.
+        // Only a second use of a nonce is refused.
         faults += isFirst ? 1 : 0
         continue
       }

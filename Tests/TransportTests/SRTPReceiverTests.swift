@@ -116,10 +116,10 @@ struct SRTPReceiverTests {
     for ssrc in 1...256 as ClosedRange<UInt32> {
       #expect(path.receive(path.rtp(1, ssrc: ssrc)) == .packet(length: 32))
     }
-    #expect(path.rtp(1, ssrc: 257) == nil, "the sender keeps no more either")
+    #expect(path.rtp(1, ssrc: 257) == nil, "the sender does not keep more either")
     let other = Path(profile)
     #expect(path.receive(other.rtp(1, ssrc: 257)) == .dropped(.tooManySources))
-    #expect(path.receive(path.rtp(2, ssrc: 200)) == .packet(length: 32), "the known ones go on")
+    #expect(path.receive(path.rtp(2, ssrc: 200)) == .packet(length: 32), "the known ones continue")
   }
 
   @Test(arguments: SRTPProfile.allCases)
@@ -134,7 +134,7 @@ struct SRTPReceiverTests {
     #expect(path.rtp(5, ssrc: 2) != nil, "another source")
   }
 
-  /// Counted in every library, OpenSSL and Swift's.
+  /// Allocations are counted in every library, including OpenSSL and Swift's.
   @Test(.enabled(if: allocations_are_counted()), arguments: SRTPProfile.allCases)
   func allocatesNothingPerPacket(profile: SRTPProfile) {
     let path = Path(profile)
@@ -151,7 +151,7 @@ struct SRTPReceiverTests {
       let compound = UnsafeMutableRawBufferPointer(start: path.buffer.baseAddress, count: rtcp ?? 0)
       if case .packet = path.receiver.unprotectRTCP(compound) { opened += 1 }
     }
-    // Ranges are not iterated over here: without optimisation that allocates.
+    // There is no iteration over ranges here, since it allocates without optimisation.
     var before: UInt = 0
     var i: UInt32 = 0
     while i < 3003 {

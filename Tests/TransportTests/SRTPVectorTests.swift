@@ -3,8 +3,8 @@ import Testing
 
 @testable import Transport
 
-/// RFC 7714 sections 16 and 17. The vectors give session keys, so they are put below the key derivation, which libsrtp2 checks in
-/// `SRTPOracleTests`.
+/// RFC 7714 sections 16 and 17. The vectors have session keys, so they bypass the key derivation, which
+/// `SRTPOracleTests` compares with libsrtp2.
 struct SRTPVectorTests {
   static let rtp = hex(
     """

@@ -47,7 +47,7 @@ struct STUNResponderTests {
     let request = check(checker)
     let (outcome, reply) = respond(request, from: source, passwords: ["peer": "a-long-enough-password"])
     #expect(outcome == .accepted(localFragment: "peer", length: reply.count, nominated: true))
-    #expect(reply.count <= request.count + 12, "an IPv6 address is the only thing that is longer than what was asked")
+    #expect(reply.count <= request.count + 12, "only an IPv6 address makes the answer longer than the request")
     var mapped = source
     mapped.scope = 0
     #expect(reply.withUnsafeBytes { checker.handle($0, from: server) } == .succeeded(mapped: mapped))
@@ -126,7 +126,7 @@ struct STUNResponderTests {
 
   @Test(arguments: [0, 4, 16])
   func isSilentToAShortIntegrity(length: Int) {
-    // libnice compares 20 bytes whatever the attribute's length is.
+    // libnice compares 20 bytes, whatever the attribute's length.
     var message = hex("00010000 2112a442 00000000 00000000 00000000 00060008 6576746a 3a683676 0008")
     message += [0, UInt8(length)] + [UInt8](repeating: 0, count: length)
     message[3] = UInt8(message.count - 20 + 8)

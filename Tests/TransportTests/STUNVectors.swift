@@ -1,6 +1,6 @@
 import MediaModel
 
-/// RFC 5769: the short-term samples.
+/// RFC 5769: the samples with short-term credentials.
 enum STUNVectors {
   static let password = "VOkJxbRl1RmTxUk/WvJxBt"
   static let transaction: (UInt64, UInt32) = (0xb7e7_a701_bc34_d686, 0xfa87_dfae)

@@ -1,6 +1,6 @@
 import MediaModel
 
-/// The bytes that hexadecimal digits stand for; blanks and line ends between them mean nothing.
+/// The bytes of hexadecimal digits; spaces and line ends between them are ignored.
 func hex(_ text: String) -> [UInt8] {
   let digits = text.compactMap(\.hexDigitValue)
   return stride(from: 0, to: digits.count - 1, by: 2).map { UInt8(digits[$0] << 4 | digits[$0 + 1]) }

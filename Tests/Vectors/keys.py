@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""The vectors of key agreement for both clients, by the implementation in docs/example/layouts.py, which shares no code with either.
+"""The key agreement's vectors for both clients, made by the implementation in docs/example/layouts.py, which shares no code with either.
 
-`keys.py` writes keys.json, `keys.py --check` shows that keys.json is what this file makes. All private keys are SHA-256 of an ASCII string, so the output never
-changes. ES256 signatures are verified instead of compared: any valid signature is right.
+`keys.py` writes keys.json, `keys.py --check` checks that keys.json is this file's output. All private keys are SHA-256 of an ASCII string, so the output never
+changes. ES256 signatures are verified instead of compared, since any valid signature is right.
 """
 
 import base64
@@ -23,7 +23,7 @@ TIME = 1_800_000_000_000
 
 
 class Device:
-    """A device in the one call of this file: its long-lived keys, its stay and its join keys."""
+    """A device in this file's only call: its long-lived keys, its stay and its join keys."""
 
     def __init__(self, user, device, participant):
         self.user, self.device, self.participant = user, device, participant
@@ -383,7 +383,7 @@ def message_vectors(secret, epoch, list_hash, sender, recipients):
 
 
 def mispaddings(text):
-    """Texts under a good seal whose padding is not that of 5.10: a receiver refuses each."""
+    """Texts with a valid seal whose padding violates section 5.10: a receiver refuses each."""
     yield "no padding", text
     yield "a multiple of 64 bytes without the mark", text + bytes(-len(text) % 64)
     yield "64 zeros more than the shortest", padded(text) + bytes(64)
@@ -429,7 +429,7 @@ def admission_vector(signer, user):
 
 
 def link_vector(maker, newcomer):
-    """A link, the word that makes it, and that of a user who comes by it. Ed25519 signatures are always the same."""
+    """A link, the word that makes it, and the word of a user who joins by it. Ed25519 signatures are always the same."""
     secret = fixed("link secret", 16)
     key = link_key(CALL, secret)
     raw = serialization.Encoding.Raw
@@ -590,7 +590,7 @@ def opens(action):
 
 
 def check_file(file):
-    """What one device seals or signs in the file, the other opens or verifies; the flipped twins fail."""
+    """Each device opens and verifies what another seals and signs in the file; the flipped twins fail."""
     raw = base64.b64decode
     for item in [*file["joins"], file["vouch"], file["revoke"]]:
         key, data, signature = raw(item["signKey"]), raw(item["bytes"]), raw(item["signature"])

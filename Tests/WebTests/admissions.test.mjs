@@ -1,4 +1,5 @@
-// How a client follows words of admission (protocol section 5.13). Their bytes are in vectors.test.mjs, and the tricks of servers in the table of lies (400 to 420).
+// How a client evaluates words of admission (protocol section 5.13). vectors.test.mjs tests their bytes, and the table of lies (rows 400 to 420) what servers
+// try.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -14,7 +15,7 @@ const { LinkSecret, isWordSigned, makeLinkWord, makeWord, wordsIn } = await load
 const from = (first, count) => Uint8Array.from({ length: count }, (_, at) => first + at);
 const TEXT = 'AAECAwQFBgcICQoLDA0OD2RlZmdoaWprbG1ub3BxcnN0dXZ3eHl6e3x9fn-AgYKD';
 
-test('a word counts for its call, its user and its signer alone', async () => {
+test('a word counts only for its call, its user and its signer', async () => {
   const [alice, bob] = await Promise.all(['alice', 'bob'].map((user) => Identity.open(new MemoryStore(), user, 'd')));
   const isGood = (value, call = CALL, keys = alice.keys) => isWordSigned(wordsIn({ admissions: [value] }).words[0], call, keys);
   const word = await makeWord(alice, CALL, 'carol');
@@ -31,11 +32,11 @@ test('a word counts for its call, its user and its signer alone', async () => {
   assert.equal(await isGood({ ...link, link: toBase64(await LinkSecret.make(alice).link(CALL)) }), false);
 });
 
-test('a link’s secret of another form is none', () => {
+test('a link’s secret of another form is invalid', () => {
   for (const text of ['', TEXT.slice(1), `${TEXT}A`, TEXT.replace('A', '+')]) assert.throws(() => LinkSecret.from(text), /another form/);
 });
 
-/** Devices of `users`, who know each other's keys, and what `viewer`, one of them, makes of the words for a call that alice started. */
+/** Devices of `users`, who know each other's keys, and how `viewer`, one of them, judges the words for a call that alice started. */
 async function scene(t, viewer, ...users) {
   const world = [];
   const people = {};
@@ -54,7 +55,7 @@ async function scene(t, viewer, ...users) {
   return { admissions, directory, word, told, people, of: (user) => admissions.of({ user, fingerprint: people[user].asDevice().fingerprint }) };
 }
 
-test('the chain leads from one’s own invitation to who started the call, in whatever order words come', async (t) => {
+test('the chain leads from one’s own invitation to the initiator, in whatever order words come', async (t) => {
   const { admissions, word, told, of } = await scene(t, 'dave', 'alice', 'bob', 'carol', 'dave', 'erin');
   await admissions.joins(CALL, { inviters: ['carol'] });
   await told([await word('carol', 'dave')]);
@@ -67,7 +68,7 @@ test('the chain leads from one’s own invitation to who started the call, in wh
   assert.equal(admissions.uninvited({ user: 'zed', fingerprint: 'x' }), 'yes');
 });
 
-test('until there is a root, only a word of the one who rang counts for oneself', async (t) => {
+test('without a root, only a word of the caller counts for oneself', async (t) => {
   const { admissions, word, told } = await scene(t, 'dave', 'alice', 'bob', 'dave');
   await admissions.joins(CALL, { inviters: ['alice'] });
   await told([await word('bob', 'bob'), await word('bob', 'dave')]);
@@ -76,7 +77,7 @@ test('until there is a root, only a word of the one who rang counts for oneself'
   assert.equal(admissions.isByService, false);
 });
 
-test('a person who was let in stays so, also when words come again', async (t) => {
+test('a person who was let in remains let in, also when words come again', async (t) => {
   const { admissions, word, told, of, people } = await scene(t, 'alice', 'alice', 'bob', 'carol');
   admissions.started(CALL);
   await told([await word('alice', 'bob'), await word('bob', 'carol')]);
@@ -85,10 +86,10 @@ test('a person who was let in stays so, also when words come again', async (t) =
   await told([await word('alice', 'carol')]);
   await told([]);
   assert.deepEqual([of('carol'), changes], [{ how: 'member', by: 'bob' }, 0]);
-  assert.equal(admissions.uninvited({ ...people.carol.entry(), fingerprint: 'another device of hers' }), undefined, 'words are about users');
+  assert.equal(admissions.uninvited({ ...people.carol.entry(), fingerprint: 'another device of hers' }), undefined, 'words are for users');
 });
 
-test('a ghost’s many words push out no good one that comes later', async (t) => {
+test('many words of a ghost do not displace a good one that comes later', async (t) => {
   const { admissions, word, told, of } = await scene(t, 'alice', 'alice', 'bob');
   admissions.started(CALL);
   const good = await word('alice', 'bob');
@@ -98,7 +99,7 @@ test('a ghost’s many words push out no good one that comes later', async (t) =
   assert.deepEqual(of('bob'), { how: 'member', by: 'alice' });
 });
 
-test('the call that a start crossed has its root among the people who were called', async (t) => {
+test('the root of a call that a start has crossed is one of the called people', async (t) => {
   const { admissions, word, told } = await scene(t, 'dave', 'alice', 'mallory', 'dave');
   await admissions.joins(CALL, { inviters: ['alice', 'dave'] });
   await told([await word('mallory', 'mallory'), await word('mallory', 'dave')]);
@@ -108,7 +109,7 @@ test('the call that a start crossed has its root among the people who were calle
   assert.equal(admissions.uninvited({ user: 'mallory', fingerprint: 'x', participant: 3 }), 'yes');
 });
 
-test('a new device of a known person lets in nobody before its look-up, on a list or not', async (t) => {
+test('a new device of a known person lets nobody in before its look-up, listed or not', async (t) => {
   const { admissions, directory, told, of, people } = await scene(t, 'alice', 'alice', 'bob', 'carol');
   const tablet = await Person.make('bob', 9, [], { device: 'tablet' });
   t.after(() => tablet.close());
@@ -127,7 +128,7 @@ test('a new device of a known person lets in nobody before its look-up, on a lis
   assert.deepEqual(of('carol'), { how: 'member', by: 'bob' });
 });
 
-test('if no device of a person is known, only a listed one signs', async (t) => {
+test('if no device of a person is known, only a listed device’s signature counts', async (t) => {
   const { admissions, told, of, people } = await scene(t, 'alice', 'alice', 'bob', 'carol');
   const tablet = await Person.make('bob', 9, [], { device: 'tablet' });
   t.after(() => tablet.close());
@@ -141,7 +142,7 @@ test('if no device of a person is known, only a listed one signs', async (t) => 
   assert.deepEqual(of('carol'), { how: 'member', by: 'bob' });
 });
 
-test('after a reload the call has the root that it had, whatever other chain the server tells first', async (t) => {
+test('after a reload the call keeps its root, whatever chain the server reports first', async (t) => {
   const { admissions, word, told, of } = await scene(t, 'dave', 'alice', 'bob', 'mallory', 'dave', 'eve');
   await admissions.joins(CALL, { root: 'alice' });
   await told([await word('mallory', 'mallory'), await word('mallory', 'dave'), await word('mallory', 'eve')]);

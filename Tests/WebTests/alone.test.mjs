@@ -1,4 +1,4 @@
-// A call that everybody else has left: a valid link keeps it, and the person is asked.
+// A call that everybody else has left: a valid link keeps it alive, and the person is asked.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -9,14 +9,14 @@ const { Alone, isDeserted } = await loadPage('alone.js');
 const other = (state) => ({ user: 'bob', state, participants: state === 'joined' || state === 'disconnected' ? [{ participant: 2 }] : [] });
 const facts = (others, rest = {}) => ({ answeredAt: 1, policy: {}, others, ...rest });
 
-test('a call is deserted when others were there and none is, rings or may come back', () => {
+test('a call is deserted when there were others, and now none is there, rings or may come back', () => {
   assert.equal(isDeserted(facts([other('left'), other('declined')])), true);
   for (const state of ['joined', 'disconnected', 'ringing']) assert.equal(isDeserted(facts([other('left'), other(state)])), false, state);
   assert.equal(isDeserted(facts([other('missed')], { answeredAt: undefined })), false, 'nobody has come yet: somebody with the link may');
   assert.equal(isDeserted(facts([other('left')], { policy: { aloneSeconds: 3_600 } })), false, 'the app decides');
 });
 
-test('somebody who is left alone and does not answer leaves after two minutes', (t) => {
+test('somebody who is left alone and does not answer the question leaves after two minutes', (t) => {
   const tick = fakeTimers(t);
   let left = 0;
   const alone = new Alone({ leave: () => (left += 1) });
@@ -30,7 +30,7 @@ test('somebody who is left alone and does not answer leaves after two minutes', 
   assert.equal(left, 1);
 });
 
-test('somebody who waits stays, and is asked again when the next one has come and gone', (t) => {
+test('somebody who chooses to wait stays, and is asked again when the next person has come and gone', (t) => {
   const tick = fakeTimers(t);
   let left = 0;
   const alone = new Alone({ leave: () => (left += 1) });

@@ -1,4 +1,4 @@
-// A page that nobody looks at: when that is so, and which videos are still wanted.
+// A page that nobody looks at: how it is recognised, and which videos are still wanted.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -20,7 +20,7 @@ function attention(t) {
   return { tick, hide, changes, watched };
 }
 
-test('a page that is hidden for 5 s is not looked at, and is again as soon as it is shown', (t) => {
+test('a page counts as not looked at after 5 s hidden, and as looked at as soon as it is shown', (t) => {
   const { tick, hide, changes } = attention(t);
   hide(true);
   tick(4_900);
@@ -31,7 +31,7 @@ test('a page that is hidden for 5 s is not looked at, and is again as soon as it
   assert.deepEqual(changes, [true, false]);
 });
 
-test('a look at another tab changes nothing, however often', (t) => {
+test('brief looks at other tabs change nothing, however many', (t) => {
   const { tick, hide, changes } = attention(t);
   for (let time = 0; time < 10; time += 1) {
     hide(true);
@@ -42,7 +42,7 @@ test('a look at another tab changes nothing, however often', (t) => {
   assert.deepEqual(changes, []);
 });
 
-test('a page that is opened in the background is not looked at', (t) => {
+test('a page that is opened in the background counts as not looked at', (t) => {
   const tick = fakeTimers(t);
   document.hidden = true;
   const { isAway } = new Attention();

@@ -22,7 +22,7 @@ async function keysOf(participant) {
   return keys;
 }
 
-/** Alice's slot, with a clock of its own, and two who send. */
+/** Alice's slot, with its own clock, and two senders. */
 async function slot(t) {
   const [alice, bob, carol] = await Promise.all([1, 2, 3].map(keysOf));
   const real = performance.now;
@@ -38,7 +38,7 @@ async function slot(t) {
   const frame = (keys, number, n = 1) => keys.seal(n, new Uint8Array(20).fill(number), 0);
   const show = async (track) => {
     receiver.show(track);
-    await receiver.transform({ data: new ArrayBuffer(0), getMetadata: () => ({}) }, {}); // behind what was held
+    await receiver.transform({ data: new ArrayBuffer(0), getMetadata: () => ({}) }, {}); // after the held frames
     receiver.failed -= 1;
   };
   return { bob, carol, receiver, played, give, frame, show, pass: (ms) => (now += ms) };
@@ -47,7 +47,7 @@ async function slot(t) {
 const BOB = { participant: 2, n: 1 };
 const CAROL = { participant: 3, n: 1 };
 
-test('a frame counts for the track that its slot shows alone, by participant and by number', async (t) => {
+test('a frame counts only for the track that its slot shows, by participant and by number', async (t) => {
   const { bob, carol, receiver, played, give, frame, show, pass } = await slot(t);
   await show(BOB);
   await give(await frame(bob, 1));
@@ -60,7 +60,7 @@ test('a frame counts for the track that its slot shows alone, by participant and
   assert.deepEqual([played, receiver.foreign, receiver.failed], [[1, 4], 2, 0]);
 });
 
-test('frames before the slot’s change are held for it, and leave in order', async (t) => {
+test('frames that arrive before the slot’s change are held until then, and released in order', async (t) => {
   const { bob, carol, receiver, played, give, frame, show, pass } = await slot(t);
   await show(BOB);
   await give(await frame(bob, 1));
@@ -73,7 +73,7 @@ test('frames before the slot’s change are held for it, and leave in order', as
   assert.deepEqual([played, receiver.foreign], [[1, 2, 3, 4, 5], 0]);
 });
 
-test('64 frames are held at most, the newest', async (t) => {
+test('at most the newest 64 frames are held', async (t) => {
   const { carol, receiver, played, give, frame, show } = await slot(t);
   await show(BOB);
   for (let number = 0; number < 70; number += 1) await give(await frame(carol, number));
@@ -82,7 +82,7 @@ test('64 frames are held at most, the newest', async (t) => {
   assert.deepEqual([played.length, played[0], receiver.foreign], [65, 6, 6]);
 });
 
-test('for one second after a change the former track still counts', async (t) => {
+test('the former track still counts for one second after a change', async (t) => {
   const { bob, played, give, frame, show, pass } = await slot(t);
   await show(BOB);
   await show(CAROL);
@@ -93,7 +93,7 @@ test('for one second after a change the former track still counts', async (t) =>
   assert.deepEqual(played, [1]);
 });
 
-test('a former track moves its window by 64 at most', async (t) => {
+test('a former track moves its replay window by at most 64', async (t) => {
   const { bob, played, give, frame, show, receiver } = await slot(t);
   await show(BOB);
   await give(await frame(bob, 1));
@@ -106,7 +106,7 @@ test('a former track moves its window by 64 at most', async (t) => {
   assert.deepEqual([played, receiver.failed], [[1, 3], 0]);
 });
 
-test('own frames are dropped at once, and counted', async (t) => {
+test('one’s own frames are dropped at once, and counted', async (t) => {
   const { receiver, played, give, show } = await slot(t);
   await show({ participant: 1, n: 1 });
   const alice = await keysOf(1);
@@ -124,7 +124,7 @@ test('an empty slot shows nobody', () => {
   assert.equal(attribution.reach({ participant: undefined, n: undefined }, 500), Infinity, 'what no KID says');
 });
 
-test('a map of slots with tracks that are none is refused as a whole', () => {
+test('a map of slots with an invalid track is refused as a whole', () => {
   const good = { mid: '1', track: '2.1' };
   assert.deepEqual(slotsIn([good], 8).get('1'), BOB);
   for (const bad of [{ mid: '1', track: '2.257' }, { mid: '1', track: 'x' }, { mid: 1, track: '2.1' }, null, 'x']) assert.throws(() => slotsIn([good, bad], 8));
@@ -135,7 +135,7 @@ test('a map of slots with tracks that are none is refused as a whole', () => {
   assert.throws(() => slotsIn(Array(9).fill(good), 8));
 });
 
-test('a newcomer’s frames from before it was in the call are no failures, and those of a key that never comes are', async (t) => {
+test('frames from before a newcomer’s join are not failures, frames of a key that never comes are', async (t) => {
   const { bob, receiver, played, give, frame, show, pass } = await slot(t);
   const newcomer = new FrameKeys();
   newcomer.identify({ call: 'c', ...stay(1) });
@@ -144,13 +144,13 @@ test('a newcomer’s frames from before it was in the call are no failures, and 
   late.show(BOB);
   await show(BOB);
   await begin(bob, 250);
-  await giveLate(await frame(bob, 1)); // before there is any key
+  await giveLate(await frame(bob, 1)); // before the first key
   pass(1_001);
   await begin(newcomer, 251);
   late.retryWaiting();
   await giveLate(await frame(bob, 2)); // an epoch before the newcomer's first
   pass(1_001);
-  await begin(bob, 258); // 2 as a byte
+  await begin(bob, 258); // its low byte is 2
   await giveLate(await frame(bob, 3));
   pass(1_001);
   late.retryWaiting();

@@ -1,4 +1,4 @@
-// AV1: sealed frames travel as one OBU, which arrives with sizes.
+// AV1: a sealed frame travels as one OBU, which arrives with size fields.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -9,14 +9,14 @@ const { SFrameError } = await load('frames/sframe.js');
 
 const leb128 = (size) => (size < 128 ? [size] : [0x80 | (size & 0x7f), ...leb128(size >> 7)]);
 
-/** The envelope as a depacketizer writes it: every OBU with its size. */
+/** The envelope as a depacketizer writes it, with a size field in every OBU. */
 function arrived(envelope) {
   const isKeyFrame = envelope[0] === 0x0a;
   const sealed = envelope.subarray(isKeyFrame ? 4 : 1);
   return Uint8Array.of(...(isKeyFrame ? [0x0a, 1, 0] : []), 0x32, ...leb128(sealed.length), ...sealed);
 }
 
-test('a sealed frame comes out of its envelope as it went in, with sizes and without', () => {
+test('a sealed frame comes out of its envelope unchanged, with size fields and without', () => {
   for (const length of [1, 30, 127, 128, 1_000, 20_000]) {
     const sealed = new Uint8Array(length).map((_, index) => index * 7);
     for (const isKeyFrame of [true, false]) {

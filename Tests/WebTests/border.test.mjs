@@ -1,4 +1,4 @@
-// The border (`border.js`): each body of the protocol passes with what the client reads, and nothing of another type does, nor anything else.
+// The border (`border.js`): each body of the protocol passes with the members that the client reads. Values of another type and unknown members do not.
 
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
@@ -16,16 +16,16 @@ const events = JSON.parse(read('Tests/ContractTests/Golden/events.json'));
 const replies = JSON.parse(read('Tests/ContractTests/Golden/replies.json'));
 const ID = '6f0c2f6e-4d5e-4b52-9f0c-1f2a3b4c5d6e';
 
-/** The names of the golden replies by the path of their request. */
+/** The names of the golden replies, by the path of the request. */
 const PATHS = {
   'devices/register': 'registered', 'devices/list': 'devices', 'calls/start': 'joined', 'calls/ID/accept': 'joined', 'calls/ID/join': 'joined', 'calls/ID/rejoin': 'joined', 'calls/ID/transfer': 'joined',
   'calls/ID/invite': 'results', 'calls/ID/state': 'state', 'calls/list': 'calls', 'calls/ID/link': 'link', 'calls/ID/media': 'media', 'calls/ID/keys/list': 'keyList',
   'calls/ID/keys/confirmations': 'confirmations', 'presence/watch': 'presence', 'history/list': 'history', 'history/totals': 'totals', 'calls/ID/tracks/1.2': 'nothing', 'calls/ID/leave': 'nothing',
 };
-const UNREAD = ['speakers', 'push.ring', 'push.cancel', 'report']; // events for others, or of no use to this client
+const UNREAD = ['speakers', 'push.ring', 'push.cancel', 'report']; // events for others, or useless to this client
 /** Members that this client does not read. */
 const DROPPED = { quality: ['participant', 'bitrate'], 'call.state': ['metadata'], state: ['metadata'], joined: ['metadata'], calls: ['metadata'] };
-/** Texts by id, or read by checks of the key agreement or of `ServerPath`, which say what they refused. */
+/** Values by id, or read by checks of the key agreement or of `ServerPath`, which report what they refuse. */
 const OTHERS_CHECK = /\.results$|^keys\.|^keyList$|^confirmations$|envelope|^\.(list|admissions|signers)|\.tracks\.\d+\.track$/;
 
 const bodies = [
@@ -49,7 +49,7 @@ test('the bodies of the protocol pass with everything that the client reads', ()
   for (const { name, body, enter } of bodies) assert.deepEqual(enter(body), without(body, DROPPED[name] ?? []), name);
 });
 
-/** Each place of a value: its path and a function that brings the value with another in that place. */
+/** Each place in a value: its path, and a function that returns the value with another one in that place. */
 function* places(value, path = '', put = (each) => each) {
   if (path) yield [path, put];
   if (value === null || typeof value !== 'object') return;
@@ -59,7 +59,7 @@ function* places(value, path = '', put = (each) => each) {
   }
 }
 
-test('nothing of another type passes, at any place of any body', () => {
+test('no value of another type passes, at any place of any body', () => {
   let [tried, refused] = [0, 0];
   for (const { name, body, enter } of bodies) {
     for (const [path, put] of places(body)) {
@@ -78,7 +78,7 @@ test('nothing of another type passes, at any place of any body', () => {
   assert.ok(tried > 500 && refused > tried * 0.9, `${refused} of ${tried} are refused`);
 });
 
-test('fields that no table names stay outside, also under the names of an object’s own', () => {
+test('fields that no table names do not pass, not even under the names of Object’s own members', () => {
   for (const { name, body, enter } of bodies) {
     const more = JSON.parse(JSON.stringify(body).replace('{', '{"evil":"evil","__proto__":{"evil":"evil"},"constructor":"evil",').replace(',}', '}'));
     const entered = enter(more);
@@ -90,7 +90,7 @@ test('fields that no table names stay outside, also under the names of an object
   assert.throws(() => replyFrom('calls/ID/other', {}), Malformed);
 });
 
-test('texts and lists have bounds', () => {
+test('strings and lists are bounded', () => {
   const state = replies.state;
   const enter = (value) => replyFrom(`calls/${ID}/state`, value);
   const [member] = state.members;
@@ -101,13 +101,13 @@ test('texts and lists have bounds', () => {
   assert.throws(() => enter({ ...state, members: [{ ...member, state: 7 }] }), Malformed);
 });
 
-test('an answer that says no is a code, whatever it is', () => {
+test('a refusal becomes a code, whatever its form', () => {
   assert.deepEqual(failureFrom({ error: { code: 'call.full', message: 'full', evil: 1 } }), { code: 'call.full', message: 'full' });
   for (const results of [['x'], 5, 'x', { bob: 7 }, { 'no id': 'ringing' }]) assert.throws(() => replyFrom(`calls/${ID}/invite`, { results }), Malformed, JSON.stringify(results));
   for (const body of [{}, null, 7, { error: 5 }, { error: { code: {} } }, []]) assert.equal(failureFrom(body).code, 'reply.refused');
 });
 
-test('a malformed event changes nothing, is acknowledged, and counts as lost; an envelope is not acknowledged', async () => {
+test('a malformed event changes nothing, is acknowledged, and counts as lost; a malformed envelope is not acknowledged', async () => {
   const state = new CallState({ id: ID, user: 'alice', device: 'd' });
   let missed = 0;
   const handle = async ({ name, body }) => {

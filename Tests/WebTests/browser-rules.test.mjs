@@ -1,4 +1,4 @@
-// The library and the browser's own safeguards: trusted types for its worker, and storage that is not evicted.
+// The library and the browser's safeguards: trusted types for its worker, and persistent storage.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -8,10 +8,10 @@ const { Conclave } = await load('conclave.js');
 const { startWorker } = await load('media/worker.js');
 const { MemoryStore, openStore } = await load('devices/store.js');
 
-/** Where the library says that its worker is. */
+/** The worker's URL by default. */
 const { workerURL } = new Conclave({ url: 'ws://a', device: 'b', credentials: async () => ({}) });
 
-/** A worker whose constructor takes what `isAllowed` says, and which listens at once. */
+/** A worker whose constructor accepts the URLs that `isAllowed` allows, and which listens at once. */
 function workersThatTake(t, isAllowed) {
   const started = [];
   globalThis.Worker = class extends EventTarget {
@@ -42,7 +42,7 @@ test('a browser without trusted types starts the worker by its URL', async (t) =
   assert.match(started[0], /^file:.*\/conclave\/sframe-worker\.js$/);
 });
 
-test('where trusted types are required the one policy passes the own worker and no other URL', async (t) => {
+test('where trusted types are required, the one policy allows the library’s worker and no other URL', async (t) => {
   const policies = [];
   globalThis.trustedTypes = {
     createPolicy(name, { createScriptURL, ...others }) {
@@ -55,7 +55,7 @@ test('where trusted types are required the one policy passes the own worker and 
   await startWorker(workerURL);
   await startWorker(workerURL);
   assert.equal(started.length, 2);
-  assert.deepEqual(policies.map(({ name, others }) => [name, others]), [['conclave', []]], 'one policy, for script URLs alone');
+  assert.deepEqual(policies.map(({ name, others }) => [name, others]), [['conclave', []]], 'one policy, only for script URLs');
   for (const url of ['data:text/javascript,', 'https://evil.example/sframe-worker.js', `${started[0]}?x`, '']) {
     assert.throws(() => policies[0].createScriptURL(url), TypeError, url);
   }
@@ -78,6 +78,6 @@ test('the browser is asked not to evict keys and pins, and may refuse', async (t
     delete globalThis.navigator;
     if (before) Object.defineProperty(globalThis, 'navigator', before);
   });
-  assert.ok(!((await openStore()) instanceof MemoryStore), 'a refusal is no error');
+  assert.ok(!((await openStore()) instanceof MemoryStore), 'a refusal is not an error');
   assert.deepEqual(asked, ['persist']);
 });

@@ -1,4 +1,4 @@
-// Parts of the browser that TypeScript 4.8, Debian 12's, does not know yet.
+// Parts of the browser that are unknown to TypeScript 4.8, the version of Debian 12.
 
 declare class RTCRtpScriptTransform {
   constructor(worker: Worker, options: { operation: string; name: string; isVideo: boolean; rids?: string[] });
@@ -19,7 +19,7 @@ interface Navigator {
   wakeLock?: { request(type: 'screen'): Promise<{ released: boolean; release(): Promise<void> }> };
 }
 
-// Events of the library carry a `detail` of their own kind.
+// Each kind of event of the library has its own `detail`.
 interface EventTarget {
   addEventListener(name: string, listener: (event: CustomEvent) => unknown, options?: boolean | AddEventListenerOptions): void;
 }
@@ -38,7 +38,7 @@ interface MediaTrackCapabilities {
   backgroundBlur?: boolean[];
 }
 
-// The service worker's own (Service Workers, section 4), which TypeScript has in another set than the page's.
+// The service worker's globals (Service Workers, section 4), which TypeScript declares in another library than the page's.
 declare function addEventListener(name: 'install' | 'activate' | 'fetch' | 'message' | 'push' | 'notificationclick', listener: (event: ServiceWorkerEvent) => void): void;
 declare const registration: ServiceWorkerRegistration;
 declare const clients: { get(id: string): Promise<any>; claim(): Promise<void>; openWindow(path: string): Promise<unknown> };

@@ -25,7 +25,7 @@ class Socket {
 }
 globalThis.WebSocket = Socket;
 
-test('an event that comes again behind `call.state` is handled, and once', async () => {
+test('an event that comes again after `call.state` is handled, but only once', async () => {
   const conclave = new Conclave({ url: 'ws://h/', device: 'd', credentials: async () => ({ token: 't' }) });
   const rung = [];
   conclave.addEventListener('ring', ({ detail }) => rung.push(detail.call));
@@ -122,7 +122,7 @@ function newMedia(t) {
   return { media, server, tick, pc: PeerConnection.last };
 }
 
-test('an offer for more slots that got no answer is made again with the next connection, and no more after that', async (t) => {
+test('an offer for more slots without an answer is repeated on the next connection, but not after that', async (t) => {
   const { media, server, pc } = newMedia(t);
   await media.negotiate();
   server.isAway = true;
@@ -138,7 +138,7 @@ test('an offer for more slots that got no answer is made again with the next con
   assert.equal(pc.offers.length, 3);
 });
 
-test('a call that was left while the browser opened the camera sends nothing, and that is no error', async (t) => {
+test('a call that was left while the browser opened the camera sends nothing, without an error', async (t) => {
   const { media, pc } = newMedia(t);
   pc.addTransceiver = () => {
     throw new Error('signalingState is closed');
@@ -148,7 +148,7 @@ test('a call that was left while the browser opened the camera sends nothing, an
   assert.equal(media.trackID('camera'), undefined);
 });
 
-test('an ICE restart that got no answer is tried again, and then the path is lost', async (t) => {
+test('an ICE restart without an answer is tried again, and then the path is lost', async (t) => {
   const { media, server, tick, pc } = newMedia(t);
   await media.negotiate();
   let losses = 0;
@@ -171,7 +171,7 @@ test('an ICE restart that got no answer is tried again, and then the path is los
   assert.deepEqual([pc.offers.length, losses], [5, 1]);
 });
 
-test('a change of the network restarts ICE at once, however often', async (t) => {
+test('each change of the network restarts ICE at once', async (t) => {
   const { media, pc } = newMedia(t);
   let losses = 0;
   media.addEventListener('lost', () => (losses += 1));

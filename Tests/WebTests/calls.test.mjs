@@ -13,7 +13,7 @@ const { MemoryStore } = await load('devices/store.js');
 
 console.warn = () => {};
 
-/** Alice's laptop, and whatever runs is over when the test is. */
+/** Alice's laptop; everything that runs ends with the test. */
 async function laptop(t) {
   const server = new FakeServer('alice', 'laptop');
   const connection = await server.connection();
@@ -28,7 +28,7 @@ async function laptop(t) {
 
 const microphone = (call) => call.local('microphone');
 
-test('answering while in a call holds the one before, whose microphone is closed', async (t) => {
+test('answering during a call holds that call and closes its microphone', async (t) => {
   const { server, calls, join } = await laptop(t);
   const first = await join('accept', callID('first'));
   await until(() => microphone(first).isOn);
@@ -40,7 +40,7 @@ test('answering while in a call holds the one before, whose microphone is closed
   await until(() => microphone(second).isOn);
 });
 
-test('going back to a held call holds the other and opens the microphone again', async (t) => {
+test('returning to a held call holds the other and opens the microphone again', async (t) => {
   const { server, calls, join } = await laptop(t);
   const first = await join('accept', callID('first'));
   await until(() => microphone(first).isOn);
@@ -63,7 +63,7 @@ test('a microphone that was off stays off after a hold', async (t) => {
   assert.equal(calls.current, call);
 });
 
-test('a join that fails goes back to the call before', async (t) => {
+test('a join that fails returns to the previous call', async (t) => {
   const { server, calls, join } = await laptop(t);
   const first = await join('accept', callID('first'));
   await until(() => microphone(first).isOn);
@@ -72,7 +72,7 @@ test('a join that fails goes back to the call before', async (t) => {
   assert.deepEqual([calls.current, calls.held, first.isHeld], [first, [], false]);
 });
 
-test('a call on another device of the user is shown as such, and can be taken here', async (t) => {
+test('a call on another device of the user is shown as such, and can be moved here', async (t) => {
   const { server, calls } = await laptop(t);
   const state = server.running(callID('c'), { elsewhere: 'phone' });
   await calls.handle('call.member', { call: callID('c'), at: 0, cause: 'accepted', ...server.member(callID('c')) });
@@ -87,7 +87,7 @@ test('a call on another device of the user is shown as such, and can be taken he
   assert.equal(call.hasEnded, false);
 });
 
-test('a call that is taken here is offered here no more, also where the answer about it comes late', async (t) => {
+test('a call that was moved here is no longer offered, even if the answer about it comes late', async (t) => {
   const { server, connection, calls } = await laptop(t);
   const id = callID('c');
   server.running(id, { elsewhere: 'phone' });
@@ -110,7 +110,7 @@ test('a call that is taken here is offered here no more, also where the answer a
   assert.deepEqual([calls.elsewhere.size, offered.at(-1)], [0, []]);
 });
 
-test('a call whose other device has lost its connection is offered as lost', async (t) => {
+test('a call on a device that has lost its connection is offered as lost', async (t) => {
   const { server, calls } = await laptop(t);
   const id = callID('c');
   const tell = (cause, state, connected) => {
@@ -143,7 +143,7 @@ test('a call that ran on another device before the page was loaded is found, one
   assert.deepEqual([open, [...calls.elsewhere.keys()]], [[], [callID('c')]]);
 });
 
-test('when the call was taken by another device it is over here', async (t) => {
+test('a call that another device has taken over is over here', async (t) => {
   const { calls, join } = await laptop(t);
   const call = await join('accept', callID('c'));
   let reason;
@@ -154,7 +154,7 @@ test('when the call was taken by another device it is over here', async (t) => {
   assert.deepEqual([...calls.elsewhere.keys()], [callID('c')], 'and can be taken back');
 });
 
-test('a device that was removed is told so, one that was lost comes back', async (t) => {
+test('a device that was removed learns that, one that was lost comes back', async (t) => {
   const { server, calls, join } = await laptop(t);
   const call = await join('accept', callID('c'));
   const gone = (cause) => calls.handle('call.member', { call: callID('c'), at: 0, cause, user: 'alice', state: 'left', participants: [] });
@@ -169,7 +169,7 @@ test('a device that was removed is told so, one that was lost comes back', async
   assert.equal(reason, 'removed');
 });
 
-test('after a new connection, who is not connected comes back with a new join and a new PeerConnection', async (t) => {
+test('after a reconnect, a disconnected participant rejoins with a new PeerConnection', async (t) => {
   const { server, connection, calls, join } = await laptop(t);
   const call = await join('accept', callID('c'));
   await until(() => server.count('/media') > 0);
@@ -184,7 +184,7 @@ test('after a new connection, who is not connected comes back with a new join an
   assert.equal(server.member(callID('c')).participants.length, 1, 'no ghost');
 });
 
-test('a lost STOMP connection alone is no rejoin', async (t) => {
+test('the loss of only the STOMP connection causes no rejoin', async (t) => {
   const { server, connection, calls, join } = await laptop(t);
   const call = await join('accept', callID('c'));
   connection.connectionNumber = 2;
@@ -193,7 +193,7 @@ test('a lost STOMP connection alone is no rejoin', async (t) => {
   assert.deepEqual([server.count('/rejoin'), server.count('/keys/list'), call.hasEnded], [0, 1, false]);
 });
 
-test('a server that is away does not count against coming back, one that refuses does', async (t) => {
+test('attempts to rejoin count when the server refuses them, not when it is unreachable', async (t) => {
   const { server, join } = await laptop(t);
   const call = await join('rejoin', callID('c'));
   const { setTimeout } = globalThis;
@@ -217,10 +217,10 @@ test('a held call that comes back is held again', async (t) => {
   assert.equal(opened.filter((track) => !track.isStopped && track === microphone(call).track).length, 0);
 });
 
-test('a call that the server holds against the user’s wish is resumed', async (t) => {
+test('a call that the server holds but the user does not is resumed', async (t) => {
   const { server, calls, join } = await laptop(t);
   const call = await join('accept', callID('c'));
-  server.member(callID('c')).participants[0].held = true; // as when a held call of this device comes back
+  server.member(callID('c')).participants[0].held = true; // as after a rejoin of a held call
   const told = () => calls.handle('call.member', { call: callID('c'), at: 0, cause: 'held', ...structuredClone(server.member(callID('c'))) });
   await told();
   assert.equal(server.member(callID('c')).participants[0].held, false);
@@ -229,7 +229,7 @@ test('a call that the server holds against the user’s wish is resumed', async 
   assert.equal(server.member(callID('c')).participants[0].held, true);
 });
 
-test('a start waits for its id before events of it are handled', async (t) => {
+test('events of a call are handled only after its start', async (t) => {
   const { server, calls } = await laptop(t);
   const started = calls.add('start', { body: { callees: ['bob'], media: 'audio' }, camera: false, isNew: true });
   await until(() => server.count('calls/start') > 0);
@@ -239,7 +239,7 @@ test('a start waits for its id before events of it are handled', async (t) => {
   assert.equal((await started).members.get('carol').state, 'ringing');
 });
 
-test('the rules, the metadata and the kind of media that an app chooses are in the request, and nothing that it leaves out', async (t) => {
+test('the request has the policy, metadata and media that an app chooses, and omits those that it leaves out', async (t) => {
   const server = new FakeServer('alice', 'laptop');
   class Wired extends Conclave {
     request(path, body) {
@@ -268,7 +268,7 @@ test('the rules, the metadata and the kind of media that an app chooses are in t
   assert.ok(!('metadata' in server.asked.findLast(({ path }) => path.endsWith('/invite')).body));
 });
 
-test('a device that goes between being listed and being rung takes no key from the others that ring', async (t) => {
+test('a device that disappears between the look-up and the ring does not take the key from the others', async (t) => {
   const { server, connection, calls } = await laptop(t);
   const devices = await Promise.all(['phone', 'tablet'].map((device) => Identity.open(new MemoryStore(), 'bob', device)));
   const listed = devices.map(({ user, device, fingerprint, keys }) => ({ user, device, fingerprint: toBase64(fingerprint), keys, name: device, registeredAt: 0 }));
@@ -280,7 +280,7 @@ test('a device that goes between being listed and being rung takes no key from t
   assert.deepEqual(rung, [['phone', 'tablet'], ['phone']]);
 });
 
-test('callees ring without a key when the server takes no list of theirs', async (t) => {
+test('callees ring without a key when the server refuses every list of them', async (t) => {
   const { server, connection, calls } = await laptop(t);
   const { user, device, fingerprint, keys } = await Identity.open(new MemoryStore(), 'bob', 'phone');
   const listed = [{ user, device, fingerprint: toBase64(fingerprint), keys, name: device, registeredAt: 0 }];
@@ -291,7 +291,7 @@ test('callees ring without a key when the server takes no list of theirs', async
   assert.deepEqual([rung, call.hasEnded], [[1, 1, 1, 0], false]);
 });
 
-test('an invitation has no word for this user, whoever asks for one: that would be a root', async (t) => {
+test('an invitation never has a word for this user, since that would be a root', async (t) => {
   const { server, join } = await laptop(t);
   const call = await join('accept', callID('first'));
   assert.deepEqual(await call.invite(['alice', 'carol']), { alice: 'already-joined' });

@@ -1,4 +1,4 @@
-// Captions: the message, hostile speakers, the recogniser that must stay on the device, and what the page shows and reads out.
+// Captions: the message, hostile speakers, recognition only on the device, and what the page shows and reads out.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -35,13 +35,13 @@ function clock(t_) {
 
 const said = { caption: 'Hello', line: 1, revision: 1, final: false, lang: 'en-GB' };
 
-test('a caption is a message of its own, and comes as it went', () => {
+test('a caption is its own kind of message, and arrives unchanged', () => {
   assert.deepEqual(decodeMessage(encodeMessage(said)), said);
   assert.deepEqual(captionIn({ ...said, lang: undefined }), { ...said, lang: '' });
   assert.deepEqual(captionIn({ ...said, from: 'bob', name: 'Bob' }), said, 'nothing in it says who speaks');
 });
 
-test('a caption of another form is none', () => {
+test('a caption of another form is invalid', () => {
   const bad = [
     { caption: '' }, { caption: ' \n\u202e ' }, { caption: 7 }, { caption: 'x'.repeat(241) }, { line: 0 }, { line: -1 }, { line: 1.5 }, { line: '1' }, { line: 2 ** 32 },
     { line: undefined }, { revision: 0 }, { revision: Infinity }, { revision: null }, { final: 1 }, { final: undefined },
@@ -63,28 +63,28 @@ test('a caption cannot break its line, turn the text around it, or pile marks ov
 
 // Order and rate
 
-test('a line gets revisions until one is final; what is late or comes again is not shown', () => {
+test('a line gets revisions until one is final; late and repeated revisions are not shown', () => {
   const order = new CaptionOrder();
   const admits = (line, revision, final = false) => order.admits(1, { line, revision, final }, 0);
   assert.deepEqual([admits(1, 1), admits(1, 3), admits(1, 2), admits(1, 3)], [true, true, false, false]);
   assert.deepEqual([admits(1, 4, true), admits(1, 5), admits(1, 6, true)], [true, false, false], 'a final line stays as it is');
   assert.deepEqual([admits(2, 1), admits(1, 9), admits(5, 1), admits(4, 1)], [true, false, true, false]);
-  assert.equal(order.admits(2, { line: 1, revision: 1, final: true }, 0), true, 'each speaker has an order of its own');
+  assert.equal(order.admits(2, { line: 1, revision: 1, final: true }, 0), true, 'each speaker has its own order');
 });
 
-test('a speaker who floods is shown four times a second, and takes nothing from the others', () => {
+test('a flood of captions is shown four times a second, and does not affect other speakers', () => {
   const order = new CaptionOrder();
   let line = 0;
   const flood = (participant, now, count) => Array.from({ length: count }, () => order.admits(participant, { line: ++line, revision: 1, final: true }, now)).filter(Boolean).length;
   assert.equal(flood(1, 0, 500), 10);
   assert.equal(flood(1, 1_000, 500), 4);
-  assert.equal(flood(1, 500, 500), 0, 'a clock that was set back gives nothing');
+  assert.equal(flood(1, 500, 500), 0, 'a clock that was set back allows no more');
   assert.equal(flood(2, 1_000, 5), 5);
   for (let participant = 3; participant < 5_000; participant += 1) flood(participant, 1_000, 1);
-  assert.equal(flood(4_999, 1_000, 50), 9, 'many speakers are not remembered for ever, the latest are');
+  assert.equal(flood(4_999, 1_000, 50), 9, 'only the latest speakers are remembered');
 });
 
-test('captions that are late or too many are dropped and counted with the other messages, before anybody sees them', async () => {
+test('late and excess captions are dropped before anybody sees them, and counted like other messages', async () => {
   const worker = Object.assign(new EventTarget(), {
     postMessage({ id, data, from }) {
       const opened = { participant: from, kind: 0, epoch: 1, data };
@@ -100,12 +100,12 @@ test('captions that are late or too many are dropped and counted with the other 
   const opened = [];
   for (let line = 2; line < 40; line += 1) opened.push(await open({ ...said, line }));
   assert.ok(opened.filter(Boolean).length < 15 && sealer.dropped > 20);
-  assert.deepEqual((await open(said, 4)).participant, 4, 'who speaks is who sealed it');
+  assert.deepEqual((await open(said, 4)).participant, 4, 'the speaker is who sealed it');
 });
 
 // Sending
 
-/** A sender whose messages are collected; `answer()` confirms the ones under way. */
+/** A sender whose messages are collected; `answer()` confirms those in flight. */
 function sending() {
   const sent = [];
   const waiting = [];
@@ -117,7 +117,7 @@ function sending() {
   return { sender, sent, answer };
 }
 
-test('interim results go out every 0.7 s with what is newest, a final one at once, and each line is numbered', async (t_) => {
+test('the newest interim result is sent every 0.7 s, a final one at once, and each line is numbered', async (t_) => {
   const pass = clock(t_);
   const tick = fakeTimers(t_);
   const { sender, sent, answer } = sending();
@@ -145,7 +145,7 @@ test('interim results go out every 0.7 s with what is newest, a final one at onc
   ]);
 });
 
-test('a long line goes as several, at its spaces or anywhere, none longer than a caption may be', async () => {
+test('a long line is split at spaces, or anywhere, into captions of the allowed length', async () => {
   for (const text of ['word '.repeat(120).trim(), '字'.repeat(500), '👍'.repeat(230)]) {
     const { sender, sent, answer } = sending();
     sender.say(text, true, 'en');
@@ -156,14 +156,14 @@ test('a long line goes as several, at its spaces or anywhere, none longer than a
   }
 });
 
-test('a sent line is always a caption to the others, also with an emoji for each character', async () => {
+test('a sent line is always a valid caption for the others, even if every character is an emoji', async () => {
   const { sender, sent } = sending();
   sender.say('👍'.repeat(200), true, 'en');
   await settled();
   assert.ok(captionIn(sent[0]), 'sent as it is shown');
 });
 
-test('muting makes the last interim result final, and turning off says nothing more', async (t_) => {
+test('muting makes the last interim result final, and turning off sends nothing more', async (t_) => {
   const pass = clock(t_);
   fakeTimers(t_);
   const { sender, sent, answer } = sending();
@@ -184,7 +184,7 @@ test('muting makes the last interim result final, and turning off says nothing m
   assert.equal(sent.length, 2);
 });
 
-test('a server that does not answer gets eight lines and no more', async (t_) => {
+test('a server that does not answer gets at most eight lines', async (t_) => {
   const pass = clock(t_);
   const sent = [];
   const sender = new CaptionSender((caption) => (sent.push(caption), Promise.reject(new Error('rate.limited'))));
@@ -194,12 +194,12 @@ test('a server that does not answer gets eight lines and no more', async (t_) =>
   pass(1_000);
   sender.say('later', true, 'en');
   await settled();
-  assert.equal(sent.at(-1).caption, 'later', 'and goes on after a failure');
+  assert.equal(sent.at(-1).caption, 'later', 'and continues after a failure');
 });
 
 // The lines
 
-test('the last three lines are shown, for eight seconds after their last word', () => {
+test('the last three lines are shown, each for eight seconds after its last word', () => {
   const lines = new CaptionLines();
   const add = (participant, line, caption, now) => lines.add({ participant, name: `${participant}`, caption, line, lang: '' }, now);
   const shown = (now) => lines.at(now).map(({ caption }) => caption);
@@ -214,7 +214,7 @@ test('the last three lines are shown, for eight seconds after their last word', 
   assert.deepEqual(shown(8_400), []);
 });
 
-test('finished lines are read together, every 1.5 s, and the newest four if there are more', () => {
+test('final lines are read out together every 1.5 s, at most the newest four', () => {
   const reading = new CaptionReading();
   assert.equal(reading.take(0), undefined);
   for (const text of ['a', 'b']) reading.add(text);
@@ -229,7 +229,7 @@ test('finished lines are read together, every 1.5 s, and the newest four if ther
 
 // The recogniser
 
-/** A browser that recognises on the device what `states` says, by tag; `made` are the recognisers that it started. */
+/** A browser that recognises languages on the device as `states` says, by tag; `made` has the recognisers that it started. */
 function browserWith(t_, states = { 'en-US': 'available' }, { isPrefixed = false } = {}) {
   const made = [];
   const asked = [];
@@ -274,7 +274,7 @@ function browserWith(t_, states = { 'en-US': 'available' }, { isPrefixed = false
   return { made, asked, Recognition };
 }
 
-test('a browser that may send the sound away is not asked to recognise anything', (t_) => {
+test('a browser that may send the sound to a network is not asked to recognise anything', (t_) => {
   assert.equal(canRecognise(), false);
   let started = 0;
   class Remote extends EventTarget {
@@ -290,14 +290,14 @@ test('a browser that may send the sound away is not asked to recognise anything'
   const recogniser = new Recogniser({ said() {}, failed: () => (failures += 1) });
   recogniser.start('track', 'en-US');
   assert.deepEqual([canRecognise(), started, failures], [false, 0, 1]);
-  // A browser that takes the wish and does not keep it.
+  // A browser that accepts the option and ignores it.
   Object.assign(Remote, { available: async () => 'available' });
   Object.defineProperty(Remote.prototype, 'processLocally', { get: () => false, set() {}, configurable: true });
   recogniser.start('track', 'en-US');
   assert.deepEqual([canRecognise(), started, failures], [true, 0, 2]);
 });
 
-test('a language is the first tag that is recognised here, and every question is about this device', async (t_) => {
+test('the language is the first tag that is recognised here, and every query is about this device', async (t_) => {
   const { asked } = browserWith(t_, { 'de-DE': 'available', 'fr-FR': 'downloadable', 'ja-JP': 'downloading' }, { isPrefixed: true });
   assert.deepEqual(await recognisable(['de-AT', 'de-DE', 'de']), { tag: 'de-DE', isHere: true });
   assert.deepEqual(await recognisable(['fr-FR']), { tag: 'fr-FR', isHere: false });
@@ -308,7 +308,7 @@ test('a language is the first tag that is recognised here, and every question is
   assert.ok(asked.length >= 8 && asked.every(({ processLocally, langs }) => processLocally === true && langs.length === 1));
 });
 
-test('the recogniser says final results and the rest as one line, and is started again when it ends by itself', (t_) => {
+test('the recogniser reports final results, and the rest as one line, and is restarted when it ends by itself', (t_) => {
   const pass = clock(t_);
   const tick = fakeTimers(t_);
   const { made } = browserWith(t_);
@@ -335,7 +335,7 @@ test('the recogniser says final results and the rest as one line, and is started
   assert.deepEqual([heard, made.length, made[1].calls.at(-1), failures], [[], 2, ['abort'], 0]);
 });
 
-test('a recogniser that always ends, or whose sound would go to the network, is given up and told once', (t_) => {
+test('a recogniser that keeps ending, or would send sound to the network, is abandoned, with one notice', (t_) => {
   clock(t_);
   const tick = fakeTimers(t_);
   const { made } = browserWith(t_);
@@ -372,7 +372,7 @@ const choose = async (id, value) => {
 };
 const notices = () => byID('notices').children;
 
-test('captions are off at first, told once, shown when chosen, and read out when they are final', async (t_) => {
+test('captions are off at first, announced once, shown when chosen, and read out when final', async (t_) => {
   const pass = clock(t_);
   fakeTimers(t_);
   byID('notices').children.length = 0;
@@ -386,7 +386,7 @@ test('captions are off at first, told once, shown when chosen, and read out when
   assert.equal(notices().length, 1, 'that there are captions');
   await choose('captions-on', true);
   assert.deepEqual([byID('captions').hidden, lines()], [false, ['bob Hi.']]);
-  assert.equal(byID('captions-read').textContent, undefined, 'what was said before is not read');
+  assert.equal(byID('captions-read').textContent, undefined, 'earlier words are not read');
   hear('How are', 2, false);
   assert.deepEqual(lines(), ['bob Hi.', 'bob How are']);
   assert.equal(byID('captions-read').textContent, undefined, 'no interim word is read');
@@ -395,7 +395,7 @@ test('captions are off at first, told once, shown when chosen, and read out when
   pass(2_000);
   hear('Fine.', 1, true, 1);
   assert.ok(lines().includes(`${t('tile.you')} Fine.`));
-  assert.equal(byID('captions-read').textContent, 'bob: How are you?', 'nobody hears the own words twice');
+  assert.equal(byID('captions-read').textContent, 'bob: How are you?', 'one’s own words are not read out');
   view.take(callWith(), { participant: 2, caption: 'elsewhere', line: 1, revision: 1, final: true, lang: '' });
   view.take(call, { participant: 2, text: 'chat' });
   assert.ok(!lines().some((line) => /elsewhere|chat/.test(line)));
@@ -418,7 +418,7 @@ test('this person’s speech is recognised only while it is shared and the micro
   view.show(call);
   assert.deepEqual([byID('captions-share').disabled, made.length], [false, 0]);
   await choose('captions-language', 'en');
-  assert.equal(made.length, 0, 'a language alone shares nothing');
+  assert.equal(made.length, 0, 'choosing a language shares nothing');
   await choose('captions-share', true);
   assert.deepEqual([made.length, byID('captions-state').textContent], [1, t('captions.sharing')]);
   made[0].hear(['Hello', true]);
@@ -441,11 +441,11 @@ test('this person’s speech is recognised only while it is shared and the micro
   assert.deepEqual([made[2].calls.at(-1), byID('captions-state').textContent], [['abort'], '']);
   await choose('captions-share', true);
   view.show(callWith());
-  assert.deepEqual([made.at(-1).calls.at(-1), byID('captions-share').checked], [['abort'], false], 'each call is a choice of its own');
+  assert.deepEqual([made.at(-1).calls.at(-1), byID('captions-share').checked], [['abort'], false], 'the choice is made for each call');
   view.clear();
 });
 
-test('a language that is not there is loaded, or the control says so and stays off', async (t_) => {
+test('a missing language is loaded, or the control says that it cannot be and stays off', async (t_) => {
   fakeTimers(t_);
   const { made } = browserWith(t_, { 'fr-FR': 'downloadable' });
   const view = new Captions();
@@ -461,7 +461,7 @@ test('a language that is not there is loaded, or the control says so and stays o
   view.clear();
 });
 
-test('turning off while a language loads shares nothing when it is there', async (t_) => {
+test('turning off while a language loads shares nothing once it is loaded', async (t_) => {
   fakeTimers(t_);
   const { made, Recognition } = browserWith(t_, { 'fr-FR': 'downloadable' });
   let loaded;

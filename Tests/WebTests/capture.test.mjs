@@ -1,4 +1,4 @@
-// The choice of camera, microphone and speaker, and what becomes of a call when it or the devices change.
+// The choice of camera, microphone and speaker, and how a call follows a change of it or of the devices.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -10,7 +10,7 @@ globalThis.sessionStorage ??= {};
 globalThis.localStorage ??= {};
 const { buttonFor } = await loadPage('shortcuts.js');
 
-/** A browser that opens what it is asked for; `wishes` has what it was asked. After `delay()` each request waits for `answer(index)`. */
+/** A browser that opens what it is asked for; `wishes` has the requests. After `delay()` each request waits for `answer(index)`. */
 function browserWith(t, { refuses = () => false, errorName = 'NotAllowedError', blur = false } = {}) {
   const before = Object.getOwnPropertyDescriptor(globalThis, 'navigator');
   const wishes = [];
@@ -37,14 +37,14 @@ function browserWith(t, { refuses = () => false, errorName = 'NotAllowedError', 
   return { wishes, tracks, delay: () => void (waiting = []), answer: (index) => waiting[index]() };
 }
 
-/** Until nothing is left to do without another answer of the browser. */
+/** Waits until nothing is left to do without another answer of the browser. */
 const settled = async () => {
   for (let turn = 0; turn < 20; turn += 1) await undefined;
 };
 
 const live = (tracks) => tracks.filter(({ isStopped }) => !isStopped);
 
-/** Sends into a path that notes what it is given. */
+/** Sends into a path that records what it is given. */
 function sendingWith(capture) {
   const notices = [];
   const sent = [];
@@ -56,7 +56,7 @@ function sendingWith(capture) {
   return { sending, notices, sent, told };
 }
 
-test('a camera is asked for the picture that the device can encode in layers', async (t) => {
+test('the camera is asked for a picture that the device can encode in layers', async (t) => {
   const { wishes } = browserWith(t);
   for (const processors of [undefined, 2, 7, 8, 16]) {
     navigator.hardwareConcurrency = processors;
@@ -65,7 +65,7 @@ test('a camera is asked for the picture that the device can encode in layers', a
   assert.deepEqual(wishes.map(({ video }) => [video.width.ideal, video.height.ideal]), [[960, 540], [960, 540], [960, 540], [1_280, 720], [1_280, 720]]);
 });
 
-test('where video comes first a mode of the camera with enough frames is wished, its picture is one of motion, and a change opens the camera again', async (t) => {
+test('with video first, a mode with enough frames is requested, the content hint is motion, and a change opens the camera again', async (t) => {
   const { wishes } = browserWith(t);
   const capture = new Capture();
   const changed = [];
@@ -80,7 +80,7 @@ test('where video comes first a mode of the camera with enough frames is wished,
   assert.equal((await capture.open('camera')).contentHint, undefined);
 });
 
-test('a chosen device that is not there is done without, and one that is refused is not', async (t) => {
+test('a missing chosen device is replaced by another one, a refused one is not', async (t) => {
   const isChosen = ({ video }) => Boolean(video.deviceId);
   const gone = browserWith(t, { refuses: isChosen, errorName: 'OverconstrainedError' });
   const capture = new Capture();
@@ -106,7 +106,7 @@ test('a chosen device is asked for, and a phone’s other camera', async (t) => 
   assert.deepEqual([wishes[3].video.deviceId, wishes[3].video.facingMode], [undefined, { ideal: 'environment' }]);
 });
 
-test('a choice is told once, for the source that it is about', () => {
+test('a choice is reported once, for its source', () => {
   const capture = new Capture();
   const told = [];
   capture.addEventListener('change', ({ detail }) => told.push(detail.source));
@@ -127,7 +127,7 @@ test('the background is blurred where the browser can and the person wants it', 
   assert.equal(canBlur(await capture.open('camera')), false);
 });
 
-test('a device that is chosen in a call takes the place of the one before', async (t) => {
+test('a device that is chosen in a call replaces the previous one', async (t) => {
   const { tracks } = browserWith(t);
   const { sending, sent } = sendingWith(new Capture());
   await sending.capture({ camera: true });
@@ -137,7 +137,7 @@ test('a device that is chosen in a call takes the place of the one before', asyn
   assert.deepEqual(sent.at(-1), ['microphone', tracks.at(-1)]);
 });
 
-test('a muted microphone stays muted when another is chosen, and the other is opened when it is switched on', async (t) => {
+test('a muted microphone stays muted when another is chosen, which is opened when the person unmutes', async (t) => {
   const { tracks, wishes } = browserWith(t);
   const { sending } = sendingWith(new Capture());
   await sending.capture({ camera: false });
@@ -172,7 +172,7 @@ for (const order of [[0, 1], [1, 0]]) {
   });
 }
 
-test('a microphone that is muted while another is being opened stays closed, and the others are told', async (t) => {
+test('muting while another microphone is being opened keeps it closed, and the others are told', async (t) => {
   const { tracks, delay, answer } = browserWith(t);
   const { sending, sent, told } = sendingWith(new Capture());
   await sending.capture({ camera: false });
@@ -186,7 +186,7 @@ test('a microphone that is muted while another is being opened stays closed, and
   assert.deepEqual([sending.state('microphone').isOn, told], [false, [true]]);
 });
 
-test('a microphone that is muted while it is handed to the path stays muted for the others', async (t) => {
+test('a microphone that is muted while it is being added to the path stays muted for the others', async (t) => {
   const { tracks } = browserWith(t);
   const { sending, told } = sendingWith(new Capture());
   sending.path.send = async () => sending.setMicrophone(false);
@@ -194,7 +194,7 @@ test('a microphone that is muted while it is handed to the path stays muted for 
   assert.deepEqual([sending.state('microphone').isOn, tracks[0].enabled, told.at(-1)], [false, false, true]);
 });
 
-test('switching on while another device is being opened leaves one open, and none after the call', async (t) => {
+test('switching on while another device is being opened leaves one open, and none open after the call', async (t) => {
   const { tracks, delay, answer } = browserWith(t);
   const { sending } = sendingWith(new Capture());
   await sending.capture({ camera: false });
@@ -215,7 +215,7 @@ test('switching on while another device is being opened leaves one open, and non
   assert.deepEqual([tracks.length, live(tracks)], [4, []]);
 });
 
-test('a device that is being opened when the call is put on hold is opened when the call goes on', async (t) => {
+test('a device that is being opened when the call is held is opened when the call resumes', async (t) => {
   const { tracks, delay, answer } = browserWith(t);
   const { sending } = sendingWith(new Capture());
   await sending.capture({ camera: false });
@@ -232,7 +232,7 @@ test('a device that is being opened when the call is put on hold is opened when 
   assert.deepEqual([sending.state('microphone').isOn, live(tracks)], [true, [tracks[2]]]);
 });
 
-test('a device that is unplugged is told of, and another is opened', async (t) => {
+test('an unplugged device is reported, and another is opened', async (t) => {
   const { tracks } = browserWith(t);
   const { sending, notices, sent } = sendingWith(new Capture());
   await sending.capture({ camera: false });
@@ -241,10 +241,10 @@ test('a device that is unplugged is told of, and another is opened', async (t) =
   assert.deepEqual(notices, [{ kind: 'lost-device', source: 'microphone' }]);
   assert.deepEqual([sending.state('microphone').track, sent.at(-1)[1]], [tracks[1], tracks[1]]);
   tracks[0].dispatchEvent(new Event('ended'));
-  assert.equal(notices.length, 1, 'the one before is no news');
+  assert.equal(notices.length, 1, 'the end of the previous one is not reported');
 });
 
-test('a refused camera leaves the microphone', async (t) => {
+test('a refused camera does not affect the microphone', async (t) => {
   browserWith(t, { refuses: ({ video }) => Boolean(video) });
   const { sending, notices } = sendingWith(new Capture());
   await sending.capture({ camera: true });
@@ -252,7 +252,7 @@ test('a refused camera leaves the microphone', async (t) => {
   assert.deepEqual(notices, [{ kind: 'no-device', source: 'camera', error: 'NotAllowedError' }]);
 });
 
-test('a key stands for a button, but not while text is typed or with a modifier', () => {
+test('a key presses a button, but not in a text field or with a modifier', () => {
   const button = {};
   const field = { closest: (selector) => (selector.includes('input') ? field : null) };
   assert.equal(buttonFor({ key: 'm', target: button }), 'toggle-microphone');
@@ -262,7 +262,7 @@ test('a key stands for a button, but not while text is typed or with a modifier'
   assert.equal(buttonFor({ key: 'x', target: button }), undefined);
 });
 
-/** A track of the app's own; its copies are in `copies`. */
+/** A track of the app; its copies are in `copies`. */
 function ownTrack() {
   const copies = [];
   const clone = () => {
@@ -283,7 +283,7 @@ test('a call without microphone and camera opens neither, and the microphone whe
   assert.deepEqual(sent.map(([source]) => source), ['microphone']);
 });
 
-test('a track of the app’s own is sent as a copy in place of the camera, through off, on and hold, and another camera does not replace it', async (t) => {
+test('an app’s track is sent as a copy instead of the camera, through off, on and hold, and another camera does not replace it', async (t) => {
   const { wishes } = browserWith(t);
   const { sending, sent } = sendingWith(new Capture());
   const own = ownTrack();
@@ -303,7 +303,7 @@ test('a track of the app’s own is sent as a copy in place of the camera, throu
   assert.deepEqual(live(own.copies), []);
 });
 
-test('a published track takes the place of the open camera, and the camera its place again', async (t) => {
+test('a published track replaces the open camera, and the camera replaces it again', async (t) => {
   const { tracks } = browserWith(t);
   const { sending, sent } = sendingWith(new Capture());
   await sending.capture({ microphone: false });
@@ -314,7 +314,7 @@ test('a published track takes the place of the open camera, and the camera its p
   assert.deepEqual([live(own.copies), sent.at(-1)], [[], ['camera', tracks[1]]]);
 });
 
-test('when the app’s own track ends, no camera is opened that nobody asked for, and the others are told', async (t) => {
+test('when the app’s track ends, no camera is opened unasked, and the others are told', async (t) => {
   const { wishes } = browserWith(t);
   const { sending, notices, told } = sendingWith(new Capture());
   const own = ownTrack();
@@ -328,7 +328,7 @@ test('when the app’s own track ends, no camera is opened that nobody asked for
   assert.equal(notices.at(-1).error, 'InvalidStateError');
 });
 
-test('a refused offer is told by its cause: the part in the call is gone, people are told, or it is repeated without a word', async (t) => {
+test('a refused offer is handled by its cause: the stay is over, the person is told, or it is silently repeated', async (t) => {
   browserWith(t);
   for (const [code, expected] of [['call.not-joined', ['gone']], ['media.bad-offer', ['media.bad-offer']], ['connection-lost', []]]) {
     const { sending, notices } = sendingWith(new Capture());

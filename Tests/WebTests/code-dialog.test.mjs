@@ -1,4 +1,4 @@
-// The call code as it is compared: what is shown stays, and its buttons rest after a change.
+// Comparing the call code: the shown code stays, and the buttons are disabled for a while after a change.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -11,7 +11,7 @@ const { openCode, showCode } = await loadPage('code-dialog.js');
 const listed = (user, participant) => ({ user, device: 'phone', participant, fingerprint: Buffer.alloc(32, participant).toString('base64') });
 const confirmation = { state: 'confirming', missing: [] };
 
-/** Time that `pass(ms)` alone moves, for the clock and for timers. */
+/** Time for the clock and timers that only `pass(ms)` moves. */
 function fakeTime(t) {
   const tick = fakeTimers(t);
   let now = performance.now() + 60_000;
@@ -35,7 +35,7 @@ const areResting = () => new Set(buttons().map(({ disabled }) => Boolean(disable
 const labels = () => buttons().map(({ ariaLabel }) => ariaLabel);
 const all = (value) => new Set([value]);
 
-test('after the call has changed the buttons rest for two seconds, whatever else changes meanwhile', (t) => {
+test('after a change of the call the buttons are disabled for two seconds, whatever else changes meanwhile', (t) => {
   const pass = fakeTime(t);
   const { call } = openedCode();
   pass(2_000);
@@ -51,10 +51,10 @@ test('after the call has changed the buttons rest for two seconds, whatever else
     pass(300);
   }
   assert.deepEqual(areResting(), all(false));
-  assert.equal(byID('code-changed').hidden, false, 'what is compared is still the code before');
+  assert.equal(byID('code-changed').hidden, false, 'the earlier code is still compared');
 });
 
-test('another change while the buttons rest makes them rest anew', (t) => {
+test('another change while the buttons are disabled restarts the two seconds', (t) => {
   const pass = fakeTime(t);
   const { call } = openedCode();
   pass(2_000);
@@ -68,7 +68,7 @@ test('another change while the buttons rest makes them rest anew', (t) => {
   assert.deepEqual(areResting(), all(false));
 });
 
-test('a press verifies the devices that are shown, not those that have come since', async (t) => {
+test('a press verifies the shown devices, not those that have come since', async (t) => {
   const pass = fakeTime(t);
   const { call, verified } = openedCode();
   pass(2_000);
@@ -92,11 +92,11 @@ test('a device is shown by its name, if the server reports one, and always by it
     assert.match(byID('confirmation').textContent, new RegExp(`bob \\(${expected.bob[0]}\\)`));
   };
   shows({}, { alice: ['phone (this device)'], bob: ['phone'] });
-  // A name that turns the text around is shown without that.
+  // The characters of a name that would reverse the text are not shown.
   shows({ 'alice/phone': 'Office', 'bob/phone': 'Kitchen\u202e tablet' }, { alice: ['Office (this device)', 'phone'], bob: ['Kitchen tablet', 'phone'] });
 });
 
-test('an English page shows words, and the digits that they stand for under the details', async (t) => {
+test('an English page shows words, and their digits under the details', async (t) => {
   fakeTime(t);
   const { call } = openedCode();
   const place = byID('call-code');
@@ -113,7 +113,7 @@ test('an English page shows words, and the digits that they stand for under the 
   assert.notDeepEqual(place.querySelectorAll('span').map(({ textContent }) => textContent), before, 'another digit is another word');
 });
 
-test('codes that differ leave a warning that says what to do, and verify nobody', async (t) => {
+test('different codes show a warning that says what to do, and verify nobody', async (t) => {
   const pass = fakeTime(t);
   const { verified } = openedCode();
   pass(2_000);
@@ -124,11 +124,11 @@ test('codes that differ leave a warning that says what to do, and verify nobody'
   assert.equal(warning.dataset.key, 'code-differs/bob');
   assert.match(warning.querySelectorAll('p')[0].textContent, /bob.*somebody may be listening in/);
   await warning.querySelectorAll('button')[0].click();
-  assert.equal(byID('code-dialog').open, true, 'one more comparison is a press away');
+  assert.equal(byID('code-dialog').open, true, 'a press starts another comparison');
   assert.deepEqual(verified, []);
 });
 
-test('somebody whose devices are all verified has a shield with a word, and nothing to press', (t) => {
+test('somebody whose devices are all verified has a shield with a label, and no button', (t) => {
   const pass = fakeTime(t);
   const { call } = openedCode();
   const shields = () => byID('person-list').querySelectorAll('.shield').map((shield) => shield.querySelector('span').textContent);
@@ -143,7 +143,7 @@ test('somebody whose devices are all verified has a shield with a word, and noth
   assert.deepEqual(shields(), [], 'not for one device of two');
 });
 
-test('the fingerprints stand under the details; a changed one stands beside its device', (t) => {
+test('fingerprints are in the details; a changed one is beside its device', (t) => {
   fakeTime(t);
   const { call } = openedCode();
   const beside = () => byID('person-list').querySelectorAll('.fingerprint').length;

@@ -38,14 +38,14 @@ async function first(t, { tags = vector.tags, newest = vector.epoch } = {}) {
   return { made, requests, warnings, pass, record, hear: (buckets) => made.received(epoch, bucketsIn(buckets)) };
 }
 
-test('a device confirms once, at some moment, with its own tag', async (t) => {
+test('a device confirms once, at a random moment, with its own tag', async (t) => {
   const { requests, pass } = await first(t);
   pass(700);
   await until(() => requests.length > 0);
   assert.deepEqual(requests, [{ path: 'confirm', body: { epoch: vector.epoch, tag: vector.tags[0].tag } }]);
 });
 
-test('no confirmation for an epoch that is over before it was due', async (t) => {
+test('an epoch that ends before its confirmation is due is not confirmed', async (t) => {
   const { requests, pass } = await first(t, { newest: vector.epoch + 1 });
   pass(2_000);
   await aside(1);
@@ -60,7 +60,7 @@ test('two right buckets confirm all 65', async (t) => {
   assert.deepEqual([made.state.missing, warnings], [[], []]);
 });
 
-test('a wrong tag in a bucket is fetched once, and names its device', async (t) => {
+test('a bucket with a wrong tag is fetched once, which identifies the device', async (t) => {
   const { poisoned } = vector;
   const tags = [...poisoned.tags, ...vector.tags.filter(({ participant }) => participant > 64)];
   const { made, hear, requests, warnings } = await first(t, { tags });
@@ -71,7 +71,7 @@ test('a wrong tag in a bucket is fetched once, and names its device', async (t) 
   assert.deepEqual([made.state.state, made.state.wrong], ['not-confirmed', [poisoned.participant]]);
   hear([poisoned.bucket]);
   await aside(100);
-  assert.equal(requests.filter(({ path }) => path === 'confirmations').length, 1, 'the others of the bucket are confirmed with it from now on');
+  assert.equal(requests.filter(({ path }) => path === 'confirmations').length, 1, 'the bucket now confirms its other devices without another fetch');
 });
 
 for (const [name, bucket] of [['a bit beyond the list', vector.flipped.beyondTheList], ['a bucket beyond the list', vector.flipped.beyondTheBuckets], ['a false tag', vector.flipped.buckets[0]]]) {
@@ -85,7 +85,7 @@ for (const [name, bucket] of [['a bit beyond the list', vector.flipped.beyondThe
   });
 }
 
-test('bits that are taken back are refused, and stay confirmed', async (t) => {
+test('withdrawn bits are refused, and stay confirmed', async (t) => {
   const { made, hear, warnings } = await first(t);
   hear(vector.buckets);
   await until(() => made.state.state === 'confirmed');
@@ -94,7 +94,7 @@ test('bits that are taken back are refused, and stay confirmed', async (t) => {
   assert.deepEqual([warnings[0], made.state.state], [['false-confirmation', undefined], 'confirmed']);
 });
 
-test('confirmations that come before the own key count once it is here; those of other epochs count for nothing', async (t) => {
+test('confirmations that arrive before one’s own key count once it is here; those of other epochs are ignored', async (t) => {
   const { made, record } = await first(t);
   made.received(vector.epoch + 1, bucketsIn(vector.buckets));
   made.received(vector.epoch - 1, bucketsIn(vector.buckets));
@@ -106,7 +106,7 @@ test('confirmations that come before the own key count once it is here; those of
   assert.equal(made.state.state, 'confirmed');
 });
 
-test('somebody who does not confirm is named when it is late, and epochs that never last are confirming where there are many devices', async (t) => {
+test('a device that does not confirm in time is named; with many devices and short epochs, the state stays “confirming”', async (t) => {
   const { made, hear, pass, warnings, record } = await first(t);
   hear(vector.some.buckets);
   await until(() => made.isConfirmed(vector.some.participants[1]));

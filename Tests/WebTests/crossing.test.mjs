@@ -17,7 +17,7 @@ console.warn = () => {};
 const CROSSED = callID('crossed');
 const crossing = (call = CROSSED) => ({ ending: 'calls/start', code: 'call.crossed', call });
 
-/** Alice's laptop, from which Bob is called, or `callees` are. */
+/** Alice's laptop, which calls Bob, or `callees`. */
 async function laptop(t) {
   const server = new FakeServer('alice', 'laptop');
   const calls = new Calls(await server.connection());
@@ -26,7 +26,7 @@ async function laptop(t) {
   return { server, calls, start };
 }
 
-test('a call that crosses another is the other one, with what the person pressed, and the microphone is opened once', async (t) => {
+test('a call that crosses another becomes the other one, keeps what the person pressed, and opens the microphone once', async (t) => {
   const { server, calls, start } = await laptop(t);
   server.running(CROSSED);
   server.failures.push(crossing());
@@ -41,9 +41,9 @@ test('a call that crosses another is the other one, with what the person pressed
 for (const [place, options, kind] of [
   ['joined on another device', { elsewhere: 'phone' }, 'transfer'],
   ['disconnected', { state: 'disconnected' }, 'rejoin'],
-  ['not in it any more', { state: 'left' }, 'rejoin'],
+  ['no longer in it', { state: 'left' }, 'rejoin'],
 ]) {
-  test(`a call that crosses one in which this user is ${place} comes by ${kind}`, async (t) => {
+  test(`a call that crosses one in which this user is ${place} is entered by ${kind}`, async (t) => {
     const { server, start } = await laptop(t);
     server.running(CROSSED, options);
     server.failures.push(crossing());
@@ -71,7 +71,7 @@ test('a server cannot make this device answer people whom it does not call', asy
   }
 });
 
-test('a group of fewer people than were called is come into', async (t) => {
+test('a crossed call of fewer people than were called is entered', async (t) => {
   const { server, start } = await laptop(t);
   server.running(CROSSED);
   server.failures.push(crossing());
@@ -79,7 +79,7 @@ test('a group of fewer people than were called is come into', async (t) => {
 });
 
 for (const code of ['call.ended', 'call.not-found', 'call.not-ringing', 'call.not-joined']) {
-  test(`a call that crosses one that is over by then (${code}) begins anew`, async (t) => {
+  test(`a call that crosses one that has ended meanwhile (${code}) starts again`, async (t) => {
     const { server, calls, start } = await laptop(t);
     server.running(CROSSED);
     server.failures.push(crossing(), { ending: '/accept', code });
@@ -89,14 +89,14 @@ for (const code of ['call.ended', 'call.not-found', 'call.not-ringing', 'call.no
   });
 }
 
-test('a server that tells of crossings without end is asked three times', async (t) => {
+test('a server that reports crossings forever is asked three times', async (t) => {
   const { server, calls, start } = await laptop(t);
   for (let i = 0; i < 4; i += 1) server.failures.push(crossing());
   await assert.rejects(start(), { code: 'call.crossed' });
   assert.deepEqual([server.count('calls/start'), calls.current], [3, undefined]);
 });
 
-test('a call with people with whom a held one runs here resumes that one', async (t) => {
+test('calling the people of a held call resumes that call', async (t) => {
   const { server, calls, start } = await laptop(t);
   server.running(CROSSED);
   const first = await calls.add('accept', { id: CROSSED, camera: false });
@@ -120,7 +120,7 @@ class Socket {
 }
 globalThis.WebSocket = Socket;
 
-/** Alice's connection; requests are answered by a `FakeServer`, events are told by `say`. */
+/** Alice's connection; a `FakeServer` answers requests, and `say` sends events. */
 async function connected(t) {
   const server = new FakeServer('alice', 'laptop');
   const { identity, directory } = await server.connection();
@@ -137,7 +137,7 @@ async function connected(t) {
   conclave.connect();
   const rung = new Set();
   t.after(() => {
-    for (const call of rung) say('call.cancelled', { call }); // their timers go
+    for (const call of rung) say('call.cancelled', { call }); // ends their timers
     [...conclave.held, conclave.current].forEach((call) => call?.giveUp());
     conclave.close();
   });
@@ -156,7 +156,7 @@ async function connected(t) {
 
 const seen = (told, event) => until(() => told.some((each) => each.join() === event.join()));
 
-test('a ring of the people who are just being called is answered by that, and never shown', async (t) => {
+test('a ring of the people who are being called is answered by that call, and never shown', async (t) => {
   const { server, conclave, told, ring } = await connected(t);
   server.running(CROSSED);
   const { request } = server;
@@ -174,7 +174,7 @@ test('a ring of the people who are just being called is answered by that, and ne
   assert.deepEqual(told, [['ring', callID('later')]]);
 });
 
-test('a ring of other people, or one that goes on beside a call that has started, is shown', async (t) => {
+test('a ring of other people, or one that continues after a call has started, is shown', async (t) => {
   const { server, conclave, told, ring, say } = await connected(t);
   const { request } = server;
   server.request = async (path, body) => {
@@ -192,7 +192,7 @@ test('a ring of other people, or one that goes on beside a call that has started
   assert.deepEqual(told, ['group', 'pair'].map((id) => ['ring', callID(id)]));
 });
 
-test('a ring of somebody who is not called is not answered, whatever the server says of the call’s people', async (t) => {
+test('a ring of somebody who is not being called is not answered, whoever the server says is in the call', async (t) => {
   const { server, conclave, told, ring } = await connected(t);
   server.running(CROSSED);
   ring(CROSSED, ['mallory']);
@@ -202,7 +202,7 @@ test('a ring of somebody who is not called is not answered, whatever the server 
   assert.equal(server.count('/accept'), 0);
 });
 
-test('the answer to a ring that its caller has replaced goes to the new one', async (t) => {
+test('answering a ring that its caller has replaced answers the new one', async (t) => {
   const { server, conclave, told, ring } = await connected(t);
   const [first, second] = [callID('first'), callID('second')];
   server.running(second);
@@ -217,7 +217,7 @@ test('the answer to a ring that its caller has replaced goes to the new one', as
   assert.deepEqual(told.at(-1), ['answered', second]);
 });
 
-test('the answer to a ring that is over, and was not replaced, fails', async (t) => {
+test('answering a ring that is over and was not replaced fails', async (t) => {
   const { server, conclave, told, ring } = await connected(t);
   ring(callID('first'));
   await seen(told, ['ring', callID('first')]);
@@ -227,7 +227,7 @@ test('the answer to a ring that is over, and was not replaced, fails', async (t)
   assert.equal(server.count('/accept'), 1);
 });
 
-/** Whether `call` takes the words of `user`, who let in its user and started the call, for its own invitation. */
+/** Whether `call` accepts the word of `user`, who started the call and let this user in, as its own invitation. */
 async function isLetInBy(user, call) {
   const identity = await Identity.open(new MemoryStore(), user, 'd');
   const words = await Promise.all([user, 'alice'].map((each) => makeWord(identity, call.id, each)));
@@ -237,13 +237,13 @@ async function isLetInBy(user, call) {
   return !call.isByService;
 }
 
-test('a ring by somebody else that comes while a crossed call is come into makes nobody an inviter', async (t) => {
+test('a ring by somebody else during the entry into a crossed call makes nobody an inviter', async (t) => {
   const { server, conclave, ring } = await connected(t);
   server.running(CROSSED, { state: 'left' });
   const { request } = server;
   server.request = async (path, body) => {
     const reply = await request.call(server, path, body);
-    // Behind the answer, while the join's keys are made.
+    // After the answer, while the join's keys are made.
     if (path.endsWith('/state')) for (const ms of [0, 1, 5]) setTimeout(() => ring(CROSSED, ['mallory']), ms);
     return reply;
   };
@@ -253,7 +253,7 @@ test('a ring by somebody else that comes while a crossed call is come into makes
   assert.equal(await isLetInBy('bob', call), true);
 });
 
-test('a crossed call that is come back to counts the words of the same people as before', async (t) => {
+test('after a rejoin, a crossed call counts the words of the same people as before', async (t) => {
   const { server, conclave } = await connected(t);
   server.running(CROSSED, { state: 'left' });
   server.failures.push(crossing());
@@ -263,7 +263,7 @@ test('a crossed call that is come back to counts the words of the same people as
   assert.equal(await isLetInBy('bob', call), true);
 });
 
-test('the ring that the person answers says who let this user in, whoever rings for the call after it', async (t) => {
+test('the ring that the person answers determines who let this user in, whoever rings for the call later', async (t) => {
   const { server, conclave, told, ring } = await connected(t);
   server.running(CROSSED);
   ring(CROSSED);

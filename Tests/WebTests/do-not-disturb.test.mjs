@@ -1,4 +1,4 @@
-// *Do not disturb*: its ends, its sign, and who turns it off.
+// *Do not disturb*: how long it lasts, its sign, and who turns it off.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -35,7 +35,7 @@ async function started(state) {
   return { asked, ends, presence, sign: () => (byID('quiet-sign').hidden ? undefined : byID('quiet-end').textContent), fail: (isSo) => (fails = isSo) };
 }
 
-test('tomorrow begins at seven, and after midnight it is the same morning', () => {
+test('“until tomorrow” ends at seven, after midnight on the same morning', () => {
   const at = (...parts) => new Date(2026, 2, ...parts).getTime();
   const ends = (now) => endsFrom(now);
   assert.equal(ends(at(3, 22, 15)).hour, at(3, 23, 15));
@@ -43,7 +43,7 @@ test('tomorrow begins at seven, and after midnight it is the same morning', () =
   assert.equal(ends(at(3)).always, undefined);
 });
 
-test('it is asked how long, shown with its end, and turned off by a press or by the timer', async (t) => {
+test('the page asks how long, shows the end, and turns it off by a press or by the timer', async (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] });
   stored.clear();
   const { asked, ends, sign } = await started('available');
@@ -70,7 +70,7 @@ test('it is asked how long, shown with its end, and turned off by a press or by 
   assert.deepEqual([asked.at(-1), sign(), stored.has(KEY), byID('availability').disabled], ['available', undefined, false, false]);
 });
 
-test('a page that was closed at the end turns it off when it starts, and before the end shows it', async (t) => {
+test('a page that is opened after the end turns it off, one that is opened before shows it', async (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] });
   stored.set(KEY, String(Date.now() - 1));
   const late = await started('unavailable');
@@ -79,14 +79,14 @@ test('a page that was closed at the end turns it off when it starts, and before 
   const early = await started('unavailable');
   assert.deepEqual([early.asked, stored.has(KEY)], [[], true]);
   assert.match(early.sign(), /^until \d/);
-  // Another device turns it off: this page's end is void, and the next time has none.
+  // Another device turns it off: this page's end is void, and does not apply to the next time.
   early.presence.take({ user: 'me', state: 'available' });
   assert.deepEqual([early.sign(), stored.has(KEY)], [undefined, false]);
   early.presence.take({ user: 'me', state: 'unavailable' });
   assert.equal(early.sign(), '');
 });
 
-test('an end that could not be told is told when the server says something again', async (t) => {
+test('an end that could not be sent is sent when the server is heard again', async (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] });
   const { asked, sign, fail, presence } = await started('unavailable');
   stored.set(KEY, String(Date.now() - 1));

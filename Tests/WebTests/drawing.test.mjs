@@ -1,11 +1,11 @@
-// The page draws who hears before everything else, and what it cannot draw stops the sending.
+// The page draws first of all who can hear. If it cannot draw that, nothing is sent.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { page } from './fake-page.mjs';
 import { loadPage } from './web.mjs';
 
-/** The listeners to the end of the page. */
+/** The listeners for the page's end. */
 const closings = [];
 globalThis.addEventListener = (name, heard) => name === 'pagehide' && closings.push(heard);
 const byID = page();
@@ -19,7 +19,7 @@ globalThis.matchMedia = () => ({ matches: false, addEventListener() {} });
 globalThis.Audio = class {};
 Object.defineProperty(globalThis, 'navigator', { value: { mediaDevices: {} }, configurable: true });
 byID('add-name').closest = () => ({ querySelector: () => byID('chips'), addEventListener() {} });
-// The markup's own elements have the parts that are asked for.
+// Elements of the markup have the parts that are asked for.
 const Element = byID('grid').constructor;
 const { querySelector } = Element.prototype;
 Element.prototype.querySelector = function (selector) {
@@ -37,7 +37,7 @@ const { beginNames } = await loadPage('names.js');
 const { t } = await loadPage('texts.js');
 globalThis.setInterval = setInterval;
 
-/** A call as the page sees one. `shown` collects what the page says of its drawing. */
+/** A call as the page sees it. `shown` collects what the page reports about its drawing. */
 function callOf({ tiles, facts = { others: [] }, members = new Map() }) {
   const shown = [];
   const call = Object.assign(new EventTarget(), {
@@ -58,7 +58,7 @@ const connection = { status: 'ready', call: undefined };
 const tile = (user, facts = {}) => ({ key: `${user}/d`, source: 'camera', member: { user }, device: 'd', participant: 2, isConnected: true, ...facts });
 const drawn = () => byID('grid').querySelectorAll('.tile-name').map(({ textContent }) => textContent);
 
-/** The fake page has no order of nodes: what is inserted is appended. */
+/** The fake page does not order nodes: it appends what is inserted. */
 function openStage() {
   for (const id of ['grid', 'large']) {
     const list = byID(id);
@@ -70,7 +70,7 @@ function openStage() {
   byID('stage').clientHeight = 600;
 }
 
-test('a text that cannot be made keeps no tile from being drawn, and stops the sending until it can', (t_) => {
+test('a text that cannot be made does not prevent tiles from being drawn, but stops the sending until it can', (t_) => {
   openStage();
   t_.after(hideCall);
   let others = () => {
@@ -90,7 +90,7 @@ test('a text that cannot be made keeps no tile from being drawn, and stops the s
   assert.deepEqual([call.shown, byID('call-notice').hidden], [[false, true], true]);
 });
 
-test('a tile that cannot be drawn keeps no other from being drawn', (t_) => {
+test('a tile that cannot be drawn does not prevent others from being drawn', (t_) => {
   openStage();
   t_.after(hideCall);
   const call = callOf({ tiles: [tile('bob', { member: undefined }), tile('zed', { doubt: 'stranger', source: 'listener' })] });
@@ -99,7 +99,7 @@ test('a tile that cannot be drawn keeps no other from being drawn', (t_) => {
   assert.deepEqual(call.shown, [false]);
 });
 
-test('names that cannot be learned, and a state that is not known, stop no drawing', (t_) => {
+test('unknown names and unknown states do not stop the drawing', (t_) => {
   openStage();
   t_.after(hideCall);
   const member = { user: 'zed', name: { evil: true }, state: 'asleep', participants: [] };
@@ -109,7 +109,7 @@ test('names that cannot be learned, and a state that is not known, stop no drawi
   assert.deepEqual([drawn(), call.shown], [['zed'], [true]]);
 });
 
-test('that nobody let a device in, which may have heard, stays said until it is let in, also when it is gone', (t_) => {
+test('the notice that nobody let a device in stays until somebody does, also after the device has left', (t_) => {
   openStage();
   t_.after(hideCall);
   const call = callOf({ tiles: [] });
@@ -127,12 +127,12 @@ test('that nobody let a device in, which may have heard, stays said until it is 
     return isThere;
   };
   assert.equal(draw([zed]), true);
-  assert.equal(draw([{ ...zed, isUninvited: false }]), true, 'a look-up is open again');
+  assert.equal(draw([{ ...zed, isUninvited: false }]), true, 'a look-up is pending again');
   assert.equal(draw([]), true, 'the server took it off the list');
   assert.equal(draw([{ ...zed, isUninvited: false, admission: { how: 'member', by: 'bob' } }]), false);
 });
 
-test('a page that closes in a call remembers the people who are on the list of its keys, and no others', (t_) => {
+test('a page that closes during a call remembers only the people on its key list', (t_) => {
   openStage();
   t_.after(() => (hideCall(), beginNames('', [], () => {})));
   const saved = [];
@@ -146,5 +146,5 @@ test('a page that closes in a call remembers the people who are on the list of i
   showCall(call, { connection, options: {} });
   assert.deepEqual(close(), [[['carol', 'Carol'], ['bob', 'Bob']]]);
   hideCall();
-  assert.deepEqual(close(), [], 'without a call there is nobody to remember');
+  assert.deepEqual(close(), [], 'without a call nobody is remembered');
 });

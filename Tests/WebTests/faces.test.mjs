@@ -1,4 +1,4 @@
-// The faces of the lobby: who is there, what a press does, and that favourites are kept.
+// The faces in the lobby: who is shown, what a press does, and that favourites are kept.
 
 import assert from 'node:assert/strict';
 import { beforeEach, test } from 'node:test';
@@ -18,7 +18,7 @@ beginNames('me', ['bob', 'carol', 'dave'].map((user) => [user, user]), () => {})
 
 const call = (media, ...others) => ({ media, members: [{ user: 'me' }, ...others.map((user) => ({ user }))] });
 
-test('the people of the last calls come latest first, each with the way of the last call with that person alone', () => {
+test('people of past calls are sorted, latest first, each with the media of the last call with only that person', () => {
   const calls = [call('video', 'bob', 'carol'), call('audio', 'bob'), call('video', 'bob'), call('video', 'dave'), call('audio', 'guest~1'), call('audio')];
   assert.deepEqual([...peopleIn(calls, 'me')], [['bob', false], ['carol', undefined], ['dave', true]]);
   assert.deepEqual([...peopleIn([], 'me')], []);
@@ -38,7 +38,7 @@ const rows = () => byID('faces').children.map(({ dataset }) => dataset);
 const faceOf = (user) => byID('faces').children.find(({ dataset }) => dataset.user === user).querySelectorAll('button')[0];
 const starOf = (user) => byID('faces').children.find(({ dataset }) => dataset.user === user).querySelectorAll('button')[1];
 
-test('one press calls, with a camera if the last call had one or there was none', async () => {
+test('one press calls, with the camera unless the last call had none', async () => {
   const { asked } = facesOf({ people: new Map([['bob', false], ['carol', undefined], ['dave', true]]) });
   assert.deepEqual(['bob', 'carol', 'dave'].map((user) => faceOf(user).ariaLabel), ['Audio call: bob', 'Video call: carol', 'Video call: dave']);
   for (const user of ['bob', 'carol', 'dave']) await faceOf(user).click();
@@ -52,7 +52,7 @@ test('while people are chosen for a call, a press adds to them', async () => {
   assert.deepEqual(asked, [['add', 'bob']]);
 });
 
-test('a star makes a favourite, who stays first and is kept, and ends that', () => {
+test('a star makes or removes a favourite, who stays first and is kept', () => {
   facesOf({ people: new Map([['bob', true], ['carol', true]]) });
   assert.deepEqual(rows(), [{ user: 'bob', favourite: 'false' }, { user: 'carol', favourite: 'false' }]);
   starOf('carol').click();
@@ -60,19 +60,19 @@ test('a star makes a favourite, who stays first and is kept, and ends that', () 
   assert.equal(starOf('carol')['aria-pressed'], 'true');
   assert.deepEqual(JSON.parse(stored.get('favourites/me')), ['carol']);
   facesOf();
-  assert.deepEqual(rows(), [{ user: 'carol', favourite: 'true' }], 'also without a call');
+  assert.deepEqual(rows(), [{ user: 'carol', favourite: 'true' }], 'even without a call');
   starOf('carol').click();
   assert.equal(byID('faces').hidden, true);
 });
 
-test('the presence is said in words, apart from the name by which the button is found', () => {
+test('presence is given in words, separate from the accessible name of the button', () => {
   facesOf({ people: new Map([['bob', true]]), states: { bob: 'in-call' } });
   const presence = faceOf('bob').querySelectorAll('span').find(({ id }) => id === faceOf('bob')['aria-describedby']);
   assert.equal(presence.textContent, 'in a call');
   assert.equal(faceOf('bob').ariaLabel, 'Video call: bob');
 });
 
-test('eight people of the last calls are shown beside the favourites', () => {
+test('eight people of past calls are shown in addition to the favourites', () => {
   const people = new Map(Array.from({ length: 20 }, (_, n) => [`user${n}`, true]));
   const { favourites, faces } = facesOf({ people });
   assert.equal(rows().length, 8);

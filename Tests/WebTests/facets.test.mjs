@@ -1,4 +1,4 @@
-// The finer events of a call.
+// The events of a call for single parts of it.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -6,7 +6,7 @@ import { load } from './web.mjs';
 
 const { Facets } = await load('call/facets.js');
 
-test('each part of a call is told of when it is another, and not otherwise', () => {
+test('a part of a call is reported when it changes, and only then', () => {
   const track = { id: 'a' };
   const call = { path: 'connecting', code: '', quality: undefined, hasKey: false, stop: undefined, facts: { rev: 1 }, local: () => ({ isOn: true, track }) };
   const facets = new Facets();

@@ -9,10 +9,10 @@ const { Directory } = await load('trust/directory.js');
 const { MemoryStore } = await load('devices/store.js');
 const { RequestError } = await load('connection/stomp.js');
 
-/** A sender with the rules of setParameters (WebRTC, section 5.2): one change at a time, of the parameters that were read last, and no encoding more or fewer. */
+/** A sender with the rules of setParameters (WebRTC, section 5.2): one change at a time, of the parameters read last, with the same number of encodings. */
 export class Sender {
-  changes = 0; // by setParameters
-  preference; // the last that was set: like Firefox, it does not report it
+  changes = 0; // those set by setParameters
+  preference; // the last one set: like Firefox, it does not report it
   #encodings;
   #read;
   #isSetting = false;
@@ -51,7 +51,7 @@ export class Sender {
     this.changes += 1;
   }
 
-  /** An answer without `a=simulcast:recv` leaves the first encoding as it is. */
+  /** An answer without `a=simulcast:recv` leaves only the first encoding. */
   answered(sdp) {
     if (!sdp.includes('a=simulcast:recv')) this.#encodings.length = 1;
   }
@@ -62,8 +62,8 @@ export const DESCRIPTOR = 'https://aomediacodec.github.io/av1-rtp-spec/#dependen
 export const LAYER_IDS = ['urn:ietf:params:rtp-hdrext:sdes:rtp-stream-id', 'urn:ietf:params:rtp-hdrext:sdes:repaired-rtp-stream-id'];
 
 /**
- * As in Chromium (WebRTC Extensions, section 5.2): dependency descriptors are known, and not offered. The ids of layers are as after an answer without them, whose
- * directions Chromium gives to each new transceiver.
+ * As in Chromium (WebRTC Extensions, section 5.2): dependency descriptors are known, but not offered. The ids of layers are as after an answer without them,
+ * whose directions Chromium applies to each new transceiver.
  */
 function headerExtensions() {
   return {
@@ -138,7 +138,7 @@ class Worker extends EventTarget {
   terminate() {}
 }
 
-/** A call id that a name stands for. */
+/** The call id for a name. */
 export const callID = (name) => `00000000-0000-4000-8000-${Buffer.from(name).toString('hex').padStart(12, '0').slice(-12)}`;
 
 export const opened = [];
@@ -150,21 +150,21 @@ const track = (kind) => {
 };
 const getUserMedia = async ({ video }) => ({ getTracks: () => [track(video ? 'video' : 'audio')] });
 
-/** Puts the browser's parts in place. */
+/** Installs the browser's parts. */
 export function browser() {
   Object.assign(globalThis, { RTCPeerConnection: PeerConnection, Worker, RTCRtpScriptTransform: class {} });
   globalThis.RTCRtpReceiver = { getCapabilities: () => ({ codecs: [] }) };
   Object.defineProperty(globalThis, 'navigator', { value: { mediaDevices: { getUserMedia } }, configurable: true });
 }
 
-/** The server as one device sees it, with the state of each call in `calls`; `asked` has all requests. */
+/** The server as seen by one device, with the state of each call in `calls`; `asked` has all requests. */
 export class FakeServer {
   asked = [];
   calls = new Map();
-  /** `{ending, code, …}`: the next request whose path ends so fails with it. */
+  /** `{ending, code, …}`: the next request whose path ends with `ending` fails with the rest. */
   failures = [];
   answer = ''; // SDP
-  #next = 2; // 1 is who starts
+  #next = 2; // 1 is the initiator
   #rev = 0;
 
   constructor(user, device) {
@@ -177,7 +177,7 @@ export class FakeServer {
     return { identity, directory, capture: new Capture(), user: this.user, status: 'ready', connectionNumber: 1, callerOf: () => undefined, request: (path, body) => this.request(path, body), takeRing: () => undefined };
   }
 
-  /** A call that others are in, with this user in `state` and, if wished, joined on another device. */
+  /** A call of others, with this user in `state` and optionally joined on another device. */
   running(id, { elsewhere, state = 'ringing' } = {}) {
     const participant = { participant: this.#next++, device: elsewhere, connected: true, held: false, tracks: [] };
     const bob = { user: 'bob', name: 'Bob', state: 'joined', participants: [{ participant: this.#next++, device: 'd', tracks: [] }] };

@@ -1,4 +1,4 @@
-// As much of a document as the page's dialogs need: elements with children, attributes and listeners, and no layout.
+// As much of a document as the page's dialogs need: elements with children, attributes and listeners, but no layout.
 
 class Element {
   children = [];
@@ -54,7 +54,7 @@ class Element {
     this.open = false;
   }
 
-  /** All below this one, of a tag or a class. */
+  /** All elements below this one with a tag or a class. */
   querySelectorAll(selector) {
     const fits = ({ tag, className }) => (selector.startsWith('.') ? (className ?? '').split(' ').includes(selector.slice(1)) : tag === selector);
     return this.children.flatMap((child) => [...(fits(child) ? [child] : []), ...(child.querySelectorAll?.(selector) ?? [])]);
@@ -70,7 +70,7 @@ class Element {
   }
 }
 
-/** Puts a document in place; an element that is asked for by its id is there. */
+/** Installs a document; an element that is asked for by its id always exists. */
 export function page() {
   const byID = new Map();
   globalThis.addEventListener ??= () => {};

@@ -1,4 +1,4 @@
-// Frames of a camera's layers in the worker: one key and one counter for all, a key frame for each, and a receiver that gets one of them.
+// Frames of a camera's layers in the worker: all share a key and a counter, each needs key frames, and a receiver gets one layer.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -9,7 +9,7 @@ const { parseHeader } = await load('frames/sframe.js');
 
 const stay = (participant) => ({ participant, fingerprint: new Uint8Array(32).fill(participant), joinId: new Uint8Array(16).fill(participant) });
 
-/** The worker's side of a device, with what it asked its encoder for. */
+/** The worker's side of a device, and what it requested from its encoder. */
 async function device(participant) {
   const worker = new FrameWorker(() => {});
   worker.take({ type: 'self', call: 'c', ...stay(participant) });
@@ -25,7 +25,7 @@ async function device(participant) {
 const KEY = 0x10;
 const DELTA = 0x11;
 
-/** An encoded frame of VP8 of the layer with that SSRC; its last byte is `number`. */
+/** An encoded VP8 frame of the layer with that SSRC; its last byte is `number`. */
 function frameOf(ssrc, type, number) {
   const data = new Uint8Array(40).fill(ssrc);
   data[0] = type === 'key' ? KEY : DELTA;
@@ -42,7 +42,7 @@ async function through(end, frame) {
 /** Alice's camera in three layers, and Bob's slot that shows it. */
 async function aliceToBob(t) {
   const { setTimeout } = globalThis;
-  globalThis.setTimeout = (action, ms) => setTimeout(action, ms).unref(); // of the worker: what it forgets after 10 s
+  globalThis.setTimeout = (action, ms) => setTimeout(action, ms).unref(); // of the worker, which forgets former keys after 10 s
   t.after(() => Object.assign(globalThis, { setTimeout }));
   const [alice, bob] = [await device(1), await device(2)];
   const asked = [];
@@ -54,14 +54,14 @@ async function aliceToBob(t) {
   return { alice, bob, camera, slot, asked };
 }
 
-/** KID and counter of a sealed frame: where two are equal, one key has sealed under one nonce twice. */
+/** The KID and counter of a sealed frame: if two are equal, a key was used twice with the same nonce. */
 function nonceOf({ data }) {
   const sealed = new Uint8Array(data);
   const { kid, counter } = parseHeader(sealed.subarray(sealed[0] === KEY ? 10 : 3).subarray(0, 17));
   return { kid, counter };
 }
 
-test('no counter comes twice over the layers of a camera, not even where their frames are sealed at once', async (t) => {
+test('no counter is used twice across the layers of a camera, even when frames are sealed concurrently', async (t) => {
   const { camera } = await aliceToBob(t);
   const frames = [];
   for (let number = 0; number < 60; number += 1) for (const ssrc of [11, 12, 13]) frames.push(frameOf(ssrc, number % 20 === 0 ? 'key' : 'delta', number));
@@ -80,17 +80,17 @@ test('an AV1 frame is sealed whole, and travels as one OBU', async (t) => {
     const sealed = await through(camera, frame(type));
     const wire = new Uint8Array(sealed.data);
     assert.deepEqual([...wire.subarray(0, type === 'key' ? 4 : 1)], type === 'key' ? [0x0a, 1, 0, 0x30] : [0x30]);
-    assert.ok(!wire.some((_, place) => plain.every((byte, index) => wire[place + index] === byte)), 'nothing of it is in the clear');
+    assert.ok(!wire.some((_, place) => plain.every((byte, index) => wire[place + index] === byte)), 'nothing is in the clear');
     assert.deepEqual(new Uint8Array((await through(slot, sealed)).data), plain);
   }
 });
 
-test('a receiver opens the one layer that it gets, and the next one after it goes over', async (t) => {
+test('a receiver opens the layer that it gets, also after a switch to another one', async (t) => {
   const { camera, slot } = await aliceToBob(t);
   let opened = 0;
   let sent = 0;
   for (let number = 0; number < 240; number += 1) {
-    const layers = number % 120 < 60 ? [11, 12, 13] : [11, 13]; // now and then a layer is off
+    const layers = number % 120 < 60 ? [11, 12, 13] : [11, 13]; // a layer is off at times
     const shown = number < 80 ? 11 : number < 160 ? 13 : 11;
     for (const ssrc of layers) {
       const sealed = await through(camera, frameOf(ssrc, number % 20 === 0 ? 'key' : 'delta', number));
@@ -104,11 +104,11 @@ test('a receiver opens the one layer that it gets, and the next one after it goe
   assert.deepEqual([opened, slot.opened, slot.failed, slot.foreign], [sent, sent, 0, 0]);
 });
 
-test('each layer begins a new epoch with its own key frame, for which each is asked', async (t) => {
+test('in a new epoch each layer is asked for its own key frame', async (t) => {
   const { alice, camera, asked } = await aliceToBob(t);
   for (const ssrc of [11, 12, 13]) assert.ok(await through(camera, frameOf(ssrc, 'key', 0)));
   assert.ok(await through(camera, frameOf(12, 'delta', 1)));
-  assert.deepEqual(asked, ['', 'h', 'f'], 'as a new track: the first layer without its id');
+  assert.deepEqual(asked, ['', 'h', 'f'], 'a new track: the first layer without its id');
   await alice.install(2);
   alice.worker.take({ type: 'switch', epoch: 2, isSilent: false });
   assert.ok(await through(camera, frameOf(11, 'key', 2)));

@@ -5,7 +5,7 @@ import { load } from './web.mjs';
 const { FrameKeys, clearBytes } = await load('frames/frames.js');
 const { kidOf } = await load('wire/transcript.js');
 
-const frame = Uint8Array.from({ length: 40 }, (_, i) => i * 3 + 1); // an odd first byte: no VP8 key frame
+const frame = Uint8Array.from({ length: 40 }, (_, i) => i * 3 + 1); // an odd first byte is not a VP8 key frame
 const sender = (participant) => ({
   participant,
   fingerprint: new Uint8Array(32).fill(participant),
@@ -32,7 +32,7 @@ async function pair(number = 1) {
   return { alice, bob };
 }
 
-test('a frame goes from one to the other with its clear bytes in front', async () => {
+test('a frame passes from sender to receiver with its clear bytes in front', async () => {
   const { alice, bob } = await pair();
   const sealed = await alice.seal(2, frame, 3);
   assert.deepEqual(sealed.subarray(0, 3), frame.subarray(0, 3));
@@ -41,14 +41,14 @@ test('a frame goes from one to the other with its clear bytes in front', async (
   assert.deepEqual(await bob.open(sealed, 3, found), frame);
 });
 
-test('no counter comes twice under one KID', async () => {
+test('no counter is used twice under one KID', async () => {
   const { alice, bob } = await pair();
   const sealed = await Promise.all(Array.from({ length: 20 }, () => alice.seal(1, frame, 0)));
   const counters = sealed.map((data) => bob.inspect(data, 0).header.counter);
   assert.equal(new Set(counters).size, 20);
 });
 
-test('a frame opens once, in whatever slot it comes', async () => {
+test('a frame opens only once, in whatever slot it arrives', async () => {
   const { alice, bob } = await pair();
   const sealed = await alice.seal(1, frame, 0);
   const attempts = [0, 1].map(() => bob.open(sealed, 0, bob.inspect(sealed, 0)));
@@ -74,7 +74,7 @@ test('without a key, a track number or its clear bytes nothing is sent', async (
   assert.equal(await alice.seal(1, frame.subarray(0, 2), 3), undefined);
 });
 
-test('another secret, or a list that somebody is not on, opens nothing', async () => {
+test('another secret, or a list without the sender, opens nothing', async () => {
   const { alice } = await pair();
   const sealed = await alice.seal(1, frame, 0);
   const stranger = keysOf(3);
@@ -85,7 +85,7 @@ test('another secret, or a list that somebody is not on, opens nothing', async (
   assert.equal(other.inspect(sealed, 0).isKnown, false);
 });
 
-test('the epoch before opens frames until it is forgotten', async () => {
+test('the previous epoch opens frames until it is forgotten', async () => {
   const { alice, bob } = await pair();
   const old = await Promise.all([alice.seal(1, frame, 0), alice.seal(1, frame, 0)]);
   bob.install(await epoch(2));
@@ -104,14 +104,14 @@ test('sending never goes back to a lower epoch, nor to one without a key', async
   assert.equal(alice.sendingEpoch, 2);
 });
 
-test('VP8 leaves 10 bytes of a key frame clear and 3 of another; Opus and VP9 none', () => {
+test('VP8 leaves 10 bytes of a key frame and 3 of other frames in the clear; Opus and VP9 none', () => {
   assert.equal(clearBytes(Uint8Array.of(0x10), true, 'video/VP8'), 10);
   assert.equal(clearBytes(Uint8Array.of(0x11), true, 'video/VP8'), 3);
   assert.equal(clearBytes(Uint8Array.of(0x10), true, 'video/VP9'), 0);
   assert.equal(clearBytes(Uint8Array.of(0x10), false, 'audio/opus'), 0);
 });
 
-test('noise is refused, never an exception of another kind', async () => {
+test('random bytes are refused, without any other exception', async () => {
   const { bob } = await pair();
   let seed = 0x2545f491;
   const next = () => (seed = (Math.imul(seed, 1664525) + 1013904223) >>> 0);
@@ -126,13 +126,13 @@ test('noise is refused, never an exception of another kind', async () => {
   }
 });
 
-test('own frames, which the server may send back, are opened by no key', async () => {
+test('no key opens one’s own frames, which the server may send back', async () => {
   const { alice } = await pair();
   const sealed = await alice.seal(1, frame, 0);
   assert.throws(() => alice.inspect(sealed, 0), { reason: 'own' });
 });
 
-test('a stay has one number: a second one is refused, and so are epochs that are no numbers', async () => {
+test('a stay has one number: a second one is refused, and so are invalid epochs', async () => {
   const keys = keysOf(1);
   assert.throws(() => keys.identify({ call: 'call', ...sender(2) }));
   for (const number of [0, -1, 1.5, '2', 2 ** 32, 2 ** 32 + 2]) assert.throws(() => kidOf(1, 1, number), RangeError);
@@ -141,7 +141,7 @@ test('a stay has one number: a second one is refused, and so are epochs that are
   assert.throws(() => keys.install({ epoch: 2 ** 32 + 1, senders: [] }), RangeError);
 });
 
-test('three epochs are held, and none beside another with the same low byte', async () => {
+test('three epochs are kept, and never two with the same low byte', async () => {
   const { alice, bob } = await pair(2);
   const old = await alice.seal(1, frame, 0);
   for (const number of [3, 4]) bob.install(await epoch(number));
@@ -154,14 +154,14 @@ test('three epochs are held, and none beside another with the same low byte', as
   await assert.rejects(() => dave.open(older, 0, dave.inspect(older, 0)), { reason: 'authentication' });
 });
 
-test('the first secret of an epoch stays for what is sealed', async () => {
+test('sealing keeps the first secret of an epoch', async () => {
   const { alice, bob } = await pair();
   alice.install(await epoch(1, [sender(2)], 9));
   const sealed = await alice.seal(1, frame, 0);
   assert.deepEqual(await bob.open(sealed, 0, bob.inspect(sealed, 0)), frame);
 });
 
-test('a sender that is another now is opened by no key that was derived before', async () => {
+test('keys derived for a former sender do not open frames of a new one', async () => {
   const { alice, bob } = await pair();
   const [first, second] = [await alice.seal(1, frame, 0), await alice.seal(1, frame, 0)];
   await bob.open(first, 0, bob.inspect(first, 0));
@@ -169,7 +169,7 @@ test('a sender that is another now is opened by no key that was derived before',
   await assert.rejects(() => bob.open(second, 0, bob.inspect(second, 0)), { reason: 'authentication' });
 });
 
-test('the sealer opens nothing: the own key is no key of the receivers’ table', async () => {
+test('one’s own sending key is not among the receiving keys', async () => {
   const { alice } = await pair();
   await alice.seal(1, frame, 0);
   alice.install(await epoch(1, [sender(1), sender(2)]));

@@ -1,4 +1,4 @@
-// Removing a guest: who may be removed, whose act it was, and a server that lies about it.
+// Removing a guest: who may be removed, who did it, and a server that lies about it.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -17,12 +17,12 @@ const { t } = await loadPage('texts.js');
 
 console.warn = () => {};
 
-test('the message of a removal names a guest, or is none', () => {
+test('the message of a removal must name a guest', () => {
   assert.deepEqual(decodeMessage(encodeMessage({ removed: 'guest~ana', by: 'alice' })), { removed: 'guest~ana' });
   for (const removed of ['bob', '', 7, null, ['guest~ana'], { user: 'guest~ana' }]) assert.equal(decodeMessage(encodeMessage({ removed })), undefined, String(removed));
 });
 
-test('members may remove guests who are there; guests nobody, and nobody a member', () => {
+test('members may remove guests who are present; guests may remove nobody, and nobody may remove a member', () => {
   const guest = { user: 'guest~ana', state: 'joined' };
   assert.equal(mayRemove({ user: 'alice' }, guest), true);
   assert.equal(mayRemove({ user: 'alice' }, { ...guest, state: 'disconnected' }), true);
@@ -31,21 +31,21 @@ test('members may remove guests who are there; guests nobody, and nobody a membe
   for (const user of ['guest~ben', 'guest~ana']) assert.equal(mayRemove({ user }, guest), false);
 });
 
-/** A call of Alice (1), Bob (2) and the guest Ana (3), as Alice sees it. */
+/** A call of Alice (1), Bob (2) and the guest Ana (3), as seen by Alice. */
 const call = {
   participant: 1, user: 'alice',
   members: new Map(['alice', 'bob', 'guest~ana'].map((user) => [user, {}])),
   ownerOf: (participant) => ({ 1: { user: 'alice' }, 2: { user: 'bob' }, 3: { user: 'guest~ana' } })[participant],
 };
 
-test('a removal is the act of the member whose sealed message says so, and of nobody else', () => {
+test('a removal is attributed only to the member whose sealed message says so', () => {
   const removals = new Removals();
   const take = (participant, removed) => removals.take(call, { participant, removed });
-  assert.equal(removals.by('guest~ana'), undefined, 'the server alone names nobody');
+  assert.equal(removals.by('guest~ana'), undefined, 'the server’s word is not enough');
   take(2, undefined);
   take(3, 'guest~ana');
   take(9, 'guest~ana');
-  assert.equal(removals.by('guest~ana'), undefined, 'a guest, or somebody unknown, removes nobody');
+  assert.equal(removals.by('guest~ana'), undefined, 'guests and strangers cannot remove anybody');
   for (let number = 0; number < 1_000; number += 1) take(2, `guest~${number}`);
   assert.equal(removals.by('guest~7'), undefined, 'guests of other calls are not remembered');
   take(2, 'guest~ana');
@@ -56,7 +56,7 @@ test('a removal is the act of the member whose sealed message says so, and of no
   assert.equal(removals.by('guest~ana'), 'alice');
 });
 
-test('the notice names who did it, or says that the guest left; of a member it never says that somebody removed it', () => {
+test('the notice names who did it, or says that the guest left; it never says that a member was removed', () => {
   const guest = { user: 'guest~ana', name: 'Ana', state: 'left', participants: [] };
   const words = (member, by) => wordsFor({ kind: 'member', cause: 'removed', member, by });
   assert.match(words(guest, 'bob'), /^bob removed Ana/);
@@ -64,7 +64,7 @@ test('the notice names who did it, or says that the guest left; of a member it n
   assert.equal(words({ user: 'carol', name: 'Carol', state: 'left', participants: [] }), 'Carol left');
 });
 
-test('the others are told before the guest goes, and it goes also where no message can be sealed', async () => {
+test('the others are told before the guest is removed, and it is removed even if no message can be sealed', async () => {
   const order = [];
   const remove = (send) => Call.prototype.removeGuest.call({ send, request: async (...request) => void order.push(request) }, 'guest~ana');
   await remove(async (message) => void order.push(message));
@@ -75,7 +75,7 @@ test('the others are told before the guest goes, and it goes also where no messa
   assert.deepEqual(order, [['remove-guest', { guest: 'guest~ana' }]]);
 });
 
-test('the page asks first, and then removes whom it has asked about', async () => {
+test('the page asks first, and then removes the guest that it asked about', async () => {
   const removed = [];
   await askRemoval({ removeGuest: async (user) => void removed.push(user) }, 'guest~ana');
   assert.equal(byID('remove-guest-dialog').open, true);
@@ -89,7 +89,7 @@ test('the page asks first, and then removes whom it has asked about', async () =
   assert.equal(byID('notices').children.length, before + 1, t('error.other'));
 });
 
-/** This device in a call, as `user`. */
+/** This device in a call of `user`. */
 async function joined(t_, user) {
   const server = new FakeServer(user, 'laptop');
   const calls = new Calls(await server.connection());
@@ -102,14 +102,14 @@ async function joined(t_, user) {
   return { server, entered, told, reason: () => reason };
 }
 
-test('a guest that was removed is told so and does not come back by itself', async (t_) => {
+test('a removed guest is told so and does not rejoin by itself', async (t_) => {
   const { server, told, reason } = await joined(t_, 'guest~ana');
   await told();
   await aside(5);
   assert.deepEqual([reason(), server.count('/rejoin')], ['removed', 0]);
 });
 
-test('a member whom the server reports as removed comes back', async (t_) => {
+test('a member that the server reports as removed rejoins', async (t_) => {
   const { server, entered, told, reason } = await joined(t_, 'alice');
   const { participant } = entered;
   await told();

@@ -7,7 +7,7 @@ const { Handout } = await load('keys/handout.js');
 const bob = { user: 'bob', device: 'phone', fingerprint: 'f', joinId: 'j' };
 const carol = { user: 'carol', device: 'phone', fingerprint: 'g', joinId: 'k' };
 
-/** A leader that trusts the users in `trusted`, and what it sends; `lists` is its history. */
+/** A leader that trusts the users in `trusted`, with what it sends; `lists` is its history. */
 function leader() {
   const lists = { isBroken: false };
   const trusted = new Set();
@@ -28,7 +28,7 @@ function leader() {
   return { handout, lists, record, trusted, sent };
 }
 
-test('a device that the leader left out gets the key when it is trusted, without asking for it', async () => {
+test('a device that the leader skipped gets the key without asking as soon as it is trusted', async () => {
   const { handout, record, trusted, sent } = leader();
   trusted.add('carol');
   await handout.lead(record, [bob, carol]);
@@ -40,7 +40,7 @@ test('a device that the leader left out gets the key when it is trusted, without
   assert.deepEqual(sent, [['carol'], ['bob']]);
 });
 
-test('a device that asks in vain, however often, does not use up its answers', async () => {
+test('refused requests do not use up a device’s answers', async () => {
   const { handout, record, trusted, sent } = leader();
   for (let i = 0; i < 10; i += 1) await handout.answer(record, bob);
   assert.deepEqual(sent, []);
@@ -50,7 +50,7 @@ test('a device that asks in vain, however often, does not use up its answers', a
   assert.deepEqual(sent, [['bob'], ['bob'], ['bob']], 'three answers for an epoch');
 });
 
-test('with a newer epoch those that were left out are forgotten', async () => {
+test('a newer epoch forgets the skipped devices', async () => {
   const { handout, record, trusted, sent } = leader();
   await handout.lead(record, [bob]);
   handout.begin({ ...record, epoch: 3 });
@@ -59,7 +59,7 @@ test('with a newer epoch those that were left out are forgotten', async () => {
   assert.deepEqual(sent, [[]]);
 });
 
-test('nothing is handed out with a broken history of lists, nor of an epoch that is over', async () => {
+test('no key is handed out with a broken history of lists, or for a past epoch', async () => {
   for (const end of [({ lists }) => (lists.isBroken = true), ({ record }) => (record.isOver = true)]) {
     const made = leader();
     made.trusted.add('bob');

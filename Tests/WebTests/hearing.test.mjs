@@ -1,4 +1,4 @@
-// People see who hears, and nothing false is said of it, whatever the server does (protocol section 5.12).
+// People see correctly who can hear, whatever the server does (protocol section 5.12).
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -20,7 +20,7 @@ const { wordsForStop } = await loadPage('notices.js');
 
 console.warn = () => {};
 
-/** Alice distrusts Bob's phone, a thief's; Carol does not know better, leads the epoch and hands the phone its key. `distrust(scene)` makes Alice's directory do so. */
+/** Alice distrusts Bob's phone, which was stolen. Carol does not know that; she leads the epoch and gives the phone its key. `distrust(scene)` makes Alice's directory distrust it. */
 async function distrusting(distrust, { verified = false } = {}) {
   const world = [];
   const store = new MemoryStore();
@@ -57,7 +57,7 @@ const ways = {
     await directory.examine([thief.entry()]);
     told.revokes = [await revocation(thief, thief)];
     await directory.devicesOf(['bob']);
-    told.revokes = []; // hidden later
+    told.revokes = []; // hidden by the server later
   },
   'was revoked by a device that Alice has verified': async ({ world, thief, directory, told }) => {
     const laptop = await Person.make('bob', 9, world, { device: 'laptop' });
@@ -76,7 +76,7 @@ const ways = {
 };
 
 for (const [name, distrust] of Object.entries(ways)) {
-  test(`nothing is sent while a device is listed that ${name}, though another member gave it the key, until the person decides`, async () => {
+  test(`while a device is listed that ${name}, and another member gave it the key, nothing is sent until the person decides`, async () => {
     const { alice, thief, close } = await distrusting(distrust);
     const cause = name.includes('key') ? 'changed-key' : 'revoked';
     assert.equal(await alice.frames.seal(1, utf8('Alice speaks'), 0), undefined);
@@ -85,7 +85,7 @@ for (const [name, distrust] of Object.entries(ways)) {
     assert.deepEqual([stop.cause, stop.needsPerson, stop.devices.map(({ device }) => device)], [cause, true, ['phone']]);
     const words = wordsForStop(stop, 'Bob (phone)');
     assert.match(words, name.includes('itself') ? /Signed out for good/ : cause === 'revoked' ? /Removed for good/ : /in another way than before/);
-    // Once it has confirmed the key, Alice's client says that it hears.
+    // Once it has confirmed the key, Alice's client shows that it can hear.
     const tag = await tagOf(thief.keys.record(2).confirmationKey, thief.entry());
     const { list } = alice.keys.record(2);
     const who = new Uint8Array(8);
@@ -96,9 +96,9 @@ for (const [name, distrust] of Object.entries(ways)) {
     const phone = phoneOf();
     const call = { participant: 1, numberOwner: () => undefined, members: membersOf(list), local: () => ({}), hasKey: true, confirmation: { state: 'confirmed', missing: [] }, roster: alice.keys.devices.map((device) => ({ ...device, state: 'member' })) };
     assert.equal(tilesOf(call, noVideo).find(({ member }) => member.user === 'bob').doubt, 'untrusted-hears');
-    // The person goes on: with exactly this device.
+    // The person continues, with exactly this device.
     alice.keys.allowed = new Set([exactName({ ...phone, joinId: 'another' })]);
-    assert.equal(await alice.frames.seal(1, utf8('Alice speaks'), 0), undefined, 'another join was allowed');
+    assert.equal(await alice.frames.seal(1, utf8('Alice speaks'), 0), undefined, 'only another join was allowed');
     alice.keys.allowed = new Set([exactName(phone)]);
     assert.ok(await thief.hears(await alice.frames.seal(1, utf8('Alice speaks'), 0)));
     assert.equal(stopOf(undefined, alice.keys, false), undefined);
@@ -118,7 +118,7 @@ test('trusting a changed key ends the stop', async () => {
 const noVideo = { videoOf: () => undefined, pictureOf: () => undefined };
 const membersOf = (list) => new Members(list.map(({ user, device, participant }) => ({ user, name: user, state: 'joined', participants: [{ participant, device, tracks: [], connected: true }] })));
 
-test('a state that names a listed number with another device does not make its device one that cannot hear', () => {
+test('a state that gives a listed number to another device does not mark the listed device as unable to hear', () => {
   const device = (user, id, participant) => ({ user, device: id, participant, fingerprint: `f-${user}` });
   const list = [device('alice', 'd', 1), device('bob', 'd', 2), device('eve', 'x', 9)];
   const members = membersOf([...list.slice(0, 2), device('eve', 'other', 9)]);
@@ -129,7 +129,7 @@ test('a state that names a listed number with another device does not make its d
   assert.deepEqual(ofEve.map(({ device: id, doubt }) => [id, doubt]), [['x', 'stranger']]);
 });
 
-test('a device of the list that was not compared yet is shown as a stranger', () => {
+test('a listed device that has not been compared yet is shown as a stranger', () => {
   const zed = { user: 'zed', device: 'd', participant: 3, fingerprint: 'z', joinId: 'j' };
   assert.deepEqual(rosterOf([], [zed]).map(({ state }) => state), ['stranger']);
   const looked = [{ ...zed, fingerprint: 'another', listed: true }];

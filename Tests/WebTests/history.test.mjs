@@ -1,4 +1,4 @@
-// The list of recent calls: calls in a row with the same people share a row, which opens the single calls.
+// The list of recent calls: consecutive calls with the same people share a row, which can be expanded.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -20,7 +20,7 @@ const rows = () => byID('history-list').children;
 const texts = (node, className) => node.querySelectorAll(`.${className}`).map(({ textContent }) => textContent);
 const button = (node, label) => node.querySelectorAll('button').find(({ ariaLabel }) => ariaLabel === label);
 
-/** A view of `calls`, which come in pages; `asked` collects what it asks for. */
+/** A view of `calls`, which are served in pages; `asked` collects its requests. */
 async function viewOf(calls, asked = []) {
   const view = new HistoryView({ callBack: async (...rung) => asked.push(rung), enter: async (id) => asked.push(id), favourites: { users: [], star: () => '' } });
   const conclave = {
@@ -34,12 +34,12 @@ async function viewOf(calls, asked = []) {
   return view;
 }
 
-test('only calls in a row with the same people share a row, whoever called, and one that may be rejoined has its own', () => {
+test('only consecutive calls with the same people share a row, whoever called, and a rejoinable call has its own', () => {
   const calls = [call(['bob']), call(['bob'], { direction: 'outgoing', outcome: 'answered' }), call(['carol', 'bob']), call(['bob', 'carol']), call(['bob']), call(['bob'], { rejoinable: true }), call(['bob']), call([]), call([])];
   assert.deepEqual(grouped(calls, 'me').map((row) => [row.others.map(({ user }) => user).join(), row.calls.length]), [['bob', 2], ['carol,bob', 2], ['bob', 1], ['bob', 1], ['bob', 1], ['', 2]]);
 });
 
-test('a row has the newest call, the number of its calls, and opens them with the totals', async () => {
+test('a row shows its newest call and the number of calls, and expands to all of them with the totals', async () => {
   const asked = [];
   await viewOf([call(['bob'], { media: 'audio' }), call(['bob']), call(['bob'], { outcome: 'declined' }), call(['carol'])], asked);
   const [bob, carol] = rows();
@@ -67,7 +67,7 @@ test('a row has the newest call, the number of its calls, and opens them with th
   assert.equal(texts(rows()[0], 'totals').length, 0);
 });
 
-test('where many calls make one row, more are loaded at once', async () => {
+test('if many calls make one row, more are loaded at once', async () => {
   const calls = [...Array.from({ length: 70 }, () => call(['bob'])), ...Array.from({ length: 40 }, (_, index) => call([`u${index}`]))];
   await viewOf(calls);
   assert.deepEqual([texts(rows()[0], 'row-count'), rows().length, byID('history-more').hidden], [['(70)'], 11, false]);
@@ -77,7 +77,7 @@ test('where many calls make one row, more are loaded at once', async () => {
   assert.deepEqual([rows().length, byID('history-more').hidden], [41, true]);
 });
 
-test('older calls have a date and a time, and those of other years the year', () => {
+test('older calls show date and time, and those of other years also the year', () => {
   const now = new Date(2026, 10, 21, 15).getTime();
   assert.match(when(new Date(2026, 2, 3, 9, 10).getTime(), now), /^Mar\s3,\s0?9:10/);
   assert.match(when(new Date(2026, 10, 22, 7).getTime(), now), /^tomorrow\s0?7:00/);

@@ -1,4 +1,4 @@
-// An honest server on a bad day: nothing of it may stop a client, make it refuse something, or break its history (keys-v2, section 4).
+// An honest server under bad conditions: none of them may stop a client, make it refuse something, or break its history (keys-v2, section 4).
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -12,7 +12,7 @@ const { toBase64 } = await load('wire/bytes.js');
 
 console.warn = process.env.LOUD ? console.log : () => {};
 
-/** Runs in the world and watches for false alarms: who was ever stopped, by what. */
+/** Runs in the world and watches for false alarms: which client was stopped, and why. */
 function honest(name, users, action, { alarms = [] } = {}) {
   test(name, async () => {
     await inWorld(users, async (world, ...clients) => {
@@ -25,7 +25,7 @@ function honest(name, users, action, { alarms = [] } = {}) {
   });
 }
 
-honest('a call goes on through a join, a leave and a rotation', ['alice', 'bob', 'carol', 'dave'], async (world, alice, bob, carol, dave) => {
+honest('a call continues through a join, a leave and a rotation', ['alice', 'bob', 'carol', 'dave'], async (world, alice, bob, carol, dave) => {
   const call = await world.call(alice, bob, carol);
   call.missed('dave');
   dave.join(call.id);
@@ -79,7 +79,7 @@ honest('the leader dies twice', ['alice', 'bob', 'carol', 'dave'], async (world,
 
 honest('200 devices join in 10 s', ['alice', 'bob', 'carol'], async (world, alice, bob, carol) => {
   const call = await world.call(alice, bob, carol);
-  // Devices that join and say nothing: real keys, no client.
+  // Devices that join but run no client: they only have keys.
   for (let i = 0; i < 197; i += 1) {
     const identity = await Identity.open(new MemoryStore(), `u${i}`, 'd');
     const join = await JoinKeys.make(identity, call.id);

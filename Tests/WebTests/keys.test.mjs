@@ -10,7 +10,7 @@ const { makeEnvelope } = await load('keys/envelopes.js');
 const { byUserThenDevice } = await load('wire/transcript.js');
 const { wrap } = await load('trust/wrap.js');
 
-console.warn = () => {}; // refusals are said there
+console.warn = () => {}; // refusals are logged there
 
 const people = (t, world, ...users) =>
   Promise.all(
@@ -21,7 +21,7 @@ const people = (t, world, ...users) =>
     }),
   );
 
-/** Alice has started, Bob came, and both are in epoch 2. */
+/** Alice has started, Bob has joined, and both are in epoch 2. */
 async function two(t, mode = 'ratchet') {
   const world = [];
   const [alice, bob, carol] = await people(t, world, 'alice', 'bob', 'carol');
@@ -42,7 +42,7 @@ async function inEpochTwo(t) {
   return made;
 }
 
-test('a device that comes gets the ratcheted key, and both derive the same', async (t) => {
+test('a joining device gets the ratcheted key, and both sides derive the same', async (t) => {
   const { alice, bob, envelope } = await two(t);
   assert.equal(await bob.keys.envelope(envelope), true);
   for (const person of [alice, bob]) await person.keys.switchTo({ epoch: 2 });
@@ -54,7 +54,7 @@ test('a device that comes gets the ratcheted key, and both derive the same', asy
   assert.deepEqual([alice.problems, bob.problems], [[], []]);
 });
 
-test('when somebody goes the key is fresh, and the one who stays gets it', async (t) => {
+test('after a leave the key is fresh, and the remaining device gets it', async (t) => {
   const { alice, bob, carol, lists } = await inEpochTwo(t);
   const event = await lists.rotation(3, 'fresh', [alice, carol]);
   await alice.keys.rotate({ ...event, list: undefined, added: [carol.entry()], removed: [2], deliver: [carol.withKeys()] });
@@ -64,7 +64,7 @@ test('when somebody goes the key is fresh, and the one who stays gets it', async
   assert.equal(await bob.derived(3), undefined);
 });
 
-test('an envelope that is not what it should be is refused with a warning, and the good one still counts', async (t) => {
+test('a bad envelope is refused with a warning, and the good one still counts', async (t) => {
   const { bob, envelope, alice, carol } = await two(t);
   const forged = fromBase64(envelope.ciphertext);
   forged[70] ^= 1;
@@ -93,7 +93,7 @@ test('an envelope that is not what it should be is refused with a warning, and t
   assert.equal(await bob.derived(2), await alice.derived(2));
 });
 
-test('an envelope for another list than the one shown is refused', async (t) => {
+test('an envelope for another list than the announced one is refused', async (t) => {
   const world = [];
   const [alice, bob, carol] = await people(t, world, 'alice', 'bob', 'carol');
   const lists = new Announcer();
@@ -104,14 +104,14 @@ test('an envelope for another list than the one shown is refused', async (t) => 
   assert.equal(await bob.keys.envelope(alice.sent()[0]), false);
 });
 
-test('a list that is not what it must be is refused, changes nothing and warns', async (t) => {
+test('an invalid list is refused, changes nothing and causes a warning', async (t) => {
   const { alice, bob, carol, lists } = await inEpochTwo(t);
   const [a, b, c] = [alice.entry(), bob.entry(), carol.entry()];
   const aside_ = (mode, list) => lists.rotation(3, mode, list, { isAside: true });
   const good = await aside_('fresh', [a, b, c]);
   const bad = {
     'another hash': { ...good, listHash: toBase64(new Uint8Array(32)) },
-    'a ratchet without somebody': await aside_('ratchet', [b, c]),
+    'a ratchet that drops somebody': await aside_('ratchet', [b, c]),
     'not on it': await aside_('fresh', [a, c]),
     'two of one number': await aside_('fresh', [a, b, { ...c, participant: 1 }]),
     'own number for another': await aside_('fresh', [a, b, { ...c, participant: 2 }]),
@@ -123,7 +123,7 @@ test('a list that is not what it must be is refused, changes nothing and warns',
     'somebody who stays with another number': await aside_('fresh', [{ ...a, participant: 9 }, b]),
     'somebody who stays with another key': await aside_('fresh', [{ ...a, joinKey: c.joinKey }, b]),
     'no join key': { ...good, list: [a, b, { ...c, joinKey: undefined }] },
-    'a number that is none': { ...good, list: [a, b, { ...c, participant: 1.5 }] },
+    'an invalid number': { ...good, list: [a, b, { ...c, participant: 1.5 }] },
     'a long joinId': { ...good, list: [a, b, { ...c, joinId: toBase64(new Uint8Array(112).fill(1)) }] },
     'not in order': { ...good, list: [b, a, c] },
     'a ring’s entry': { ...good, list: [a, b, { ...c, participant: 0, joinId: undefined, joinKey: undefined }] },
@@ -141,7 +141,7 @@ test('a list that is not what it must be is refused, changes nothing and warns',
   assert.equal(bob.keys.record(3)?.epoch, 3, 'the good one is accepted afterwards');
 });
 
-test('an epoch that is no number from 1 to 2^32 - 1 is refused', async (t) => {
+test('an epoch that is not a number from 1 to 2^32 - 1 is refused', async (t) => {
   const { bob, event } = await inEpochTwo(t);
   const before = bob.requests.length;
   for (const epoch of [2 ** 32 + 2, 2.5, 0, -1, '3', null, 2 ** 53]) {
@@ -153,7 +153,7 @@ test('an epoch that is no number from 1 to 2^32 - 1 is refused', async (t) => {
   assert.deepEqual([bob.keys.epoch, bob.requests.length], [2, before]);
 });
 
-test('the same announcement again changes nothing, with another list it breaks the history', async (t) => {
+test('a repeated announcement changes nothing, but with another list it breaks the history', async (t) => {
   const { alice, bob, carol, event, lists } = await inEpochTwo(t);
   const posted = bob.posted.length;
   await bob.keys.rotate(event);
@@ -171,11 +171,11 @@ test('a list that does not follow from the one before breaks the history', async
   assert.deepEqual(bob.events, ['broken']);
 });
 
-/** `keys/list` as the server answers it from `since` on. */
+/** The server's answer to `keys/list`, from `since` on. */
 const listReply = (lists, rosters, event) => (path, { since }) =>
   path === 'keys/list' ? { ...event, links: rosters.filter(({ epoch }) => since !== undefined && epoch > since), confirmed: [] } : {};
 
-test('a gap is closed by links that join, and nothing is ratcheted over it', async (t) => {
+test('a gap is closed by a chain of links, and no key is ratcheted across it', async (t) => {
   const { alice, bob, lists, carol } = await inEpochTwo(t);
   const { rosterHashOf } = await load('wire/transcript.js');
   const roster = async (...all) => toBase64(await rosterHashOf(all.map((person) => person.entry()).sort(byUserThenDevice)));
@@ -193,10 +193,10 @@ test('a gap is closed by links that join, and nothing is ratcheted over it', asy
   const two_ = await roster(other, dave);
   dave.answer = listReply(chain, [{ epoch: 3, roster: two_ }, { epoch: 4, roster: two_ }], later);
   await dave.keys.rotate({ ...later, list: undefined, added: [], removed: [] });
-  assert.deepEqual(dave.events, ['broken'], 'links that hide who was on the list between');
+  assert.deepEqual(dave.events, ['broken'], 'links that hide who was on the list in between');
 });
 
-test('a gap of more epochs than the server keeps breaks the history', async (t) => {
+test('a gap longer than the server’s history breaks the history', async (t) => {
   const { alice, bob, lists } = await inEpochTwo(t);
   const event = await lists.rotation(1_500, 'fresh', [alice, bob]);
   bob.answer = listReply(lists, [], event);
@@ -204,7 +204,7 @@ test('a gap of more epochs than the server keeps breaks the history', async (t) 
   assert.deepEqual(bob.events, ['broken']);
 });
 
-test('a joinId or a number that went does not come back', async (t) => {
+test('a joinId or a number that was removed must not return', async (t) => {
   const { alice, bob, carol, lists } = await inEpochTwo(t);
   await bob.keys.rotate(await lists.rotation(3, 'fresh', [alice, bob, carol]));
   await bob.keys.rotate(await lists.rotation(4, 'fresh', [alice, bob]));
@@ -217,7 +217,7 @@ test('a joinId or a number that went does not come back', async (t) => {
   assert.deepEqual(bob.problems, ['refused-list']);
 });
 
-test('a newcomer ignores lists of an earlier stay, and asks when none of its own comes', async (t) => {
+test('a newcomer ignores lists of an earlier stay, and asks when no list of its own stay comes', async (t) => {
   const tick = fakeTimers(t);
   const [alice, old] = await people(t, [], 'alice', 'bob');
   const bob = await Person.make('bob', 5, []);
@@ -260,12 +260,12 @@ test('keys.request is answered with the same key, three times', async (t) => {
   assert.equal(await bob.derived(2), await alice.derived(2));
 });
 
-test('without the key at the switch nothing is sent; it is asked for three times, then people hear of it', async (t) => {
+test('without the key at the switch nothing is sent; the key is requested three times, then the person is told', async (t) => {
   const tick = fakeTimers(t);
   const { bob, envelope } = await two(t);
   const asked = () => bob.requests.filter(({ path }) => path === 'keys/request').length;
   await bob.keys.switchTo({ epoch: 2 });
-  assert.deepEqual([bob.keys.canSend, bob.frames.isSilent], [false, true], 'not under the key before either');
+  assert.deepEqual([bob.keys.canSend, bob.frames.isSilent], [false, true], 'not under the previous key either');
   const counts = [];
   for (let s = 0; s < 8; s += 1) {
     tick(1_000);
@@ -277,7 +277,7 @@ test('without the key at the switch nothing is sent; it is asked for three times
   assert.deepEqual([bob.keys.canSend, bob.frames.isSilent], [true, false]);
 });
 
-test('an own secret without somebody who is on the list in use is used after 3 s, any other after 10 s', async (t) => {
+test('one’s own secret that drops somebody on the current list is used after 3 s, any other after 10 s', async (t) => {
   const tick = fakeTimers(t);
   const { alice, bob, carol, lists } = await inEpochTwo(t);
   await alice.keys.rotate({ ...(await lists.rotation(3, 'fresh', [alice])), deliver: [] });
@@ -296,20 +296,20 @@ test('an own secret without somebody who is on the list in use is used after 3 s
   assert.ok(bob);
 });
 
-test('a switch that was lost is made up for by the state of the call', async (t) => {
+test('the state of the call makes up for a lost switch', async (t) => {
   const { bob, envelope } = await two(t);
   await bob.keys.envelope(envelope);
   await bob.keys.inUse(2);
   assert.deepEqual([bob.keys.epoch, bob.keys.canSend], [2, true]);
 });
 
-test('the epoch in use from before the join is not looked up', async (t) => {
+test('the epoch that was in use before the join is not looked up', async (t) => {
   const [, bob] = await people(t, [], 'alice', 'bob');
   await bob.keys.inUse(7);
   assert.deepEqual([bob.keys.epoch, bob.requests], [0, []]);
 });
 
-test('a leader without the old secret asks, and makes none up', async (t) => {
+test('a leader without the old secret asks for it instead of making one up', async (t) => {
   const tick = fakeTimers(t);
   const [alice, bob] = await people(t, [], 'alice', 'bob');
   await alice.keys.rotate({ ...(await new Announcer().rotation(5, 'ratchet', [alice, bob])), deliver: [bob.withKeys()] });
@@ -317,7 +317,7 @@ test('a leader without the old secret asks, and makes none up', async (t) => {
   assert.deepEqual(alice.requests.filter(({ path }) => path.startsWith('keys')).map(({ path }) => path), ['keys/request']);
 });
 
-test('a leader that comes too late does not use its own key', async (t) => {
+test('a leader that is too late does not use its own key', async (t) => {
   const { alice, bob, lists } = await two(t);
   alice.answer = (path) => {
     if (path === 'keys') throw Object.assign(new Error('stale'), { code: 'keys.epoch-stale' });
@@ -326,7 +326,7 @@ test('a leader that comes too late does not use its own key', async (t) => {
   assert.equal(await alice.derived(3), undefined);
 });
 
-test('a changed key gets nothing until the person trusts it; then it is answered', async (t) => {
+test('a device with a changed key gets nothing until the person trusts it; then its request is answered', async (t) => {
   const { alice, bob, world, lists } = await two(t);
   const again = await Person.make('bob', 3, world);
   t.after(() => again.close());
@@ -345,10 +345,10 @@ test('a changed key gets nothing until the person trusts it; then it is answered
   await alice.keys.reconsider();
   assert.deepEqual(senders(), [3]);
   await until(() => alice.sent().length === 1);
-  assert.equal(alice.sent().length, 1, 'who asked before is answered now');
+  assert.equal(alice.sent().length, 1, 'the earlier request is answered now');
 });
 
-test('an envelope of a device that is not trusted is kept, said to the server once, and opened when the person trusts it', async (t) => {
+test('an envelope of an untrusted device is kept, reported to the server once, and opened when the person trusts it', async (t) => {
   const { alice, bob, carol, world, lists } = await two(t);
   const again = await Person.make('alice', 4, world);
   t.after(() => again.close());
@@ -369,7 +369,7 @@ test('an envelope of a device that is not trusted is kept, said to the server on
   assert.ok(bob);
 });
 
-test('a join key that its device did not sign for this call and stay gets nothing, and warns', async (t) => {
+test('a join key that its device did not sign for this call and stay gets nothing, and causes a warning', async (t) => {
   const { JoinKeys } = await load('keys/join-keys.js');
   const world = [];
   const [alice, bob, carol] = await people(t, world, 'alice', 'bob', 'carol');
@@ -419,13 +419,13 @@ test('an envelope to an older join key than the one the server has is refused wi
   assert.equal(await bob.derived(3), undefined);
 });
 
-test('keys that do not hash to the fingerprint are none', async (t) => {
+test('keys that do not match the fingerprint are invalid', async (t) => {
   const [alice, bob, carol] = await people(t, [], 'alice', 'bob', 'carol');
   const examined = await alice.directory.examine([{ ...bob.entry(), keys: carol.identity.keys }]);
   assert.equal(examined[0].problem, 'unknown-keys');
 });
 
-test('closed keys forget their secrets and hear no more', async (t) => {
+test('closed keys forget their secrets and ignore events', async (t) => {
   const { alice, bob, envelope, lists } = await two(t);
   bob.close();
   assert.equal(await bob.keys.envelope(envelope), true);
@@ -433,7 +433,7 @@ test('closed keys forget their secrets and hear no more', async (t) => {
   assert.deepEqual([await bob.derived(2), bob.requests.length], [undefined, 0]);
 });
 
-test('a signature by another algorithm than the key is for verifies nothing', async (t) => {
+test('a signature by another algorithm than the key’s is invalid', async (t) => {
   const [{ identity }] = await people(t, [], 'bob');
   const { signature } = await identity.sign(utf8('x'));
   assert.equal(await isSignedBy(identity.keys, 'ES256', signature, utf8('x')), true);

@@ -1,4 +1,4 @@
-// The work of drawing a call grows with its members, not with their square.
+// Drawing a call takes work proportional to its members, not to their square.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -13,7 +13,7 @@ const { beginNames, labelFor, learnNames } = await loadPage('names.js');
 const { RosterWatch } = await load('keys/roster-watch.js');
 const { tilesOf } = await load('call/tiles.js');
 
-/** `value`, which counts in `work` how often it, or anything in it, is read. */
+/** A proxy of `value` that counts in `work` each read of it, or of anything in it. */
 function counted(value, work) {
   if (typeof value !== 'object' || value === null) return value;
   return new Proxy(value, {
@@ -25,7 +25,7 @@ function counted(value, work) {
   });
 }
 
-/** A call of `count` as the page sees it, of which nobody has confirmed the key; and the work that was done on it. */
+/** A call of `count` members as the page sees it, in which nobody has confirmed the key, and the work done on it. */
 function callOf(count) {
   const work = { reads: 0, lists: 0 };
   const people = Array.from({ length: count }, (_, index) => ({ user: `user-${index}`, device: 'phone', participant: index + 1 }));
@@ -59,7 +59,7 @@ function callOf(count) {
   };
 }
 
-/** The cost of drawing a call of `count` once. */
+/** The cost of drawing a call of `count` members once. */
 function drawing(t, count) {
   const call = callOf(count);
   const normalize = t.mock.method(String.prototype, 'normalize');
@@ -75,7 +75,7 @@ function drawing(t, count) {
   return { ...call.work, names };
 }
 
-test('ten times the members are ten times the work, and not one list more', (t) => {
+test('ten times the members take ten times the work, and not one more list', (t) => {
   const [small, large] = [drawing(t, 30), drawing(t, 300)];
   assert.ok(small.reads > 30 && small.names > 30, 'work is counted');
   assert.equal(large.lists, small.lists);
@@ -83,7 +83,7 @@ test('ten times the members are ten times the work, and not one list more', (t) 
   assert.ok(large.names <= 11 * small.names, `${large.names} names compared for 300 members, ${small.names} for 30`);
 });
 
-test('an event about one member hands the keys that member alone', () => {
+test('an event about one member passes only that member to the keys', () => {
   const facts = new CallState({ id: 'c', user: 'user-0', device: 'phone' });
   facts.members = callOf(300).members;
   const seated = [];
@@ -95,7 +95,7 @@ test('an event about one member hands the keys that member alone', () => {
   assert.equal(facts.members.size, 301);
 });
 
-test('changes that come together are judged after the last, each member for itself', () => {
+test('changes that come together are judged after the last one, each member separately', () => {
   const facts = new CallState({ id: 'c', user: 'user-0', device: 'phone' });
   facts.members = callOf(300).members;
   const [seated, notices, own] = [[], [], []];
@@ -108,7 +108,7 @@ test('changes that come together are judged after the last, each member for itse
   const phone = { participant: 1, device: 'phone', tracks: [] };
   const members = [change('user-0', 'disconnected', []), change('dora', 'joined', [{ participant: 301, device: 'laptop', tracks: [] }]), change('user-0', 'rejoined', [phone]), change('user-7', 'left', [])];
   events.handle('call.members', { call: 'c', at: 0, members });
-  assert.deepEqual(own, [['rejoined', 1]], 'only the last change says where this device is');
+  assert.deepEqual(own, [['rejoined', 1]], 'only the last change determines where this device is');
   assert.deepEqual(notices, [['dora', 'joined'], ['user-7', 'left']]);
   assert.equal(seated.length, 4);
   assert.equal(facts.members.size, 301);
@@ -117,7 +117,7 @@ test('changes that come together are judged after the last, each member for itse
   assert.equal(facts.rev, 0, 'the revision of a refused event does not count');
 });
 
-test('a server that names ever more members fills no memory', () => {
+test('a server that names ever more members does not fill the memory', () => {
   const facts = new CallState({ id: 'c', user: 'user-0', device: 'phone' });
   facts.members = callOf(4_095).members;
   const joined = (user) => facts.memberChanged({ cause: 'joined', user, state: 'joined', participants: [] });

@@ -14,11 +14,11 @@ const warned = [];
 console.warn = (text) => warned.push(text);
 
 const LAYERS = 'a=simulcast:recv q;h;f\r\n';
-/** Until nothing is left to do without another answer of the server: a change of the sender takes one turn. */
+/** Waits until nothing is left to do without another answer of the server: a change of the sender takes one turn. */
 const settled = () => aside(20);
 const camera = (height, width = (height * 16) / 9) => ({ kind: 'video', getSettings: () => ({ width, height }) });
 
-/** Sends `track` as the camera to a server that answers with `sdp`, in a browser whose PeerConnection may be another. */
+/** Sends `track` as the camera to a server that answers with `sdp`, in a browser with the given PeerConnection. */
 async function sends(t, track, { sdp = LAYERS, Connection = PeerConnection } = {}) {
   warned.length = 0;
   globalThis.RTCPeerConnection = Connection;
@@ -54,25 +54,25 @@ for (const [name, track, expected] of [
   test(`the camera is offered in layers, the lowest first: ${name}`, async (t) => {
     const { offered, sender } = await sends(t, track);
     assert.deepEqual(shapes(offered), expected);
-    assert.deepEqual([shapes(sender.encodings), active(sender)], [expected, expected.map(() => true)], 'and so it stays');
+    assert.deepEqual([shapes(sender.encodings), active(sender)], [expected, expected.map(() => true)], 'and does not change');
     assert.deepEqual([sender.changes, warned], [0, []]);
   });
 }
 
-test('the layers have their ids, whatever the slots before the camera have negotiated', async (t) => {
+test('the layers have their ids, whatever was negotiated for the slots before the camera', async (t) => {
   await sends(t, camera(540));
   const withIDs = PeerConnection.all.at(-1).transceivers.filter(({ extensions }) => LAYER_IDS.every((id) => extensions.some(({ uri, direction }) => uri === id && direction === 'sendrecv')));
   assert.deepEqual(withIDs.map(({ kind, direction }) => [kind, direction]), [['video', 'sendonly']]);
 });
 
-test('a camera that is off is offered in the layers of the picture that it will be asked for', async (t) => {
+test('a camera that is off is offered in the layers of the picture that will be requested', async (t) => {
   navigator.hardwareConcurrency = 8;
   t.after(() => delete navigator.hardwareConcurrency);
   const { offered } = await sends(t, null);
   assert.deepEqual(shapes(offered), THREE);
 });
 
-test('a picture of motion keeps its frames, has at most 720 lines, and is followed by one that the browser balances', async (t) => {
+test('a motion picture keeps its frame rate, has at most 720 lines, and the next one is balanced by the browser', async (t) => {
   const signing = { ...camera(1_080), contentHint: 'motion' };
   const { media, sender, offered, want } = await sends(t, signing);
   const shrunk = [['q', 6, 150_000], ['h', 3, 500_000], ['f', 1.5, 1_700_000]];
@@ -91,7 +91,7 @@ test('a picture of motion keeps its frames, has at most 720 lines, and is follow
   assert.deepEqual([shapes(small.sender.encodings), small.sender.preference], [TWO, 'maintain-framerate']);
 });
 
-test('a camera of motion that is switched on later keeps its frames, too', async (t) => {
+test('a motion camera that is switched on later keeps its frame rate, too', async (t) => {
   const { media, sender } = await sends(t, null);
   assert.equal(sender.preference, undefined);
   await media.send('camera', { ...camera(540), contentHint: 'motion' });
@@ -107,7 +107,7 @@ test('a screen and a microphone are sent in one encoding', async (t) => {
   assert.deepEqual([screen, microphone].map(({ sender }) => sender.encodings.map(({ rid }) => rid)), [[undefined], [undefined]]);
 });
 
-test('an answer without layers leaves the whole picture in one encoding, also when that answer comes later', async (t) => {
+test('an answer without layers leaves the whole picture in one encoding, even if it is a later answer', async (t) => {
   const whole = [['q', 1, 1_100_000]];
   const { sender } = await sends(t, camera(540), { sdp: '' });
   assert.deepEqual([shapes(sender.encodings), active(sender)], [whole, [true]]);
@@ -138,7 +138,7 @@ test('a browser that refuses or ignores layers sends the whole picture in one en
   }
 });
 
-test('another camera in the same sender has layers of its own heights, and what is wanted stays', async (t) => {
+test('another camera in the same sender has layers for its own height, and the demand stays', async (t) => {
   const { media, sender, want } = await sends(t, camera(540));
   want(q(true), h(false));
   await media.pause('camera');
@@ -148,7 +148,7 @@ test('another camera in the same sender has layers of its own heights, and what 
   assert.deepEqual([active(sender), sender.track.getSettings().height], [[true, false], 720]);
 });
 
-test('layers that nobody gets are not encoded, through a new offer too, and begin again when they are wanted', async (t) => {
+test('layers that nobody receives are not encoded, even after a new offer, and resume when they are wanted', async (t) => {
   const { media, sender, want } = await sends(t, camera(540));
   want(q(true), h(false));
   await settled();
@@ -164,7 +164,7 @@ test('layers that nobody gets are not encoded, through a new offer too, and begi
   assert.deepEqual([active(sender), warned], [[true, true], []]);
 });
 
-test('the last of several wishes in a row is carried out, one change of the sender after the other', async (t) => {
+test('the last of several demands in a row is carried out, with one change of the sender at a time', async (t) => {
   const { media, sender, want } = await sends(t, camera(540));
   for (const isWanted of [false, true, false, true, false]) want(q(true), h(isWanted));
   const negotiated = media.negotiate();
@@ -174,7 +174,7 @@ test('the last of several wishes in a row is carried out, one change of the send
   assert.ok(sender.changes <= 2, String(sender.changes));
 });
 
-test('a change that the browser refuses is said, and the next one is made', async (t) => {
+test('a change that the browser refuses is reported, and the next one is made', async (t) => {
   const { sender, want } = await sends(t, camera(540));
   const { setParameters } = sender;
   sender.setParameters = async () => {
@@ -201,7 +201,7 @@ test('when events were lost all layers are sent, until the server says otherwise
   assert.deepEqual(active(sender), [true, true]);
 });
 
-test('layers that are not sent, in another order or number, or of another track, change nothing', async (t) => {
+test('demands for unsent layers, in another order or number, or for another track change nothing', async (t) => {
   const { media, sender, want } = await sends(t, camera(540));
   await media.send('screen', { kind: 'video' });
   await media.negotiate();
@@ -231,7 +231,7 @@ test('layers that are not sent, in another order or number, or of another track,
   assert.throws(() => want(...off), Refusal, 'of a camera that is gone');
 });
 
-test('the event reaches the camera of its call, a false one is refused, and a rejoin begins with all layers', async (t) => {
+test('the event reaches its call’s camera, an invalid one is refused, and a rejoin begins with all layers', async (t) => {
   const server = new FakeServer('alice', 'laptop');
   server.answer = LAYERS;
   const calls = new Calls(await server.connection());

@@ -1,4 +1,4 @@
-// The library stands alone: it can be copied as it is, the page uses no more of it than others may, and it is in folders of one subject each, one above the other.
+// The library is independent: it can be copied as it is, the page uses only its public interface, and it has a folder for each subject, in layers.
 
 import assert from 'node:assert/strict';
 import { readFileSync, readdirSync } from 'node:fs';
@@ -21,7 +21,7 @@ const library = new Map(modulesIn('conclave').map((module) => [module, codeOf('c
 const imported = new Map([...library].map(([module, code]) => [module, importsOf(code).map((path) => posix.join(folderOf(module), path))]));
 const folders = [...new Set([...library.keys()].map(folderOf))].filter(Boolean);
 
-/** The modules of a folder that `roots` load. */
+/** The modules of a folder that `roots` load, directly or indirectly. */
 function loadedBy(name, roots) {
   const loaded = new Set();
   const add = (module) => {
@@ -36,11 +36,11 @@ function loadedBy(name, roots) {
   return loaded;
 }
 
-/** How many steps down there are from each of these, itself included, by `below(each)`. Fails for a circle. */
+/** The depth of each of these, itself included, by `below(each)`. Fails for a cycle. */
 function floorsOf(all, below) {
   const floors = new Map();
   const floorOf = (each, above) => {
-    assert.ok(!above.includes(each), `a circle: ${[...above, each].join(' → ')}`);
+    assert.ok(!above.includes(each), `a cycle: ${[...above, each].join(' → ')}`);
     if (!floors.has(each)) floors.set(each, 1 + Math.max(0, ...below(each).map((other) => floorOf(other, [...above, each]))));
     return floors.get(each);
   };
@@ -48,7 +48,7 @@ function floorsOf(all, below) {
   return floors;
 }
 
-test('a module of the library touches no page, and imports its neighbours, the index of another folder, or a module at the top that imports nothing', () => {
+test('a module of the library does not touch the page, and imports only its neighbours, the index of another folder, or a top-level module without imports', () => {
   for (const [module, paths] of imported) {
     const folder = folderOf(module);
     for (const path of paths) {
@@ -61,18 +61,18 @@ test('a module of the library touches no page, and imports its neighbours, the i
   }
 });
 
-test('the folders of the library are at most five floors, and neither they nor the modules in them form a circle', () => {
+test('the folders of the library have at most five layers, and neither they nor their modules form a cycle', () => {
   assert.ok(folders.length > 5, folders.join());
   const below = (folder) => [...new Set([...imported].filter(([module]) => folderOf(module) === folder).flatMap(([, paths]) => paths.map(folderOf)))].filter((other) => other && other !== folder);
   const floors = floorsOf(folders, below);
-  // The modules at the top are the floor above all folders.
+  // The modules at the top are the layer above all folders.
   const top = Math.max(...floors.values()) + 1;
   assert.ok(top <= FLOORS && top > 2, [...floors].map(([folder, floor]) => `${folder} ${floor}`).join(', '));
   floorsOf(library.keys(), (module) => imported.get(module));
   for (const folder of folders) assert.ok(!folder.includes('/'), `${folder} is a folder in a folder`);
 });
 
-test('the modules of a folder are at most five floors below its index', () => {
+test('the modules of a folder have at most five layers below its index', () => {
   for (const folder of folders) {
     const modules = [...library.keys()].filter((module) => folderOf(module) === folder && nameOf(module) !== 'index.js');
     const floors = floorsOf(modules, (module) => imported.get(module).filter((path) => folderOf(path) === folder));
@@ -80,7 +80,7 @@ test('the modules of a folder are at most five floors below its index', () => {
   }
 });
 
-test('no object of the library hands itself to a part of it, but `Conclave`, of which calls know `CallConnection`', () => {
+test('no object of the library passes itself to its parts, except `Conclave`, which calls know as `CallConnection`', () => {
   assert.match(readFileSync(new URL('conclave/conclave.js', root), 'utf8'), /@implements \{CallConnection\}/);
   for (const [module, code] of library) if (module !== 'conclave.js') assert.doesNotMatch(code, /\bnew \w+\(this\b(?!\.)|[{,]\s*\w+: this\s*[,}]/, module);
 });
@@ -89,13 +89,13 @@ test('a page reads the active call as `conclave.current`: `conclave.call` calls 
   for (const module of modulesIn('page')) assert.doesNotMatch(codeOf('page', module), /\bconclave\??\.call\b(?!\()/, module);
 });
 
-test('an index exports what another folder uses, and nothing else', () => {
+test('an index exports only what another folder uses', () => {
   const named = (list) => list.split(',').map((name) => name.trim()).filter(Boolean);
   for (const folder of folders) {
     const index = `${folder}/index.js`;
     const code = library.get(index);
     const exported = [...code.matchAll(/^export \{([^}]*)\} from '[^']+';$/gm)].flatMap(([, list]) => named(list));
-    assert.equal(code.replace(/^export \{([^}]*)\} from '[^']+';$/gm, '').trim(), '', `${index} has code of its own`);
+    assert.equal(code.replace(/^export \{([^}]*)\} from '[^']+';$/gm, '').trim(), '', `${index} contains code`);
     const used = new Set();
     for (const [module, other] of library) {
       for (const [, list, path] of other.matchAll(/^(?:import|export) \{([^}]*)\} from '([^']+)';$/gm)) {
@@ -111,13 +111,13 @@ test('the worker loads no more than it needs', () => {
   assert.deepEqual(new Set(loaded.map(folderOf)), new Set(['', 'frames', 'wire']));
 });
 
-test('the page imports the library by its index alone, but for the modules that check for a supported browser, for guests, and for devices before a call', () => {
+test('the page imports only the library’s index, except for modules that check for a supported browser, guests, and devices before a call', () => {
   for (const module of modulesIn('page')) {
     for (const path of importsOf(codeOf('page', module))) assert.match(path, /^(\.\/(words\/)?[\w-]+\.js|\.\.\/conclave\/(capture|guests|index|support)\.js)$/, `${module} imports ${path}`);
   }
 });
 
-test('every module is loaded by something', () => {
+test('every module is used', () => {
   assert.deepEqual(new Set(modulesIn('conclave')), loadedBy('conclave', ['index.js', 'sframe-worker.js']));
   assert.deepEqual(new Set(modulesIn('page')), loadedBy('page', ['app.js']));
 });

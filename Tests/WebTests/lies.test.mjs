@@ -1,5 +1,5 @@
-// The table of lies (Tests/Vectors/lies.json): each row is run against the web client's own modules. After each nothing was sealed twice under one (key, nonce), nobody opened what
-// was not meant for it, and nothing was shown as another's (`World.assertInvariants`).
+// The table of lies (Tests/Vectors/lies.json): each row is run against the web client's own modules. After each, no (key, nonce) was used twice, nobody opened
+// what was not meant for it, and nothing was attributed to a wrong sender (`World.assertInvariants`).
 
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';

@@ -1,4 +1,4 @@
-// The loud audio of a PeerConnection, from its statistics.
+// Which audio of a PeerConnection is loud, from its statistics.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -6,7 +6,7 @@ import { load } from './web.mjs';
 
 const { Loudness } = await load('media/loudness.js');
 
-/** Measurements 400 ms apart of streams with running sums, as a browser has them: `measure({a: [[level, seconds], …]})` brings the ids of those that are loud. */
+/** Measurements 400 ms apart of streams with running sums, as a browser has them: `measure({a: [[level, seconds], …]})` returns the ids of those that are loud. */
 function streams() {
   const loudness = new Loudness();
   const sums = {};
@@ -22,7 +22,7 @@ function streams() {
   };
 }
 
-test('a word that is over before the measurement counts, in that one alone', () => {
+test('a word that ends before the measurement counts, but only in that measurement', () => {
   const measure = streams();
   const quiet = [[0.002, 0.4]];
   assert.deepEqual(measure({ a: quiet, b: quiet }), []);
@@ -30,9 +30,9 @@ test('a word that is over before the measurement counts, in that one alone', () 
   assert.deepEqual(measure({ a: quiet, b: quiet }), []);
 });
 
-test('a quiet room is not speech, however long it is heard; nothing new is silence', () => {
+test('a quiet room is not speech, however long it lasts; without new samples there is silence', () => {
   const measure = streams();
   for (let count = 0; count < 100; count += 1) assert.deepEqual(measure({ a: [[0.012, 0.4]] }), []);
   assert.deepEqual(measure({ a: [[0.1, 0.4]] }), ['a']);
-  assert.deepEqual(measure({}), [], 'no samples came since');
+  assert.deepEqual(measure({}), [], 'no new samples');
 });

@@ -1,4 +1,4 @@
-// A call knows its path by the interface alone: it goes over any that has these members.
+// A call knows its path only by the interface: any object with these members will do.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -12,7 +12,7 @@ const { RequestError } = await load('connection/stomp.js');
 
 console.warn = () => {};
 
-/** The members of `MediaPath` on no network: what is sent has a track after a negotiation, and each call of a member is noted. */
+/** A `MediaPath` without a network: a sent source has a track after a negotiation, and each call of a member is recorded. */
 class NotedPath extends EventTarget {
   connection = 'new';
   firstFrameMs = undefined;
@@ -20,7 +20,7 @@ class NotedPath extends EventTarget {
   speaking = new Set();
   noted = [];
   shown = new Map();
-  /** The errors of the next negotiations. */
+  /** The errors with which the next negotiations fail. */
   failures = [];
   isClosed = false;
   #sources = new Map();
@@ -101,7 +101,7 @@ class NotedPath extends EventTarget {
     this.isClosed = true;
   }
 
-  /** The uses of its members since the last question, in order. */
+  /** The calls of its members since the last query, in order. */
   take() {
     return this.noted.splice(0).map((row) => row.join(' '));
   }
@@ -126,7 +126,7 @@ async function inCall(t, { camera = true } = {}) {
 
 const refused = (code) => new RequestError({ code, message: code });
 
-test('a call opens its path once it has joined, and sends what was captured by one negotiation', async (t) => {
+test('a call opens its path once it has joined, and sends its captured media with one negotiation', async (t) => {
   const { call, paths, path } = await inCall(t);
   assert.equal(paths.length, 1);
   assert.equal(path.options.participant, call.participant);
@@ -134,10 +134,10 @@ test('a call opens its path once it has joined, and sends what was captured by o
   await call.setCamera(false);
   assert.deepEqual(path.take(), ['pause camera']);
   await call.setCamera(true);
-  assert.deepEqual(path.take(), ['send camera true false'], 'the track is there already');
+  assert.deepEqual(path.take(), ['send camera true false'], 'the track exists already');
 });
 
-test('the state, the voices and the pictures of a call are those of its path', async (t) => {
+test('the state, the audio and the video of a call are those of its path', async (t) => {
   const { call, path, hurried } = await inCall(t);
   assert.equal(call.path, 'connecting');
   path.connection = 'connected';
@@ -160,7 +160,7 @@ test('the state, the voices and the pictures of a call are those of its path', a
   assert.deepEqual([tile.video, tile.picture], [picture, 'shown']);
 });
 
-test('the server’s events about slots and layers, and other networks, reach the path', async (t) => {
+test('the server’s events about slots and layers, and changes of network, reach the path', async (t) => {
   const { call, path } = await inCall(t);
   path.take();
   await call.handle('media.slots', { rev: 3, receive: [] });
@@ -171,7 +171,7 @@ test('the server’s events about slots and layers, and other networks, reach th
   assert.deepEqual(path.take(), ['slots 3', 'layers 2.2', 'want 2 1', 'negotiate', 'network', 'resume true']);
 });
 
-test('a screen that the server refuses ends and is an error for the person; any other failure is the call’s own', async (t) => {
+test('a screen that the server refuses ends and is an error for the person; the call handles any other failure', async (t) => {
   const { call, path } = await inCall(t);
   const notices = [];
   call.addEventListener('notice', ({ detail }) => notices.push(`${detail.kind} ${detail.error}`));
@@ -195,7 +195,7 @@ test('a screen that the server refuses ends and is an error for the person; any 
   assert.deepEqual(path.take(), ['want 1 1', 'negotiate', 'remove camera', 'remove screen', 'remove screen-audio', 'negotiate'], 'only sound continues');
 });
 
-test('a path that is lost is closed, and the call joins again over another', async (t) => {
+test('a lost path is closed, and the call rejoins over another one', async (t) => {
   const { call, paths, path } = await inCall(t, { camera: false });
   const before = call.participant;
   path.dispatchEvent(new Event('lost'));

@@ -1,5 +1,6 @@
-// 1,000 random mixes of lies and of a member's tricks, against the clients of a call: whatever is said, no (key, nonce) comes twice, nobody opens what was not for it, and nothing is
-// shown as another's. A world goes through many mixes, so that one finds the clients in the state that another has left; CONCLAVE_SEED runs only one world.
+// 1,000 random mixes of lies and of a member's attacks, against the clients of a call. Despite all of them, no (key, nonce) is used twice, nobody opens what
+// was not for it, and nothing is attributed to a wrong sender. A world goes through many mixes, so that each meets the clients in the state that the previous
+// one left. CONCLAVE_SEED runs only one world.
 
 import assert from 'node:assert/strict';
 import { availableParallelism } from 'node:os';
@@ -21,7 +22,7 @@ function runInThread(seeds) {
   });
 }
 
-test(`${all.length * MIXES_A_WORLD} mixes of lies break nothing that must hold`, async () => {
+test(`${all.length * MIXES_A_WORLD} mixes of lies break no invariant`, async () => {
   const parts = Array.from({ length: threads }, (_, part) => all.filter((_, index) => index % threads === part));
   const results = await Promise.all(parts.map(runInThread));
   for (const { failure } of results) assert.equal(failure, undefined, failure);

@@ -1,4 +1,4 @@
-// Names are the server's words: a known person keeps the remembered one, and one that is made to deceive stands beside the user id.
+// The server reports names: a known person keeps the remembered name, and a deceptive name is shown with the user id.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -12,7 +12,7 @@ const LIKE_ALICE = [
   'Alice\u180b', 'Alice\u115f', 'Ａｌｉｃｅ', 'Аӏісе',
 ];
 
-test('names that look alike are one, and names that do not are two', () => {
+test('names that look alike are the same, others are not', () => {
   for (const name of LIKE_ALICE) assert.equal(skeletonOf(name), skeletonOf('Alice'), JSON.stringify(name));
   assert.equal(skeletonOf('Norman'), skeletonOf('Nonnan'.replace('nn', 'rm')));
   assert.equal(skeletonOf('Marnie'), skeletonOf('Mamie'));
@@ -20,7 +20,7 @@ test('names that look alike are one, and names that do not are two', () => {
   assert.equal(new Set(others.map(skeletonOf)).size, others.length);
 });
 
-test('a name of two scripts, with a loose mark or with something unseen is doubtful; honest names of the world are not', () => {
+test('a name with two scripts, a stray combining mark or an invisible character is doubtful; honest names from all over the world are not', () => {
   for (const name of ['Аlice', 'Alicе', 'Αlice', 'Alice\u200b', 'Alice\u2800', 'Alice\u034f', 'Q\u0301ube', 'Bob\ufe0f', 'ꓐob']) assert.equal(isDoubtful(name), true, JSON.stringify(name));
   const honest = [
     'Alice', 'Bob Smith', 'Anna 2', "O'Brien", 'Jean-Luc', 'Núñez', 'Núñez'.normalize('NFD'), 'Ørsted', 'Łukasz Żak', 'Nguyễn Văn An', 'Strauß', 'İbrahim Işık', 'Κώστας', 'Сергей', 'Олексій', 'Մարիամ', 'ბექა', 'דוד', 'محمد', 'مُحَمَّد',
@@ -29,13 +29,13 @@ test('a name of two scripts, with a loose mark or with something unseen is doubt
   for (const name of honest) assert.equal(isDoubtful(name), false, name);
 });
 
-test('a known person keeps the remembered name, with the id beside it, until the person takes the new one', () => {
+test('a known person keeps the remembered name, with the id beside it, until the user accepts the new one', () => {
   for (const name of [...LIKE_ALICE, 'Carol the accountant']) {
     let saved;
     beginNames('me', [['alice', 'Alice'], ['bob', 'Bob']], (names) => (saved = new Map(names)));
     learnNames([{ user: 'bob', name }]);
     assert.equal(labelFor('bob'), 'Bob (bob)', JSON.stringify(name));
-    assert.equal(labelFor('alice'), 'Alice', 'nobody is called so yet');
+    assert.equal(labelFor('alice'), 'Alice', 'nobody has this name yet');
     rememberNames(['bob']);
     assert.equal(saved.get('bob'), 'Bob', 'a call with the new name changes nothing');
   }
@@ -49,7 +49,7 @@ test('a known person keeps the remembered name, with the id beside it, until the
   assert.deepEqual([labelFor('bob'), newNameOf('bob'), saved.get('bob')], ['Robert', undefined, 'Robert']);
 });
 
-test('a name that a person takes may still be somebody else’s', () => {
+test('a name that the user accepts may still be somebody else’s', () => {
   beginNames('me', [['alice', 'Alice'], ['bob', 'Bob']], () => {});
   learnNames([{ user: 'bob', name: 'Alіce' }]);
   acceptName('bob', newNameOf('bob'));
@@ -58,7 +58,7 @@ test('a name that a person takes may still be somebody else’s', () => {
   assert.equal(labelFor('alice'), 'Alice (alice)');
 });
 
-test('a person who had no name gets one with the id beside it, and a typed name does not replace a remembered one', () => {
+test('the first name of a person is shown with the id beside it, and a typed name does not replace a remembered one', () => {
   beginNames('me', [['u-17', 'u-17'], ['dora', 'Dora']], () => {});
   learnNames([{ user: 'u-17', name: 'Eve' }]);
   assert.deepEqual([labelFor('u-17'), newNameOf('u-17')], ['Eve (u-17)', undefined], 'it is the server’s first word');

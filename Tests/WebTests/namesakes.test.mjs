@@ -1,4 +1,4 @@
-// Two people with one name: wherever somebody is chosen to be called, the page says which of them it is.
+// Two people with the same name: wherever somebody can be chosen for a call, the page tells them apart.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

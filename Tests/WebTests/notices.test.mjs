@@ -1,4 +1,4 @@
-// Errors and rings in words: the words of the page, never those of the browser.
+// Messages about errors and rings: they use the page's words, never the browser's.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -13,7 +13,7 @@ const { RequestError } = await load('connection/stomp.js');
 
 const namedLike = (name, message) => Object.assign(new Error(message), { name });
 
-test('an error of the browser becomes words with a next step, and its own text is not shown', () => {
+test('an error of the browser becomes a message with a next step, and its own text is not shown', () => {
   for (const name of ['NotAllowedError', 'NotFoundError', 'NotReadableError', 'AbortError', 'TypeError', 'OperationError']) {
     const words = wordsForError(namedLike(name, "Failed to execute 'x' on 'Y'"));
     assert.doesNotMatch(words, /Failed to execute/, name);
@@ -21,7 +21,7 @@ test('an error of the browser becomes words with a next step, and its own text i
   }
 });
 
-test('an error of the server is told in the page’s words with a next step, whatever its code, and its own text is not shown', () => {
+test('an error of the server becomes a message with a next step, whatever its code, and its own text is not shown', () => {
   const words = (code) => wordsForError(new RequestError({ code, message: 'tracks[0].mid: no such section' }));
   assert.equal(words('call.full'), 'The call is full.');
   assert.equal(words('call.not-found'), 'The call is over.');
@@ -31,7 +31,7 @@ test('an error of the server is told in the page’s words with a next step, wha
   }
 });
 
-test('an end by a service or by the operator is not told as the caller’s', () => {
+test('an end by a service or by the operator is not attributed to the caller', () => {
   const words = (reason, by) => wordsForEnd({ reason, by }, 'alice', []);
   assert.equal(words('ended-by-operator'), 'The people who run this service ended the call');
   assert.equal(words('ended-by-service'), 'The app ended the call');
@@ -39,7 +39,7 @@ test('an end by a service or by the operator is not told as the caller’s', () 
   assert.equal(words('ended-by-initiator', 'alice'), undefined, 'one’s own end needs no words');
 });
 
-test('a camera that is refused, missing or in use is told with what to do, and that sound goes on', () => {
+test('the notice about a refused, missing or busy camera says what to do, and that sound continues', () => {
   for (const error of ['NotAllowedError', 'NotFoundError', 'NotReadableError', 'OverconstrainedError', 'UnknownError']) {
     const words = wordsFor({ kind: 'no-device', source: 'camera', error });
     assert.match(words, /camera.*(Allow|[Cc]onnect|Close|Choose).*goes on with sound/, error);
@@ -53,13 +53,13 @@ test('a camera that is refused, missing or in use is told with what to do, and t
   assert.doesNotMatch(wordsFor({ kind: 'media-failed', error: 'sdp.invalid' }), /sdp/);
 });
 
-test('a guest is one wherever its name stands', () => {
+test('a guest is marked wherever its name is shown', () => {
   const member = { user: 'guest~1', name: 'Ana', state: 'joined', participants: [] };
   assert.match(wordsFor({ kind: 'member', cause: 'joined', member }), /Ana \(guest\)/);
   assert.match(wordsFor({ kind: 'member', cause: 'left', member: { ...member, state: 'left', link: undefined } }), /Ana \(guest\)/);
 });
 
-test('a group ring names who is in the call or rung, and of many the first ones', () => {
+test('a group ring names those who are in the call or rung; of many, the first', () => {
   beginNames('me', [], () => {});
   const member = (user, state) => ({ user, state });
   const members = [member('ann', 'joined'), member('bob', 'joined'), member('me', 'ringing'), ...['cleo', 'dan', 'eve', 'fay'].map((user) => member(user, 'ringing'))];
@@ -71,7 +71,7 @@ test('a group ring names who is in the call or rung, and of many the first ones'
   assert.equal(wordsForRing({ from: 'ann', media: 'audio', members: many }, 'me').text, 'Audio call · also rings u0, u1, u2, u3, u4, and 295 more');
 });
 
-test('the banner of a second ring is in front: in the call, in the lobby while it is joined, in a dialog that is open', (t) => {
+test('the banner of a second ring is in front: in the call, in the lobby while joining, and in an open dialog', (t) => {
   const byID = (id) => document.getElementById(id);
   const { querySelectorAll } = document;
   t.after(() => void Object.assign(document, { querySelectorAll }));
@@ -113,7 +113,7 @@ test('the banner of a second ring is in front: in the call, in the lobby while i
   assert.deepEqual([banner.hidden, observed], [true, []]);
 });
 
-test('notices about people in a call push out no notice of a new device', (t) => {
+test('notices about people in a call do not displace the notice of a new device', (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] });
   const list = document.getElementById('notices');
   t.after(() => list.replaceChildren());
@@ -132,13 +132,13 @@ test('notices about people in a call push out no notice of a new device', (t) =>
   warnOfKey({ problem: 'new-device', user: 'bob', device: 'tablet' }, { label: 'Bob', isOwn: false, trust: () => {} });
   const [first] = list.children;
   for (let i = 0; i < 10; i += 1) notice(`u${i} has left`);
-  assert.equal(list.children.at(-1), first, 'the last is what a small window shows');
+  assert.equal(list.children.at(-1), first, 'a small window shows the last one');
   assert.deepEqual(list.children.slice(0, -1).map(({ textContent }) => textContent), ['u7 has left', 'u8 has left', 'u9 has left']);
   t.mock.timers.tick(6_000);
   assert.deepEqual(list.children, []);
 });
 
-/** The paragraphs of the warning that `detail` leads to, with the words of its button. */
+/** The paragraphs of the warning for `detail`, and the text of its button. */
 function warned(detail, { deviceName, isOwn = false } = {}) {
   const before = new Set(document.getElementById('warnings').children);
   warnOfKey({ user: 'bob', device: 'web-1', ...detail }, { label: 'Bob', deviceName, isOwn, trust: () => {}, compare: () => {} });
@@ -146,19 +146,19 @@ function warned(detail, { deviceName, isOwn = false } = {}) {
   return { texts: warning.querySelectorAll('p').map(({ textContent }) => textContent), button: warning.querySelectorAll('button')[0].textContent };
 }
 
-test('a warning names devices as their owners do, by their ids only without a name', () => {
+test('a warning names devices by their owners’ names for them, or else by their ids', () => {
   const deviceName = (device) => ({ 'web-1': 'Kitchen\u202e tablet', 'web-2': 'Phone' })[device];
   assert.match(warned({ problem: 'disagree', by: 'web-2' }, { deviceName }).texts[0], /Phone says that Kitchen tablet must not be trusted/);
   assert.match(warned({ problem: 'gone' }).texts[0], /Bob \(web-1\)/);
 });
 
-test('a warning that only a lying server or a stranger causes says how to go on talking', () => {
+test('a warning that only a lying server or a stranger can cause says how to go on talking', () => {
   for (const problem of ['stranger', 'uninvited', 'gone', 'revoked', 'taken-number', 'refused-list', 'removed-from-list', 'refused-track']) {
     assert.match(warned({ problem }).texts.at(-1), /say nothing confidential: leave the call, and talk by phone or in person/, problem);
   }
 });
 
-test('other warnings say what to do in their own words, and none speaks of keys', () => {
+test('other warnings say what to do without mentioning keys', () => {
   const lasting = ['unverified', 'fell', 'disagree', 'old-join-key', 'wrong-confirmation', 'refused-envelope', 'refused-ring', 'withheld-join-key', 'no-key', 'unconfirmed', 'false-confirmation', 'old-epoch', 'other'];
   for (const problem of lasting) {
     for (const isOwn of [false, true]) {

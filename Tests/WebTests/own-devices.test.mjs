@@ -9,7 +9,7 @@ const { OwnDevices } = await load('devices/own-devices.js');
 const { deviceText } = await load('devices/pairing.js');
 const { MemoryStore } = await load('devices/store.js');
 
-/** A server for the devices of users: what it lists, stores and passes on. `change(message)` may change what it passes on. */
+/** A server for the devices of users, with what it lists, stores and forwards. `change(message)` may change what it forwards. */
 class Server {
   devices = [];
   statements = { vouches: [], revokes: [] };
@@ -65,7 +65,7 @@ async function alices() {
   return { server, laptop, phone };
 }
 
-test('all other devices are removed at once, and nobody who trusts this one gives them keys any more', async () => {
+test('all other devices are removed at once, and devices that trust this one no longer give them keys', async () => {
   const { server, laptop, phone } = await alices();
   const tablet = await device(server, 'alice', 'tablet');
   const bob = await device(server, 'bob', 'phone');
@@ -80,12 +80,12 @@ test('all other devices are removed at once, and nobody who trusts this one give
   };
   await laptop.own.removeOthers();
   assert.deepEqual((await laptop.own.list()).map((own) => own.device), ['laptop']);
-  assert.deepEqual(server.list(['bob']).devices.map((listed) => listed.device), ['phone'], 'those of others stay');
+  assert.deepEqual(server.list(['bob']).devices.map((listed) => listed.device), ['phone'], 'those of other users stay');
   await bob.directory.devicesOf(['alice']);
   assert.deepEqual([await levelOf(bob, laptop), await levelOf(bob, phone), await levelOf(bob, tablet)], ['verified', 'revoked', 'revoked']);
 });
 
-test('devices that could not be removed are told of', async () => {
+test('devices that could not be removed are reported', async () => {
   const { server, laptop } = await alices();
   server.take = async () => {
     throw Object.assign(new Error('away'), { code: 'connection-lost' });
@@ -95,7 +95,7 @@ test('devices that could not be removed are told of', async () => {
 
 const levelOf = async (viewer, { entry }) => (await viewer.directory.examine([entry]))[0].level;
 
-test('two devices that are paired trust each other, and who verified one trusts both', async () => {
+test('paired devices trust each other, and whoever verified one trusts both', async () => {
   const { server, laptop, phone } = await alices();
   const bob = await device(server, 'bob', 'phone');
   await phone.own.type();
@@ -112,7 +112,7 @@ test('two devices that are paired trust each other, and who verified one trusts 
   assert.deepEqual([await levelOf(bob, laptop), await levelOf(bob, phone)], ['verified', 'vouched']);
 });
 
-test('it does not matter which of the two begins', async () => {
+test('either of the two may begin', async () => {
   const { laptop, phone } = await alices();
   await laptop.own.show('phone');
   assert.deepEqual(phone.asked, ['laptop']);
@@ -121,7 +121,7 @@ test('it does not matter which of the two begins', async () => {
   assert.equal(await phone.own.enter(laptop.own.pairing.code), true);
 });
 
-test('three devices: each new one is paired with the first alone, and all of them are trusted by who verified the first', async () => {
+test('three devices: each new one is paired only with the first, and whoever verified the first trusts all', async () => {
   const { server, laptop, phone } = await alices();
   const tablet = await device(server, 'alice', 'tablet');
   for (const other of [phone, tablet]) {
@@ -135,7 +135,7 @@ test('three devices: each new one is paired with the first alone, and all of the
   assert.equal(await levelOf(tablet, phone), 'vouched', 'by the laptop');
 });
 
-test('a device whose key at the server is not the one that was proven is not vouched for, and the other one hears of it', async () => {
+test('a device whose key at the server differs from the proven one is not vouched for, and the other device is told', async () => {
   const { server, laptop, phone } = await alices();
   await phone.own.type();
   await laptop.own.show('phone');
@@ -146,7 +146,7 @@ test('a device whose key at the server is not the one that was proven is not vou
   assert.deepEqual([phone.own.pairing.reason, server.statements.vouches], ['refused', []]);
 });
 
-test('the new device vouches only for the key of the other that the server lists', async () => {
+test('the new device vouches for the other device’s key only if the server lists it', async () => {
   const { server, laptop, phone } = await alices();
   await phone.own.type();
   await laptop.own.show('phone');
@@ -186,7 +186,7 @@ test('a removed device is revoked: devices that trust the one that removed it gi
   assert.equal((await bob.directory.examine([phone.entry]))[0].problem, 'revoked');
 });
 
-test('the own devices are listed with this one first and with what is known of them', async () => {
+test('one’s own devices are listed, this one first, with what is known about them', async () => {
   const { phone } = await alices();
   const listed = await phone.own.list();
   assert.deepEqual(listed.map(({ device: name, name: told, isThis }) => [name, told, isThis]), [['phone', 'phone', true], ['laptop', 'laptop', false]]);

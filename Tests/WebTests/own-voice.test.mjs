@@ -24,14 +24,14 @@ const { MutedSpeech } = await loadPage('muted-speech.js');
 const { PushToTalk, isTalkKey } = await loadPage('push-to-talk.js');
 const { OwnVoice } = await loadPage('own-voice.js');
 
-/** The times in ms, of `levels` that are measured each 100 ms, at which the person is told. */
+/** The times in ms at which the person is told, for `levels` measured every 100 ms. */
 function told(levels, speech = new MutedSpeech(), from = 0) {
   return levels.map((level, index) => [from + index * 100, level]).filter(([at, level]) => speech.hear(level, at)).map(([at]) => at);
 }
 const [silence, voice] = [0.001, 0.08];
 const times = (count, level) => Array(count).fill(level);
 
-test('somebody who speaks while muted is told within a second, and a click, a cough and a quiet room are not speech', () => {
+test('speech while muted is noticed within a second; a click, a cough and a quiet room are not speech', () => {
   const [first] = told(times(20, voice));
   assert.ok(first > 300 && first <= 1_000, `${first}`);
   assert.deepEqual(told(times(600, silence)), []);
@@ -40,27 +40,27 @@ test('somebody who speaks while muted is told within a second, and a click, a co
   assert.deepEqual(told(clicks), []);
 });
 
-test('words with short pauses between them are one stretch, which is told once; the next one is told again', () => {
+test('words with short pauses count as one utterance, which is reported once; so is the next one', () => {
   const words = Array.from({ length: 400 }, (_, index) => (index % 10 < 6 ? voice : silence));
   const speech = new MutedSpeech();
   const during = told(words, speech);
-  assert.ok(during.length > 50 && during.at(-1) - during[0] < 9_000, 'for some seconds, and not as long as somebody speaks');
+  assert.ok(during.length > 50 && during.at(-1) - during[0] < 9_000, 'for some seconds, not for as long as somebody speaks');
   assert.equal((during.at(-1) - during[0]) / 100, during.length - 1, 'without a break');
   assert.deepEqual(told(times(40, silence), speech, 40_000), []);
-  assert.deepEqual(told(times(20, voice), speech, 44_000), [], 'four seconds of silence end nothing');
+  assert.deepEqual(told(times(20, voice), speech, 44_000), [], 'four seconds of silence do not end it');
   assert.deepEqual(told(times(80, silence), speech, 46_000), []);
   assert.ok(told(times(20, voice), speech, 54_000).length > 0);
 });
 
-test('measurements that come once a second, in a tab behind another, say nothing', () => {
+test('measurements that come only once a second, in a background tab, are ignored', () => {
   const speech = new MutedSpeech();
   assert.ok(!Array.from({ length: 60 }, (_, second) => speech.hear(voice, second * 1_000)).includes(true));
 });
 
-test('a held key lets a muted microphone speak until it is released, and nothing else', () => {
+test('a held key unmutes a muted microphone until it is released, and does nothing else', () => {
   const talk = new PushToTalk();
-  assert.equal(talk.press('key', { isMuted: false, now: 0 }), false, 'somebody who is heard needs no key');
-  assert.equal(talk.release('key', 10), false, 'and stays heard');
+  assert.equal(talk.press('key', { isMuted: false, now: 0 }), false, 'an unmuted microphone needs no key');
+  assert.equal(talk.release('key', 10), false, 'and stays unmuted');
   assert.equal(talk.press('key', { isMuted: true, now: 20 }), true);
   assert.equal(talk.isTalking, true);
   assert.equal(talk.press('button', { isMuted: false, now: 30 }), false);
@@ -70,7 +70,7 @@ test('a held key lets a muted microphone speak until it is released, and nothing
   assert.equal(talk.release('key', 60), false);
 });
 
-test('a held button speaks until it is released, and a tap of it unmutes', () => {
+test('a held button unmutes until it is released, a tap unmutes for good', () => {
   const talk = new PushToTalk();
   assert.equal(talk.press('button', { isMuted: true, now: 0 }), true);
   assert.equal(talk.release('button', 900), true);
@@ -79,7 +79,7 @@ test('a held button speaks until it is released, and a tap of it unmutes', () =>
   assert.equal(talk.isTalking, false);
 });
 
-test('a window that loses the focus while somebody talks mutes, once', () => {
+test('losing the focus while somebody talks mutes, once', () => {
   const talk = new PushToTalk();
   assert.equal(talk.interrupt(), false);
   talk.press('key', { isMuted: true, now: 0 });
@@ -98,7 +98,7 @@ const settled = async () => {
   for (let turn = 0; turn < 10; turn += 1) await undefined;
 };
 
-/** A call whose microphone has a track; `said` collects what it was told to do. */
+/** A call whose microphone has a track; `said` collects the commands that it got. */
 function callOf({ isOn = true } = {}) {
   const said = [];
   const copies = [];
@@ -148,13 +148,13 @@ test('with push to talk a call begins muted, the space bar unmutes, and its rele
   assert.deepEqual(call.said.splice(0), [true]);
   const next = callOf({ isOn: false });
   shown.show(next);
-  assert.deepEqual([call.said, next.said], [[false], []], 'who talked into the call that is on hold now does not when it comes back');
+  assert.deepEqual([call.said, next.said], [[false], []], 'talking before the hold does not unmute after it');
   shown.show(call);
   await settled();
-  assert.deepEqual(call.said, [false], 'it is muted at its beginning alone');
+  assert.deepEqual(call.said, [false], 'it is muted only at its beginning');
 });
 
-test('a finger that holds the button talks, one that taps it unmutes, and its click does nothing more', async (t_) => {
+test('touching and holding the button unmutes meanwhile, a tap unmutes for good, and its click does nothing more', async (t_) => {
   t_.after(() => (shown.clear(), choose(false)));
   const call = callOf({ isOn: false });
   choose(true);
@@ -178,12 +178,12 @@ test('a finger that holds the button talks, one that taps it unmutes, and its cl
   call.said.length = 0;
   listeners.pointerdown({ pointerType: 'touch', timeStamp: 4_000 });
   listeners.pointercancel({});
-  assert.deepEqual([call.said.splice(0), click(0)], [[true, false], false], 'a screen reader’s click is its own');
+  assert.deepEqual([call.said.splice(0), click(0)], [[true, false], false], 'a screen reader’s click counts');
   listeners.pointerdown({ pointerType: 'mouse', timeStamp: 5_000 });
   assert.deepEqual([call.said, click(1)], [[], false]);
 });
 
-test('the sound of a muted microphone is measured on a copy that lasts as long as it is muted', (t_) => {
+test('a muted microphone is measured on a copy of its track, which is kept while it is muted', (t_) => {
   t_.after(() => shown.clear());
   const call = callOf({ isOn: false });
   shown.show(call);
@@ -191,7 +191,7 @@ test('the sound of a muted microphone is measured on a copy that lasts as long a
   assert.deepEqual(call.copies.map(({ enabled, isStopped }) => [enabled, isStopped]), [[true, false]]);
   call.isHeld = true;
   shown.show(call);
-  assert.equal(call.copies[0].isStopped, true, 'a call on hold listens to nothing');
+  assert.equal(call.copies[0].isStopped, true, 'a call on hold does not listen');
   call.isHeld = false;
   shown.show(call);
   call.setMicrophone(true);

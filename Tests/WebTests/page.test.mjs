@@ -13,7 +13,7 @@ const { ownerOf, tilesOf } = await load('call/tiles.js');
 
 const { layout, pageOf, pageSize } = await loadPage('layout.js');
 
-test('a typed name stands for one user id, the same for everybody who types it', () => {
+test('a typed name maps to one user id, the same for everybody who types it', () => {
   assert.equal(userIDOf(' Carol Núñez ', true), 'carol-nunez');
   assert.equal(userIDOf('carol nunez', true), 'carol-nunez');
   assert.match(userIDOf('李雷', true), /^[A-Za-z0-9._~@+-]{1,128}$/);
@@ -21,18 +21,18 @@ test('a typed name stands for one user id, the same for everybody who types it',
   assert.equal(userIDOf('  ', true), '');
 });
 
-test('without demo mode an id is taken as it is, or not at all', () => {
+test('without demo mode an id is used unchanged, or not at all', () => {
   assert.equal(userIDOf('Alice@example', false), 'Alice@example');
   assert.equal(userIDOf('two words', false), '');
 });
 
-test('a name cannot turn the text around it', () => {
+test('a name cannot reverse the text around it', () => {
   assert.equal(nameOf({ user: 'bob', name: '\u202eBob\u202c' }), 'Bob');
   assert.equal(nameOf({ user: 'bob', name: '\u2067' }), 'bob');
   assert.equal(nameOf({ user: 'li', name: '李雷 محمد' }), '李雷 محمد');
 });
 
-test('tiles fit their box, are 16:9, and as large as they can be', () => {
+test('tiles fit their box, are 16:9, and are as large as possible', () => {
   for (const [count, width, height] of [[1, 1280, 640], [3, 1280, 640], [3, 366, 680], [9, 800, 600], [25, 1920, 900]]) {
     const tile = layout(count, width, height);
     const columns = Math.floor((width + 12) / (tile.width + 12));
@@ -45,14 +45,14 @@ test('tiles fit their box, are 16:9, and as large as they can be', () => {
   assert.deepEqual(layout(2, 0, 0), { width: 0, height: 0 });
 });
 
-test('people are on pages of tiles that show a face, each on one of them', () => {
-  assert.equal(pageSize(1280, 560), 25, 'no more than there are slots for video');
+test('people are distributed over pages, with tiles large enough for a face', () => {
+  assert.equal(pageSize(1280, 560), 25, 'at most as many as there are video slots');
   assert.ok(pageSize(336, 560) >= 8 && pageSize(336, 560) <= 12, `${pageSize(336, 560)} on a phone`);
   assert.equal(pageSize(10, 10), 1);
   const people = Array.from({ length: 23 }, (_, index) => index);
   const all = [0, 1, 2].flatMap((number) => pageOf(people, 10, number).items);
   assert.deepEqual([all, pageOf(people, 10, 0).pages], [people, 3]);
-  assert.equal(pageOf(people, 10, 9).number, 2, 'the last page, when those behind it are gone');
+  assert.equal(pageOf(people, 10, 9).number, 2, 'the last page, when later ones are gone');
   assert.deepEqual(pageOf([], 10, 0), { items: [], number: 0, pages: 1 });
 });
 
@@ -76,7 +76,7 @@ function callOf({ devices = [], tracks, roster = [], confirmation = noConfirmati
   };
 }
 
-test('a person, a shared screen and somebody who is rung have a tile each', () => {
+test('a person, a shared screen and somebody who is rung each have a tile', () => {
   const call = callOf({ tracks: [track('2.2', 'camera'), track('2.3', 'screen')] });
   const tiles = tilesOf(call, { ...noVideo, videoOf: (participant, n) => `video ${participant}.${n}` });
   assert.deepEqual(tiles.map(({ source, video }) => [source, video]), [
@@ -91,7 +91,7 @@ test('a muted camera shows no picture', () => {
   assert.equal(tilesOf(call, { ...noVideo, videoOf: () => 'video' })[0].video, undefined);
 });
 
-test('a participant on hold shows no picture, and none does while the call is on hold here', () => {
+test('a participant on hold shows no picture; while the call is on hold here, nobody does', () => {
   const call = callOf({ tracks: [track('2.2', 'camera')] });
   call.members.get('bob').participants[0].held = true;
   assert.deepEqual(tilesOf(call, { ...noVideo, videoOf: () => 'video' }).map(({ video, isHeld }) => [video, isHeld])[0], [undefined, true]);
@@ -100,7 +100,7 @@ test('a participant on hold shows no picture, and none does while the call is on
   assert.equal(tilesOf(call, { ...noVideo, videoOf: () => 'video' })[0].video, undefined);
 });
 
-test('the list of keys, not the server, says whose a tile or a message is', () => {
+test('the list of keys, not the server, determines the owner of a tile or a message', () => {
   const mallory = { participant: 2, user: 'mallory', device: 'm' };
   const call = callOf({ devices: [mallory], tracks: [], roster: [person({ ...mallory, state: 'stranger' })] });
   const [first, ...others] = tilesOf(call, noVideo);
@@ -108,10 +108,10 @@ test('the list of keys, not the server, says whose a tile or a message is', () =
   assert.deepEqual(others.map(({ source }) => source), ['ringing'], 'one tile for one device');
   assert.equal(ownerOf(call, 2).user, 'mallory');
   assert.equal(ownerOf(callOf({ tracks: [] }), 2).user, 'bob');
-  assert.equal(ownerOf(call, 9), undefined, 'who is gone already');
+  assert.equal(ownerOf(call, 9), undefined, 'who has left already');
 });
 
-test('a device that can hear the call and is not in it has a tile of its own, whoever it says it is', () => {
+test('a device that can hear the call but is not in it has its own tile, whoever it claims to be', () => {
   const ghost = person({ user: 'zed', device: 'web-1', participant: 9, state: 'stranger' });
   const second = person({ user: 'bob', device: 'tablet', participant: 7, state: 'stranger' });
   const gone = person({ user: 'dave', device: 'd', participant: 5, state: 'gone' });
@@ -122,7 +122,7 @@ test('a device that can hear the call and is not in it has a tile of its own, wh
   assert.equal(new Set(tiles.map(({ key }) => key)).size, tiles.length);
 });
 
-test('a device that hears and is not in the call is on the first page, before the speaker; one that has just left stays in its place where there is one page', () => {
+test('a device that can hear but is not in the call is on the first page, before the speaker; with only one page, one that has just left keeps its place', () => {
   const tile = (source, participant, doubt) => ({ description: { source, participant, doubt, isOwn: participant === 1 } });
   const tiles = [tile('camera', 1), tile('camera', 2), tile('camera', 3), tile('ringing'), tile('listener', 9, 'stranger'), tile('screen', 1), tile('listener', 8, 'gone')];
   const order = (speaker, size = 3) => inOrder(tiles, [speaker], size).map((one) => tiles.indexOf(one));
@@ -131,14 +131,14 @@ test('a device that hears and is not in the call is on the first page, before th
   assert.deepEqual(order(undefined, 7), [4, 1, 2, 3, 5, 6, 0]);
 });
 
-test('a shared screen takes the place of a pinned tile, except where video comes first', () => {
+test('a shared screen replaces a pinned tile, except with video first', () => {
   const [pinned, screen, other] = ['pinned', 'screen', 'other'];
   const large = (isVideoFirst) => [[[], undefined], [[], pinned], [[screen], undefined], [[screen, other], pinned], [[screen], screen]].map((tiles) => largeOf(...tiles, isVideoFirst));
   assert.deepEqual(large(false), [[], [pinned], [screen], [screen, other], [screen]]);
   assert.deepEqual(large(true), [[], [pinned], [screen], [pinned, screen, other], [screen]]);
 });
 
-test('the speaker comes first, and where video comes first only raised hands do, if they are on another page', () => {
+test('the speaker comes first; with video first only raised hands do, if they are on another page', () => {
   const tiles = [1, 2, 3, 4].map((participant) => ({ description: { source: 'camera', participant, isOwn: participant === 1 } }));
   const leads = (size, isVideoFirst) => leadsOf(tiles, size, { speaker: tiles[3], isVideoFirst, isRaised: (participant) => participant !== 2 });
   assert.deepEqual([leads(2, false), leads(4, false)], [[tiles[3]], [tiles[3]]]);
@@ -156,10 +156,10 @@ test('the tile of a device stays when it leaves, and when it comes back under an
   const seat = (participant) => [{ participant, device: 'phone', connected: true, tracks: [] }];
   assert.deepEqual(tileOf(seat(2), 'member'), ['bob/phone', 'camera', undefined]);
   assert.deepEqual(tileOf([], 'gone'), ['bob/phone', 'listener', 'gone']);
-  assert.deepEqual(tileOf(seat(5), 'gone'), ['bob/phone', 'camera', 'returning'], 'it has the key of the list that it is on');
+  assert.deepEqual(tileOf(seat(5), 'gone'), ['bob/phone', 'camera', 'returning'], 'it has the key of its list');
 });
 
-test('each device of the list is drawn, whatever the state says of its user', () => {
+test('each listed device is drawn, whatever the state says about its user', () => {
   const devices = [
     { user: 'bob', device: 'phone', participant: 2 },
     { user: 'bob', device: 'tablet', participant: 7 },
@@ -178,7 +178,7 @@ test('each device of the list is drawn, whatever the state says of its user', ()
   }
 });
 
-test('a member that is not on the list cannot hear yet; on a ring’s list a device has no number', () => {
+test('a member that is not listed cannot hear yet; on a ring’s list a device has no number', () => {
   const alice = person({ user: 'alice', device: 'd', participant: 1 });
   const doubt = (roster) => tilesOf(callOf({ tracks: [], roster }), noVideo)[0].doubt;
   assert.equal(doubt([alice, person({ user: 'bob', device: 'phone', participant: 2, state: 'unlisted' })]), 'unlisted');
@@ -186,7 +186,7 @@ test('a member that is not on the list cannot hear yet; on a ring’s list a dev
   assert.equal(doubt([alice, person({ user: 'bob', device: 'phone', participant: 2 })]), undefined);
 });
 
-test('a device that did not confirm the key in time is marked, one that may still do so is not', () => {
+test('a device that did not confirm the key in time is marked, one that still has time is not', () => {
   const roster = [person({ user: 'bob', device: 'phone', participant: 2 })];
   const doubt = (confirmation) => tilesOf(callOf({ tracks: [], roster, confirmation }), noVideo)[0].doubt;
   const missing = [{ participant: 2 }];
@@ -204,12 +204,12 @@ test('a tile says why the two do not hear each other', () => {
   assert.equal(doubt({}), undefined);
 });
 
-test('a tile says how it stands with its picture, if one is sent', () => {
+test('a tile tells the state of its picture, if one is sent', () => {
   const picture = (muted) => tilesOf(callOf({ tracks: [track('2.2', 'camera', muted)] }), { ...noVideo, pictureOf: (participant, n) => `of ${participant}.${n}` })[0].picture;
   assert.deepEqual([picture(false), picture(true)], ['of 2.2', undefined]);
 });
 
-test('a user id stands beside a name at the first contact and where somebody else has that name', () => {
+test('the user id is beside a name at the first contact, and if somebody else has the same name', () => {
   const saved = [];
   beginNames('me', [['bob', 'Bob']], (names) => saved.splice(0, saved.length, ...names));
   learnNames([{ user: 'me', name: 'Me' }, { user: 'bob', name: 'Bob' }, { user: 'u-17', name: 'Carol' }, { user: 'dave', name: 'Dave' }]);
@@ -226,7 +226,7 @@ test('a user id stands beside a name at the first contact and where somebody els
   assert.equal(namesakeOf('b0b'), undefined);
 });
 
-test('a button rests for two seconds after what it is about has changed, and once more after another change', (t) => {
+test('a button is disabled for two seconds after a change of its subject, and again after another change', (t) => {
   const tick = fakeTimers(t);
   const button = { disabled: false };
   rest(button);
@@ -250,7 +250,7 @@ test('tracks come, change and go', () => {
   assert.equal(members.setTrack({ ...track('9.1', 'camera'), participant: 9 }).isNew, false);
 });
 
-test('the speaker changes after two seconds at the earliest, and a screen reader hears of another every five', () => {
+test('the speaker changes at most every two seconds, and a screen reader announces one every five', () => {
   const speaker = new Speaker();
   const update = (now, ...speaking) => speaker.update(now, new Set(speaking));
   assert.deepEqual([update(0), speaker.current, speaker.toSay(0)], [false, undefined, undefined]);
@@ -258,10 +258,10 @@ test('the speaker changes after two seconds at the earliest, and a screen reader
   assert.deepEqual([update(1_000, 3), speaker.current], [false, 2], 'not with every word');
   assert.deepEqual([update(2_200, 3), speaker.current, speaker.toSay(2_200)], [true, 3, undefined]);
   assert.deepEqual([speaker.toSay(5_100), speaker.toSay(20_000)], [3, undefined], 'once');
-  assert.equal(update(9_000, 2, 3), false, 'who goes on speaking stays');
+  assert.equal(update(9_000, 2, 3), false, 'whoever keeps speaking stays');
 });
 
-test('a hand is up until its owner lowers it or goes', () => {
+test('a hand is up until its owner lowers it or leaves', () => {
   const hands = new Hands();
   assert.equal(hands.take({ participant: 2, text: 'Hello' }), false);
   hands.take({ participant: 2, hand: true });
@@ -272,7 +272,7 @@ test('a hand is up until its owner lowers it or goes', () => {
   assert.equal(hands.isRaised(2), false);
 });
 
-test('a guest is marked by its id, whatever the server says of it, and is not remembered', () => {
+test('a guest is recognised by its id, whatever the server says, and is not remembered', () => {
   const saved = [];
   beginNames('me', [['bob', 'Bob']], (names) => saved.push(...names));
   learnNames([{ user: 'guest~1', name: 'Ana' }, { user: 'guest~2', name: '\u202eBob', link: undefined }, { user: 'dora', name: 'Dora (guest)' }]);

@@ -23,7 +23,7 @@ function devices({ user = 'alice', randomN = random, randomE = random } = {}) {
 
 const arrives = (message, from) => ({ from, body: message.body });
 
-/** The whole session, as far as the code; `change(message)` is what a server does to each message. */
+/** The whole session up to the code; `change(message)` is what a server does to each message. */
 async function upToCode({ theNew, existing }, change = (message) => message, now = 0) {
   existing.open(now);
   const commit = change(await theNew.begin('phone', now));
@@ -45,7 +45,7 @@ test('commitment, code and texts are those of the shared vectors', async () => {
   assert.notEqual(fingerprintIn(vectors.flipped.scanned), vectors.newFingerprint);
 });
 
-test('two devices send the messages of the shared vectors and come to its code', async () => {
+test('two devices send the messages of the shared vectors and compute their code', async () => {
   const feed = (...values) => () => fromBase64(values.shift());
   const theNew = new Pairing({ user: vectors.user, fingerprint: fromBase64(vectors.newFingerprint), random: feed(vectors.session, vectors.newNonce) });
   const existing = new Pairing({ user: vectors.user, fingerprint: fromBase64(vectors.existingFingerprint), random: feed(vectors.existingNonce) });
@@ -56,7 +56,7 @@ test('two devices send the messages of the shared vectors and come to its code',
   assert.deepEqual([commit.to, open.to, reveal.to], ['phone', 'laptop', 'phone']);
 });
 
-test('both confirm each other: the new device only after the person said that the other one is', async () => {
+test('both confirm each other; the new device only after the person has said that the other one did', async () => {
   const pair = devices();
   const { theNew, existing } = pair;
   await upToCode(pair);
@@ -73,7 +73,7 @@ test('both confirm each other: the new device only after the person said that th
   assert.notDeepEqual(theNew.peerFingerprint, existing.peerFingerprint);
 });
 
-test('a key or nonce that the server swaps makes another code, or ends the session', async () => {
+test('a key or nonce that the server swaps changes the code or ends the session', async () => {
   for (const step of ['commit', 'open', 'reveal']) {
     for (const field of ['commit', 'fingerprint', 'nonce']) {
       const pair = devices();
@@ -94,12 +94,12 @@ test('a key or nonce that the server swaps makes another code, or ends the sessi
   }
 });
 
-test('a server in between, with a key of its own on both sides, gets digits that do not fit', async () => {
+test('a server in the middle, with its own key on both sides, gets different digits', async () => {
   let fits = 0;
   for (let i = 0; i < 20; i += 1) {
     const { theNew, existing } = devices();
     const attacker = devices();
-    // One session with the new device as the existing one, one with the existing device as the new one.
+    // In one session it plays the existing device, in the other the new one.
     await upToCode({ theNew, existing: attacker.existing });
     await upToCode({ theNew: attacker.theNew, existing });
     if (existing.enter(theNew.code, 1)) fits += 1;
@@ -107,13 +107,13 @@ test('a server in between, with a key of its own on both sides, gets digits that
   assert.equal(fits, 0);
 });
 
-test('a message before its turn ends the session and says so, whichever side sends it early', async () => {
+test('a premature message ends the session and says so, whichever side sends it', async () => {
   const early = async (victim, from, step, session, fields = { fingerprint: toBase64(random(32)), nonce: toBase64(random(32)) }) => {
     const answer = await victim.take({ from, body: bodyOf({ step, session, ...fields }) }, 1);
     assert.equal(contentOf(answer).step, 'cancel');
     assert.deepEqual([victim.state, victim.reason], ['failed', 'broken']);
   };
-  // The new device is shown a key before it has committed itself to one: nothing is answered.
+  // The new device is shown a key before it has committed to its own: it does not answer.
   const { theNew } = devices();
   assert.equal(await theNew.take({ from: 'phone', body: bodyOf({ step: 'open', session: toBase64(random(16)), fingerprint: toBase64(random(32)), nonce: toBase64(random(32)) }) }, 1), undefined);
   // A reveal instead of the opening.
@@ -135,14 +135,14 @@ test('a message before its turn ends the session and says so, whichever side sen
   assert.equal(contentOf(await twice.theNew.take(arrives(open, 'phone'), 1)).step, 'cancel');
 });
 
-test('the existing device answers nothing unless the person has opened pairing', async () => {
+test('the existing device does not answer unless the person has opened pairing', async () => {
   const { theNew, existing } = devices();
   const commit = await theNew.begin('phone', 0);
   assert.equal(await existing.take(arrives(commit, 'laptop'), 0), undefined);
   assert.equal(existing.state, 'idle');
 });
 
-test('messages of another device or session neither count nor end the session', async () => {
+test('messages of another device or session are ignored and do not end the session', async () => {
   const pair = devices();
   const { theNew, existing } = pair;
   existing.open(0);
@@ -159,7 +159,7 @@ test('messages of another device or session neither count nor end the session', 
   assert.equal(existing.peer, 'laptop', 'one session at a time');
 });
 
-test('nonsense is not taken, whatever it is', async () => {
+test('malformed messages are ignored', async () => {
   const pair = devices();
   pair.existing.open(0);
   const session = toBase64(random(16));
@@ -183,7 +183,7 @@ test('a session ends after two minutes on both devices', async () => {
   for (const device of [theNew, existing]) assert.deepEqual([device.state, device.reason, device.code], ['failed', 'expired', undefined]);
 });
 
-test('three wrong codes end the session, a typing mistake does not', async () => {
+test('three wrong codes end the session, one does not', async () => {
   const pair = devices();
   await upToCode(pair);
   const wrong = pair.theNew.code === '000000' ? '000001' : '000000';
@@ -195,7 +195,7 @@ test('three wrong codes end the session, a typing mistake does not', async () =>
   assert.equal(pair.existing.enter(pair.theNew.code, 1), false, 'too late');
 });
 
-test('five sessions an hour, no more', async () => {
+test('at most five sessions an hour are allowed', async () => {
   const pair = devices();
   for (let i = 0; i < 5; i += 1) {
     await upToCode(pair, undefined, i * 1_000);
@@ -218,7 +218,7 @@ test('a cancelled session is over on both devices, and a new one may begin', asy
   assert.equal(existing.enter(theNew.code, 3), true);
 });
 
-test('an existing device that finds another key at the server takes its word back', async () => {
+test('an existing device that finds another key at the server revokes its confirmation', async () => {
   const pair = devices();
   await upToCode(pair);
   const { theNew, existing } = pair;
@@ -236,7 +236,7 @@ test('a device does not pair with its own key', async () => {
   assert.equal(pair.theNew.reason, 'broken');
 });
 
-test('a text that names no device is none', () => {
+test('a text that does not name a device is invalid', () => {
   const good = deviceText(new Uint8Array(32).fill(0xff));
   assert.equal(fingerprintIn(good), toBase64(new Uint8Array(32).fill(0xff)));
   for (const bad of ['', 'conclave-device:', good.slice(0, -1), `${good}A`, good.replace(':', '/'), `x${good}`, good.slice(0, -1) + '9']) {
@@ -244,7 +244,7 @@ test('a text that names no device is none', () => {
   }
 });
 
-test('the QR code of a device’s text is that of another implementation', () => {
+test('the QR code of a device’s text matches another implementation’s', () => {
   const { text, rows } = vectorsIn('qr.json');
   assert.deepEqual(qrOf(text).map((row) => row.map(Number).join('')), rows);
   assert.throws(() => qrOf('x'.repeat(63)), RangeError);

@@ -1,4 +1,4 @@
-// One device in a call, for tests of the keys: what it would send goes into arrays, what its worker is told too.
+// One device in a call, for tests of the keys: what it sends, and what its worker is told, goes into arrays.
 
 import { hex, load } from './web.mjs';
 
@@ -30,7 +30,7 @@ export class Announcer {
     return this.#hashes.get(epoch);
   }
 
-  /** `keys.rotate` with the whole list of `people` (persons or entries); `rest` replaces what it says. */
+  /** `keys.rotate` with the whole list of `people` (persons or entries); `rest` overrides members. */
   async rotation(epoch, mode, people, rest = {}) {
     const list = people.map((person) => person.entry?.() ?? person).sort(byUserThenDevice);
     const previous = rest.previous ? fromBase64(rest.previous) : (this.#hashes.get(epoch - 1) ?? NO_LIST);
@@ -41,7 +41,7 @@ export class Announcer {
   }
 }
 
-/** Somebody in a call, with everything that it sent to the server and to its worker. */
+/** A person in a call, with everything that its device sent to the server and to its worker. */
 export class Person {
   static async make(user, participant, world, { store = new MemoryStore(), join, call = CALL, device = 'd', directory, members } = {}) {
     const person = new Person();
@@ -71,7 +71,7 @@ export class Person {
     });
     person.keys.addEventListener('warning', ({ detail }) => person.warnings.push(detail));
     const { rotate } = person.keys;
-    // In tests a leader is waited for.
+    // Tests wait for a leader.
     person.keys.rotate = async (event) => {
       await rotate.call(person.keys, event);
       await person.keys.leading;
@@ -109,7 +109,7 @@ export class Person {
     return { ...this.entry(), keys: this.identity.keys };
   }
 
-  /** A fingerprint of the epoch's secret and list as this device has them: the same on two sides only with the same of both. */
+  /** A fingerprint of the epoch's secret and list on this device: equal on two devices only if both are equal. */
   async derived(epoch) {
     const message = this.posted.find(({ type, epoch: other }) => type === 'epoch' && other === epoch);
     if (!message) return undefined;
@@ -117,7 +117,7 @@ export class Person {
     return hex(new Uint8Array(await crypto.subtle.deriveBits(parameters, message.secret, 256)));
   }
 
-  /** The envelopes of the last answer to the server, as it passes them on. */
+  /** The envelopes of the last answer to the server, as forwarded by it. */
   sent() {
     const { body } = this.requests.filter(({ path }) => path === 'keys').at(-1);
     const { user, device } = this.identity;

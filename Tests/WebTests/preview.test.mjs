@@ -1,4 +1,4 @@
-// One's own picture before joining, and what the browser is asked for it.
+// The preview of one's own picture before joining, and what is asked of the browser for it.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -43,7 +43,7 @@ const settled = async () => {
   for (let turn = 0; turn < 40; turn += 1) await undefined;
 };
 
-/** A choice of devices that opens what is not in `fails`, an error's name by source; `open` are the sources of its tracks. */
+/** A capture that opens all sources except those in `fails`, which has an error's name by source; `open` has the sources of its tracks. */
 function captureWith(fails = {}) {
   const capture = Object.assign(new EventTarget(), {
     choice: { camera: '', microphone: '', speaker: '', facing: 'user', hasBlur: false }, asked: [], open_: new Set(),
@@ -61,7 +61,7 @@ function captureWith(fails = {}) {
   return { capture, open: () => [...capture.open_].map(({ source }) => source).sort() };
 }
 
-test('a permission is explained before the browser asks, which takes a press', async (t_) => {
+test('a permission is explained before the browser asks, and the browser asks only after a press', async (t_) => {
   t_.after(() => preview.leave(byID('guest-preview')));
   Object.assign(permissions, { camera: 'prompt', microphone: 'prompt' });
   const { capture, open } = captureWith();
@@ -74,7 +74,7 @@ test('a permission is explained before the browser asks, which takes a press', a
   assert.deepEqual(open(), [], 'nothing stays open');
 });
 
-test('an allowed device is shown at once, and a denied one has a way back', async (t_) => {
+test('an allowed device is shown at once, and for a denied one the page says how to allow it', async (t_) => {
   t_.after(() => preview.leave(byID('invited-preview')));
   Object.assign(permissions, { camera: 'denied', microphone: 'granted' });
   const fails = { camera: 'NotAllowedError' };
@@ -90,7 +90,7 @@ test('an allowed device is shown at once, and a denied one has a way back', asyn
   assert.deepEqual([open(), byID('setup-problem').textContent, byID('preview-how').hidden, byID('permission-dialog').open], [['camera', 'microphone'], '', true, false]);
 });
 
-test('a missing camera is told, and has no steps of the browser', async (t_) => {
+test('a missing camera is reported, without steps for the browser', async (t_) => {
   t_.after(() => preview.leave(byID('invited-preview')));
   Object.assign(permissions, { camera: 'granted', microphone: 'granted' });
   captureWith({ camera: 'NotFoundError' });
@@ -98,7 +98,7 @@ test('a missing camera is told, and has no steps of the browser', async (t_) => 
   assert.deepEqual([byID('setup-problem').textContent, byID('preview-how').hidden], [t('camera.NotFoundError'), true]);
 });
 
-test('a source that is switched off is closed, stays off for the join, and is on again for the next decision', async (t_) => {
+test('a source that is switched off is closed, stays off for the join, and is on again in the next preview', async (t_) => {
   t_.after(() => preview.leave(byID('guest-preview')));
   Object.assign(permissions, { camera: 'granted', microphone: 'granted' });
   const { capture, open } = captureWith();
@@ -124,7 +124,7 @@ test('a source that is switched off is closed, stays off for the join, and is on
   assert.deepEqual(preview.wants, { camera: true, microphone: true });
 });
 
-test('a ring asks for nothing, and shows the own picture where the camera is allowed', async (t_) => {
+test('a ring requests no permission, and shows one’s own picture if the camera is allowed', async (t_) => {
   t_.after(() => preview.leave(byID('ring-preview')));
   const ring = { sources: ['camera'], switches: ['microphone'], mayAsk: false };
   Object.assign(permissions, { camera: 'prompt', microphone: 'prompt' });
@@ -139,7 +139,7 @@ test('a ring asks for nothing, and shows the own picture where the camera is all
   assert.deepEqual([open(), byID('preview-picture').hidden], [['camera'], false]);
 });
 
-test('it stands in what was opened last, and goes back to what is below', async (t_) => {
+test('it is shown in the view that was opened last, and returns to the one below', async (t_) => {
   Object.assign(permissions, { camera: 'granted', microphone: 'granted' });
   const { open } = captureWith();
   const place = () => byID('preview').parentElement;
@@ -190,7 +190,7 @@ test('the steps are those of the browser', () => {
   assert.ok(!texts.has(''));
 });
 
-test('a browser that does not tell whether it will ask is taken to ask', async () => {
+test('a browser that does not tell whether it will ask is assumed to ask', async () => {
   delete permissions.camera;
   permissions.microphone = 'denied';
   assert.deepEqual([await permissionOf('camera'), await permissionOf('microphone')], ['prompt', 'denied']);

@@ -1,4 +1,4 @@
-// The proofs of a hostile review, each an attack that once worked against these modules, named by what it must not break any more.
+// The proofs of a hostile review: each is an attack that once worked against these modules, named after what it must no longer break.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -23,7 +23,7 @@ const nonceOf = (sealed) => {
   return `${kid}/${counter}`;
 };
 
-/** Persons who have announced nothing yet, and the server's chain of lists. */
+/** People without any announcement so far, and the server's chain of lists. */
 async function scene(t, ...users) {
   const world = [];
   const people = [];
@@ -38,7 +38,7 @@ async function scene(t, ...users) {
   return { world, lists, people };
 }
 
-/** The first leads an epoch for all of them, and all use it. */
+/** The first of them leads an epoch for all, and all use it. */
 async function inEpoch(t, ...users) {
   const { world, lists, people } = await scene(t, ...users);
   const [leader, ...others] = people;
@@ -54,7 +54,7 @@ async function inEpoch(t, ...users) {
 }
 
 for (const lie of ['the reply', 'the list']) {
-  test(`poc1: ${lie} that gives two devices one number makes no two of them seal under one key`, async (t) => {
+  test(`poc1: ${lie} that gives two devices the same number does not make them seal under the same key`, async (t) => {
     const { lists, people: [alice, bob] } = await scene(t, 'alice', 'bob');
     const [a, b] = [alice.entry(), bob.entry()];
     const toAlice = lie === 'the list' ? [a, { ...b, participant: 1 }] : [{ ...a, participant: 2 }, b];
@@ -65,20 +65,20 @@ for (const lie of ['the reply', 'the list']) {
     await alice.keys.rotate({ ...forAlice, deliver: [{ ...toAlice[1], keys: bob.identity.keys }] });
     await bob.keys.rotate(forBob);
     assert.deepEqual([alice.keys.record(2), alice.problems], [undefined, ['refused-list']]);
-    // In any epoch the own key is made of the own number, fingerprint and joinId. Alone in epoch 1 this device would seal nothing.
+    // In every epoch a device's sending key depends on its number, fingerprint and joinId. Alone in epoch 1, this device would seal nothing.
     alice.frames.isSilent = false;
     assert.equal(parseHeader(await alice.frames.seal(1, frame, 0)).kid, BigInt(kidOf(1, 1, 1)));
     assert.throws(() => alice.frames.identify({ call: CALL, participant: 2, fingerprint: alice.identity.fingerprint, joinId: alice.join.joinId }));
   });
 }
 
-test('poc2: a track number that carries over into another participant’s is none', async (t) => {
+test('poc2: a track number that overflows into another participant’s is invalid', async (t) => {
   const { people: [alice] } = await inEpoch(t, 'alice', 'bob');
   for (const track of ['1.257', '2.-255', '1.0', '01.1', '1.1e0', '1. 1', '1.256']) assert.throws(() => trackIn(track), /track/);
   for (const n of [257, -255, 256, NaN]) assert.equal(await alice.frames.seal(n, frame, 0), undefined);
 });
 
-test('poc3: an error to devices/list and a repeated switch do not end the silence of “verified only”', async (t) => {
+test('poc3: an error from devices/list and a repeated switch do not end the silence of “verified only”', async (t) => {
   const { lists, people: [alice, bob], world } = await inEpoch(t, 'alice', 'bob');
   alice.directory.verifiedOnly = true;
   await alice.directory.verify([bob.entry()]);
@@ -101,7 +101,7 @@ test('poc3: an error to devices/list and a repeated switch do not end the silenc
   alice.directory.examine = examine;
 });
 
-test('poc4: a joinId that swallows the next entry is no joinId, and two lists have two hashes', async (t) => {
+test('poc4: a joinId that swallows the next entry is invalid, and different lists have different hashes', async (t) => {
   const { lists, people: [alice, bob, carol, ghost] } = await scene(t, 'alice', 'bob', 'carol', 'zed');
   const c = carol.entry();
   const g = ghost.entry();
@@ -115,7 +115,7 @@ test('poc4: a joinId that swallows the next entry is no joinId, and two lists ha
   assert.equal(bob.keys.record(2), undefined);
 });
 
-test('poc5: verifying one person’s device verifies no ghost that is on everybody’s list', async (t) => {
+test('poc5: verifying one person’s device does not verify a ghost that is on everybody’s list', async (t) => {
   const { people: [alice, bob] } = await inEpoch(t, 'alice', 'bob', 'zed');
   const shown = alice.keys.devices.filter(({ user }) => user === 'bob');
   await alice.directory.verify(shown);
@@ -126,8 +126,8 @@ test('poc5: verifying one person’s device verifies no ghost that is on everybo
   assert.ok(bob);
 });
 
-test('poc6 and poc13: epoch 2^32 + e is not epoch e: no counter begins anew, and nobody who left is let in again', async (t) => {
-  fakeTimers(t); // no join key is refreshed meanwhile
+test('poc6 and poc13: epoch 2^32 + e is not epoch e: no counter restarts, and nobody who left is let in again', async (t) => {
+  fakeTimers(t); // keeps join keys from being refreshed meanwhile
   const { lists, people: [alice, bob, carol], event, envelopes } = await inEpoch(t, 'alice', 'bob', 'carol');
   const toBob = envelopes.find(({ to }) => to.user === 'bob');
   const seen = new Set([nonceOf(await bob.frames.seal(1, frame, 0))]);
@@ -149,7 +149,7 @@ test('poc6 and poc13: epoch 2^32 + e is not epoch e: no counter begins anew, and
   assert.equal(bob.keys.epoch, 3);
 });
 
-test('poc8: with one number for two devices no key and nonce come twice that would give GCM’s key away', async (t) => {
+test('poc8: one number for two devices does not cause a repeated key and nonce, which would reveal GCM’s key', async (t) => {
   const { lists, people: [alice, bob, carol] } = await scene(t, 'alice', 'bob', 'carol');
   const event = await lists.rotation(2, 'fresh', [{ ...alice.entry(), participant: 2 }, bob, carol]);
   await alice.keys.rotate({ ...event, deliver: [bob.withKeys(), carol.withKeys()] });
@@ -171,8 +171,8 @@ test('poc9: no other entry is listed under this device’s own name', async (t) 
   assert.deepEqual(alice.problems, ['refused-list']);
 });
 
-test('poc10: pins are kept by the user that was asked for, so another spelling by the server is another connection', async () => {
-  // That the connection ends is row 48 of the table of lies; here is why it must.
+test('poc10: pins are stored under the requested user, so a server that spells it differently ends the connection', async () => {
+  // Row 48 of the table of lies shows that the connection ends; this shows why it must.
   const store = new MemoryStore();
   const [bob, fake] = [await Identity.open(new MemoryStore(), 'bob', 'd'), await Identity.open(new MemoryStore(), 'bob', 'd')];
   const entry = ({ user, device, keys, fingerprint }) => ({ user, device, keys, fingerprint: toBase64(fingerprint), participant: 2 });
@@ -182,7 +182,7 @@ test('poc10: pins are kept by the user that was asked for, so another spelling b
   assert.equal(problem, 'changed-key');
 });
 
-test('poc11: trusting a changed key takes the key that was shown, not the one that came since', async () => {
+test('poc11: trusting a changed key accepts the key that was shown, not a newer one', async () => {
   const make = () => Identity.open(new MemoryStore(), 'bob', 'd');
   const [bob, shown, servers] = await Promise.all([make(), make(), make()]);
   const entry = ({ keys, fingerprint }) => ({ user: 'bob', device: 'd', keys, fingerprint: toBase64(fingerprint), participant: 2 });
@@ -192,7 +192,7 @@ test('poc11: trusting a changed key takes the key that was shown, not the one th
   assert.equal((await directory.examine([entry(servers)]))[0].problem, 'changed-key');
 });
 
-test('poc12: without a join key a list is refused, and nothing of epoch 2 is sealed to a long-lived key', async (t) => {
+test('poc12: a list without a join key is refused, and nothing of epoch 2 is sealed to a long-lived key', async (t) => {
   const { lists, people: [alice, bob, carol] } = await scene(t, 'alice', 'bob', 'carol');
   const { joinKey, ...stripped } = bob.entry();
   const event = await lists.rotation(2, 'fresh', [alice, stripped, carol], { isAside: true });
@@ -205,7 +205,7 @@ test('poc12: without a join key a list is refused, and nothing of epoch 2 is sea
   assert.equal(toBob.key, toBase64(await sha256(fromBase64(joinKey.publicKey))));
 });
 
-test('poc15: a member writes and speaks as itself alone, and mutes nobody', async (t) => {
+test('poc15: a member can write and speak only as itself, and can mute nobody', async (t) => {
   const { people: [alice, bob, mallory] } = await inEpoch(t, 'alice', 'bob', 'mallory');
   const { secret, listHash } = mallory.posted.find(({ type, epoch }) => type === 'epoch' && epoch === 2);
   const stay = { participant: 2, fingerprint: bob.identity.fingerprint, joinId: bob.join.joinId };
@@ -214,7 +214,7 @@ test('poc15: a member writes and speaks as itself alone, and mutes nobody', asyn
   const chat = concat(Uint8Array.of(0), await forge(0, 0n, utf8('message'), utf8('{"text":"send me the password"}')));
   await assert.rejects(alice.frames.openMessage(chat, 3), { reason: 'attribution' }, 'the honest server says that Mallory sent it');
   const bomb = await forge(1, 2n ** 48n - 1n, new Uint8Array(0), new Uint8Array(3));
-  // In Mallory's slot it does not count at all (`attribution.test.mjs`); in one that was Bob's a moment ago it moves nothing beyond its reach.
+  // In Mallory's slot it does not count at all (`attribution.test.mjs`); in a slot that was Bob's a moment ago it moves his window only a little.
   await assert.rejects(alice.frames.open(bomb, 0, alice.frames.inspect(bomb, 0), 64), { reason: 'replay' });
   assert.equal(await alice.hears(await bob.frames.seal(1, utf8('bob speaks on'), 0)), true);
   const written = await bob.frames.sealMessage(utf8('{"text":"mine"}'));
@@ -222,7 +222,7 @@ test('poc15: a member writes and speaks as itself alone, and mutes nobody', asyn
   await assert.rejects(async () => alice.frames.inspect(await forge(1, 2n ** 53n, new Uint8Array(0), new Uint8Array(3)), 0), { reason: 'header' });
 });
 
-test('poc16: a ghost that the leader alone is shown gets a secret that is not the others’', async (t) => {
+test('poc16: a ghost that only the leader is shown gets another secret than the others', async (t) => {
   const { lists, people: [alice, bob, carol], world } = await inEpoch(t, 'alice', 'bob', 'carol');
   const [zed, eve] = [await Person.make('zed', 4, world), await Person.make('eve', 5, world)];
   t.after(() => [zed, eve].forEach((person) => person.close()));
@@ -231,11 +231,11 @@ test('poc16: a ghost that the leader alone is shown gets a secret that is not th
   await alice.keys.rotate({ ...forAlice, deliver: [zed.withKeys()] });
   await zed.keys.rotate(forAlice);
   for (const person of [bob, carol]) await person.keys.rotate(forOthers);
-  assert.equal(await zed.keys.envelope(alice.sent()[0]), true, 'what the leader gave it');
+  assert.equal(await zed.keys.envelope(alice.sent()[0]), true, 'the secret that the leader gave it');
   for (const person of [alice, bob, carol, zed]) await person.keys.switchTo({ epoch: 3 });
   const sealed = await bob.frames.seal(1, utf8('nobody but us'), 0);
   assert.equal(await carol.hears(sealed), true);
-  // The ghost's own program: its secret, with the list's hash and senders as the server gave them to Carol.
+  // The ghost's computation: its secret, with the list's hash and senders as the server gave them to Carol.
   const own = zed.posted.find(({ type, epoch }) => type === 'epoch' && epoch === 3);
   const theirs = carol.posted.find(({ type, epoch }) => type === 'epoch' && epoch === 3);
   const program = new FrameKeys();

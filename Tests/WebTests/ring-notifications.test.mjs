@@ -1,4 +1,4 @@
-// Rings as notifications: the page, the service worker between it and the system, and what the person presses there.
+// Rings as notifications: the page, the service worker between the page and the system, and the buttons that the person presses.
 
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
@@ -48,7 +48,7 @@ class Worker {
     runInContext(code, createContext(scope));
   }
 
-  /** Resolves when the worker is done with an event. */
+  /** Resolves when the worker has handled an event. */
   async dispatch(name, event) {
     let done;
     this.listeners[name]({ ...event, waitUntil: (promise) => (done = promise), respondWith: (promise) => (done = promise) });
@@ -78,7 +78,7 @@ const TEXTS = { offline: 'No network.', answer: 'Answer', decline: 'Decline', ri
 const workerAt = () => new Worker(`https://calls.example/sw.js?${new URLSearchParams({ texts: JSON.stringify(TEXTS) })}`);
 const ring = { type: 'ring', call: 'c1', title: 'Bob is calling', text: 'Video call' };
 
-test('a ring is shown with two buttons until it is over, also when that comes at once', async () => {
+test('a ring is shown with two buttons until it is over, even if it is over at once', async () => {
   const worker = workerAt();
   await worker.message(ring);
   const [shown] = worker.shown.values();
@@ -88,10 +88,10 @@ test('a ring is shown with two buttons until it is over, also when that comes at
   assert.equal(worker.shown.size, 0);
   worker.message(ring);
   await worker.message({ type: 'ring-over', call: 'c1' });
-  assert.equal(worker.shown.size, 0, 'it was being shown when it was over');
+  assert.equal(worker.shown.size, 0, 'it ended while it was being shown');
 });
 
-test('two tabs ring each for itself, and a ring that comes again is shown once', async () => {
+test('two tabs ring independently, and a repeated ring is shown once', async () => {
   const worker = workerAt();
   await worker.message(ring, 'one');
   await worker.message(ring, 'one');
@@ -101,7 +101,7 @@ test('two tabs ring each for itself, and a ring that comes again is shown once',
   assert.deepEqual([...worker.shown.values()].map(({ data }) => data.page), ['two']);
 });
 
-test('Answer goes to the page that rings and brings it to the front, Decline leaves it where it is', async () => {
+test('Answer goes to the page that rings and brings it to the front; Decline does not', async () => {
   const worker = workerAt();
   const [one, two] = [worker.client('one'), worker.client('two')];
   for (const action of ['answer', 'decline', '']) {
@@ -113,7 +113,7 @@ test('Answer goes to the page that rings and brings it to the front, Decline lea
   assert.deepEqual([two.focused, one.got.length, one.focused, worker.opened.length], [2, 0, 0, 0]);
 });
 
-test('a browser that refuses the front still answers, and a page that is gone is opened again', async () => {
+test('if the browser refuses to focus the page it still answers, and a closed page is opened again', async () => {
   const worker = workerAt();
   const client = worker.client('tab');
   client.focus = () => Promise.reject(new Error('not allowed'));
@@ -128,7 +128,7 @@ test('a browser that refuses the front still answers, and a page that is gone is
   assert.deepEqual(worker.opened, ['./']);
 });
 
-test('a push rings where no page is open, and what is pressed opens a page that is told so when it asks, and once', async () => {
+test('a push rings if no page is open; pressing opens a page, which learns the pressed button once, when it asks', async () => {
   const worker = workerAt();
   const push = { type: 'ring', call: 'c1', from: 'bob', name: '$& {name}', media: 'video' };
   const tab = worker.client('tab');
@@ -147,7 +147,7 @@ test('a push rings where no page is open, and what is pressed opens a page that 
   assert.deepEqual([shown.title, shown.body], ['bob is calling', 'Audio call']);
 });
 
-test('the end of a pushed ring is a quiet note, with the caller while that is known', async () => {
+test('the end of a pushed ring is a silent notification, with the caller if known', async () => {
   const worker = workerAt();
   await worker.push({ type: 'ring', call: 'c1', from: 'bob', media: 'video' });
   await worker.push({ type: 'ring-over', call: 'c1' });
@@ -159,7 +159,7 @@ test('the end of a pushed ring is a quiet note, with the caller while that is kn
   assert.deepEqual(worker.opened, ['./']);
 });
 
-test('a page on which the call rings takes the pushed ring back', async () => {
+test('a page on which the call rings closes the pushed ring', async () => {
   for (const type of ['ring', 'ring-over']) {
     const worker = workerAt();
     await worker.push({ type: 'ring', call: 'c1', from: 'bob', media: 'video' });
@@ -168,7 +168,7 @@ test('a page on which the call rings takes the pushed ring back', async () => {
   }
 });
 
-test('without a network a page is a clear text, and nothing is ever stored', async () => {
+test('without a network the page is a plain message, and nothing is ever stored', async () => {
   const worker = workerAt();
   assert.equal(await worker.dispatch('fetch', { request: { mode: 'navigate' } }), 'the page');
   worker.isOffline = true;
@@ -183,7 +183,7 @@ test('without a network a page is a clear text, and nothing is ever stored', asy
 
 const fromBob = { call: 'c1', from: 'bob', media: 'video', members: [] };
 
-/** The page's part, in a browser that answers `permission` when it is asked. */
+/** The page's side, in a browser that answers `permission` when it is asked. */
 async function begin(t, { permission = 'granted', answer = permission, register = async () => {}, pushManager = undefined, key = undefined, hash = '' } = {}) {
   const posted = [];
   const did = [];
@@ -223,7 +223,7 @@ async function begin(t, { permission = 'granted', answer = permission, register 
   return { notifications, posted, did, registered, press, hide, told };
 }
 
-test('a ring in the background is posted with its words, and taken back in front and when it is over', async (t) => {
+test('a ring in the background is posted with its text, and closed when the page is in front or the ring is over', async (t) => {
   const { notifications, posted, registered, hide } = await begin(t);
   notifications.add(fromBob);
   await settled();
@@ -254,7 +254,7 @@ test('a ring in front, or without permission, is not shown', async (t) => {
   }
 });
 
-test('a pressed button counts for a call that rings here, and for no other', async (t) => {
+test('a pressed button counts only for a call that rings here', async (t) => {
   const { notifications, did, press } = await begin(t);
   notifications.add(fromBob);
   press('answer', 'c2');
@@ -279,7 +279,7 @@ function pushManagerWith(existing = null) {
 
 const subscriptionFor = (key, manager) => ({ options: { applicationServerKey: key.buffer }, unsubscribe: async () => void (manager.current = null) });
 
-test('a browser with permission is subscribed for the key that the server has now', async (t) => {
+test('a browser with permission is subscribed with the server’s current key', async (t) => {
   const key = Uint8Array.of(4, 1, 2);
   const manager = pushManagerWith();
   const { notifications, told } = await begin(t, { pushManager: manager, key });
@@ -294,7 +294,7 @@ test('a browser with permission is subscribed for the key that the server has no
   assert.deepEqual([manager.current, told.at(-1)], [null, null]);
 });
 
-test('without permission, a key of the server or a push service nothing is subscribed', async (t) => {
+test('without permission, a server key or a push service there is no subscription', async (t) => {
   const key = Uint8Array.of(4, 1, 2);
   const refusing = { getSubscription: async () => null, subscribe: () => Promise.reject(new Error('AbortError')) };
   for (const options of [{ permission: 'denied', pushManager: pushManagerWith(), key }, { pushManager: pushManagerWith() }, { key }, { pushManager: refusing, key }]) {
@@ -305,7 +305,7 @@ test('without permission, a key of the server or a push service nothing is subsc
   }
 });
 
-test('a page that a notification opened asks what was pressed when the call rings, and once; an address alone answers nothing', async (t) => {
+test('a page opened by a notification asks once, when the call rings, what was pressed; the address alone does not answer', async (t) => {
   for (const [hash, asks] of [['#ring=c1', 1], ['#ring=c2', 0], ['#answer=c1', 0], ['#decline=c1', 0]]) {
     const { notifications, did, posted, press } = await begin(t, { hash });
     for (let time = 0; time < 2; time += 1) {
@@ -322,7 +322,7 @@ test('a page that a notification opened asks what was pressed when the call ring
   }
 });
 
-test('permission is asked for by the button alone, which is there as long as it helps', async (t) => {
+test('only the button asks for permission, and it is shown only while it helps', async (t) => {
   const button = byID('allow-notifications');
   await begin(t, { permission: 'default', answer: 'granted' });
   assert.deepEqual([button.hidden, Notification.permission], [false, 'default']);
@@ -331,10 +331,10 @@ test('permission is asked for by the button alone, which is there as long as it 
   await begin(t, { permission: 'denied' });
   assert.equal(button.hidden, true);
   await begin(t, { permission: 'default', register: () => Promise.reject(new Error('SecurityError')) });
-  assert.equal(button.hidden, true, 'the browser takes no service worker');
+  assert.equal(button.hidden, true, 'the browser accepts no service worker');
 });
 
-test('a ring is answered with what it asks for, also one that waits behind another, and none twice', (t) => {
+test('a ring is answered with the media that it asks for, also if it waits behind another, and never twice', (t) => {
   const did = [];
   globalThis.MutationObserver = class {
     observe() {}
@@ -351,7 +351,7 @@ test('a ring is answered with what it asks for, also one that waits behind anoth
   rings.decline('c3');
   assert.deepEqual(did.splice(0), ['accept c2 false true', 'decline c1']);
   assert.equal(rings.current, undefined);
-  // The microphone that was switched off in the dialog stays off in the call that is answered there, and in no other.
+  // The microphone that was switched off in the dialog stays off only in the call that is answered there.
   rings.add(fromBob);
   rings.add({ ...fromBob, call: 'c2' });
   preview.wants = { camera: true, microphone: false };

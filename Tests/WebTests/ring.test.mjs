@@ -11,9 +11,9 @@ const { MemoryStore } = await load('devices/store.js');
 const { byUserThenDevice, rosterHashOf } = await load('wire/transcript.js');
 const { makeWord } = await load('trust/words.js');
 
-console.warn = () => {}; // refusals are said there
+console.warn = () => {}; // refusals are logged there
 
-/** Alice rings Bob and Carol: what each of them is, and what Bob's ring brings. */
+/** Alice rings Bob and Carol: the three people, and the content of Bob's ring. */
 async function rung(t, { call = CALL, at } = {}) {
   const world = [];
   const [alice, bob, carol] = await Promise.all(
@@ -32,7 +32,7 @@ async function rung(t, { call = CALL, at } = {}) {
   return { world, alice, bob, carol, made, ring: { from: 'alice', list: made.list, envelope, admissions } };
 }
 
-test('answering a ring is heard at once, under the same list on both sides', async (t) => {
+test('after an answer both sides hear each other at once, under the same list', async (t) => {
   const { alice, bob, made, ring } = await rung(t);
   const seats = new Map([['bob/d', { participant: 2, joinId: bob.join.wire.joinId }]]);
   await alice.keys.start(made);
@@ -46,7 +46,7 @@ test('answering a ring is heard at once, under the same list on both sides', asy
   assert.equal(await alice.keys.code(), await bob.keys.code());
 });
 
-test('a ring has a key for 255 devices, and one for a device of each callee first', async (t) => {
+test('a ring has keys for 255 devices, first for one device of each callee', async (t) => {
   const world = [];
   const [alice, bob, carol] = await Promise.all(['alice', 'bob', 'carol'].map((user, i) => Person.make(user, i + 1, world)));
   t.after(() => [alice, bob, carol].forEach((person) => person.close()));
@@ -59,7 +59,7 @@ test('a ring has a key for 255 devices, and one for a device of each callee firs
   assert.equal(made.list.length, 256);
 });
 
-test('a device that nothing can be sealed to is left out of the ring, and the others are rung with a key', async (t) => {
+test('a device to which nothing can be sealed is left out, and the others are rung with a key', async (t) => {
   const world = [];
   const [alice, bob, carol] = await Promise.all(['alice', 'bob', 'carol'].map((user, i) => Person.make(user, i + 1, world)));
   t.after(() => [alice, bob, carol].forEach((person) => person.close()));
@@ -69,7 +69,7 @@ test('a device that nothing can be sealed to is left out of the ring, and the ot
     devicesOf: async () =>
       entries.map(({ person, ...entry }) => ({
         entry,
-        // Carol's wrap key is invalid, though its algorithm is a known one.
+        // Carol's wrap key is invalid, though its algorithm is known.
         keys: person === carol ? carol.identity.keys.map((key) => (key.use === 'wrap' ? { ...key, publicKey: toBase64(new Uint8Array(91)) } : key)) : person.identity.keys,
       })),
   };
@@ -78,7 +78,7 @@ test('a device that nothing can be sealed to is left out of the ring, and the ot
   assert.deepEqual(made.list.map(({ user }) => user), ['alice', 'bob']);
 });
 
-test('a ring that is not the caller’s for this call, or not of now, is not used; the call goes on with epoch 2', async (t) => {
+test('a ring not made by the caller for this call now is not used; the call continues with epoch 2', async (t) => {
   const { ring, alice, carol } = await rung(t);
   const { envelope, list } = ring;
   const bad = {
@@ -99,7 +99,7 @@ test('a ring that is not the caller’s for this call, or not of now, is not use
   assert.ok(alice);
 });
 
-test('after a doubtful ring the first list with this join counts', async (t) => {
+test('after a doubtful ring the first list with this join is accepted', async (t) => {
   const { bob, alice, ring } = await rung(t);
   await bob.keys.startRung({ ...ring, from: 'carol' }, bob.used);
   const event = await new Announcer().rotation(2, 'fresh', [alice, bob]);
@@ -107,7 +107,7 @@ test('after a doubtful ring the first list with this join counts', async (t) => 
   assert.equal(bob.keys.record(2)?.epoch, 2);
 });
 
-test('a later list that comes while the ring is still examined is accepted, with the one between', async (t) => {
+test('a later list that comes while the ring is being checked is accepted, and so is the one in between', async (t) => {
   const { alice, bob, carol, made, ring } = await rung(t);
   const lists = new Announcer();
   await lists.rotation(1, 'fresh', made.list);
@@ -135,7 +135,7 @@ test('a ring of another call, or of ten minutes ago, is not used', async (t) => 
   assert.equal(apart.bob.keys.canSend, true);
 });
 
-test('the envelope of a ring is used once, also after a restart of the page', async (t) => {
+test('the envelope of a ring is used once, even after a reload of the page', async (t) => {
   const { bob, ring, world } = await rung(t);
   await bob.keys.startRung(ring, bob.used);
   assert.equal(bob.keys.canSend, true);
@@ -148,7 +148,7 @@ test('the envelope of a ring is used once, also after a restart of the page', as
   assert.equal(again.keys.canSend, false);
 });
 
-test('a thousand used rings are remembered, the oldest forgotten first', async () => {
+test('a thousand used rings are remembered, and the oldest is forgotten first', async () => {
   const store = new MemoryStore();
   const used = new RingMemory(store, { user: 'bob', device: 'd' });
   for (let i = 0; i < 1_000; i += 1) await store.put('rings', `bob/d>old-${i}`, { lastUsed: i });
@@ -158,7 +158,7 @@ test('a thousand used rings are remembered, the oldest forgotten first', async (
   assert.equal(await used.add('old-1'), false);
 });
 
-test('under a ring’s list a number or joinId that another has, or this device, counts for nobody', async (t) => {
+test('under a ring’s list a number or joinId of another device, or of this one, counts for nobody', async (t) => {
   const { alice, bob, made } = await rung(t);
   await alice.keys.start(made);
   const senders = () => alice.posted.filter(({ type }) => type === 'epoch').at(-1).senders.map(({ participant }) => participant);
@@ -172,7 +172,7 @@ test('under a ring’s list a number or joinId that another has, or this device,
   assert.ok(alice.problems.includes('taken-number'));
 });
 
-test('a callee’s device whose key has changed gets no ring envelope', async (t) => {
+test('a callee’s device with a changed key gets no ring envelope', async (t) => {
   const { alice, bob, world } = await rung(t);
   world.splice(world.indexOf(bob), 1);
   const again = await Person.make('bob', 2, world);
@@ -182,7 +182,7 @@ test('a callee’s device whose key has changed gets no ring envelope', async (t
   assert.deepEqual([made.envelopes.length, made.list.length], [0, 1]);
 });
 
-test('a ring’s devices go with the list after it, and nothing is ratcheted from it', async (t) => {
+test('a ring’s devices disappear with the next list, and no key is ratcheted from it', async (t) => {
   const { alice, bob, made, ring } = await rung(t);
   await alice.keys.start(made);
   await bob.keys.startRung(ring, bob.used);
@@ -199,7 +199,7 @@ test('a ring’s devices go with the list after it, and nothing is ratcheted fro
   assert.deepEqual(alice.keys.record(2).list.map(({ user }) => user), ['alice', 'bob']);
 });
 
-test('a new device of somebody known is told when its ring is answered, once; of somebody verified as such', async (t) => {
+test('a new device of a known person is reported once, when its ring is answered; so is one of a verified person', async (t) => {
   for (const isVerified of [false, true]) {
     const world = [];
     const [old, bob] = [await Person.make('alice', 9, world, { device: 'old' }), await Person.make('bob', 2, world)];
@@ -214,6 +214,6 @@ test('a new device of somebody known is told when its ring is answered, once; of
     await bob.keys.startRung({ from: 'alice', list: made.list, envelope, admissions }, new RingMemory(new MemoryStore(), bob.identity));
     assert.equal(bob.keys.hasKey, true);
     assert.deepEqual(bob.warnings.map(({ problem, user, device, isOfVerified }) => [problem, user, device, isOfVerified]), [['new-device', 'alice', 'd', isVerified]]);
-    assert.equal((await bob.directory.examine([alice.entry()]))[0].isNew, false, 'from now on it is known');
+    assert.equal((await bob.directory.examine([alice.entry()]))[0].isNew, false, 'it is known now');
   }
 });

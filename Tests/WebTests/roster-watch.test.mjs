@@ -9,7 +9,7 @@ const joined = (...seats) => seats.map(({ user, device, participant }) => ({ use
 const left = (user) => ({ user, state: 'left', participants: [] });
 const [alice, bob, zed] = [seat('alice', 1), seat('bob', 2), seat('zed', 3)];
 
-/** Alice's watch, a clock, and what is known. */
+/** Alice's watch, a clock, and the known devices. */
 function watched(facts = {}) {
   const watch = new RosterWatch();
   let now = 0;
@@ -36,7 +36,7 @@ test('a listed device that is in the call causes no warning', () => {
   assert.deepEqual([watch.stopped, news()], [undefined, []]);
 });
 
-test('a stranger is told of at once, asked about after 5 s, and stops the sending only if the answer says the same', () => {
+test('a stranger is reported at once, looked up after 5 s, and stops the sending only if the answer confirms it', () => {
   const { watch, say, pass, asks, asked, news } = watched();
   say({ list: [alice, bob, zed] });
   assert.deepEqual([watch.people.at(-1).isStranger, news()], [true, [['stranger', 'zed']]]);
@@ -59,7 +59,7 @@ test('a number of another user or device is a stranger too', () => {
   }
 });
 
-test('time adds up over reconnects, and stands still while the connection is gone', () => {
+test('the time adds up across reconnects, and stops while there is no connection', () => {
   const { watch, say, pass, asks } = watched();
   say({ list: [alice, bob, zed] });
   for (let round = 0; round < 2; round += 1) {
@@ -73,7 +73,7 @@ test('time adds up over reconnects, and stands still while the connection is gon
   assert.equal(asks.length, 1, '5 s in all');
 });
 
-test('the rules rest while an answer is under way, for 5 s; then the question counts as answered', () => {
+test('the rules pause while an answer is pending, for 5 s; then the question counts as answered', () => {
   const { watch, say, pass, asks, asked } = watched();
   say({ list: [alice, bob, zed] });
   pass(5);
@@ -88,7 +88,7 @@ test('the rules rest while an answer is under way, for 5 s; then the question co
   assert.equal(watch.stopped, undefined, 'the answer explains it');
 });
 
-test('a server that keeps answers back, or breaks the connection whenever it is asked, does not keep the stop away', () => {
+test('a server that withholds answers, or breaks the connection when asked, cannot prevent the stop', () => {
   const withheld = watched();
   withheld.say({ list: [alice, bob, zed] });
   for (let round = 0; round < 4; round += 1) {
@@ -117,7 +117,7 @@ test('a server that keeps answers back, or breaks the connection whenever it is 
   assert.equal(broken.watch.stopped?.cause, 'stranger', 'the question was open for 8 s in all');
 });
 
-test('a departed device that is still listed is shown so at once, is told of after 3 s, and stops the sending after 15 s', () => {
+test('a departed device that is still listed is marked at once, reported after 3 s, and stops the sending after 15 s', () => {
   const { watch, say, pass, news } = watched();
   say({ members: [...joined(alice), left('bob')] });
   assert.deepEqual([watch.people[1].hasLeft, news()], [true, []]);
@@ -133,7 +133,7 @@ test('a departed device that is still listed is shown so at once, is told of aft
   assert.equal(watch.stopped, undefined);
 });
 
-test('a device under a new number every 2.5 s is one suspicion, and stops the sending', () => {
+test('a device with a new number every 2.5 s counts as one suspicion, and stops the sending', () => {
   for (const isNamedFirst of [false, true]) {
     const { watch, say, pass, asked, asks } = watched();
     if (isNamedFirst) say({ list: [alice, bob, zed], members: joined(alice, bob, zed) });
@@ -147,7 +147,7 @@ test('a device under a new number every 2.5 s is one suspicion, and stops the se
   }
 });
 
-test('a device is a stranger until it was a participant while it was listed, whatever the state says of its user; so is another key under its name', () => {
+test('a device is a stranger until it has been a participant while listed, whatever the state says about its user; so is another key under its name', () => {
   const { watch, say } = watched();
   say({ members: joined(alice, bob, zed) });
   say({ list: [alice, bob, zed], members: [...joined(alice, bob), left('zed')] });
@@ -159,7 +159,7 @@ test('a device is a stranger until it was a participant while it was listed, wha
   assert.equal(watch.people.at(-1).isStranger, true);
 });
 
-test('a rejoin leaves an old number behind for a moment: it is gone, and no stranger', () => {
+test('the old number that a rejoin leaves for a moment counts as gone, not as a stranger', () => {
   const { watch, say, pass, news, asks } = watched();
   say({ members: joined(alice, seat('bob', 5)) });
   pass(2);
@@ -168,7 +168,7 @@ test('a rejoin leaves an old number behind for a moment: it is gone, and no stra
   assert.deepEqual([news(), asks, watch.stopped], [[], [], undefined]);
 });
 
-test('the moments of many rejoins do not add up: in the call, time runs back', () => {
+test('the moments of many rejoins do not add up: while the device is in the call, the time decreases', () => {
   const { watch, say, pass, news } = watched();
   for (let number = 5; number < 60; number += 1) {
     say({ members: joined(alice, seat('bob', number)) });
@@ -179,7 +179,7 @@ test('the moments of many rejoins do not add up: in the call, time runs back', (
   assert.deepEqual([news(), watch.stopped], [[], undefined]);
 });
 
-test('sending anyway is about the devices that were shown: another key, another join or another device stops again', () => {
+test('sending anyway applies to the shown devices: another key, another join or another device stops again', () => {
   const { watch, say, pass, anyway } = watched();
   const gone = [...joined(alice), left('bob')];
   say({ members: gone });
@@ -204,7 +204,7 @@ test('sending anyway is about the devices that were shown: another key, another 
   }
 });
 
-test('a second stop within a minute waits for the person, and sending anyway lasts until something else comes', () => {
+test('a second stop within a minute waits for the person, and sending anyway lasts until another cause', () => {
   const { watch, say, pass, anyway, asked } = watched();
   const gone = { members: [...joined(alice), left('bob')] };
   say(gone);
@@ -216,13 +216,13 @@ test('a second stop within a minute waits for the person, and sending anyway las
   assert.equal(watch.stopped.needsPerson, true);
   say({ members: joined(alice, bob) });
   pass(100);
-  assert.equal(watch.stopped.needsPerson, true, 'the cause is gone, the question is not');
+  assert.equal(watch.stopped.needsPerson, true, 'the cause is gone, but the question remains');
   anyway();
   assert.equal(watch.stopped, undefined);
   pass(100);
   say(gone);
   pass(15);
-  assert.equal(watch.stopped.needsPerson, false, 'a stop of its own');
+  assert.equal(watch.stopped.needsPerson, false, 'a separate stop');
   anyway();
   pass(100);
   assert.equal(watch.stopped, undefined);
@@ -232,7 +232,7 @@ test('a second stop within a minute waits for the person, and sending anyway las
   assert.equal(watch.stopped.people.map(({ user }) => user).join(), 'zed');
 });
 
-test('epoch 1 is over ten seconds after the second participant came, of those with a connection, or after a minute', () => {
+test('epoch 1 ends ten seconds after the second connected participant has come, or after a minute', () => {
   const ring = { ...seat('bob', 0) };
   const first = { epoch: 1, list: [alice, ring], members: [...joined(alice), { user: 'bob', state: 'ringing', participants: [] }] };
   const { watch, say, pass } = watched(first);
@@ -256,7 +256,7 @@ test('epoch 1 is over ten seconds after the second participant came, of those wi
   assert.equal(away.watch.stopped.cause, 'epoch-1');
 });
 
-test('a key that is older than twice its time is old, and not right after a reconnect', () => {
+test('a key is old after twice its lifetime, but not right after a reconnect', () => {
   const { watch, say, pass } = watched();
   pass(19 * 60);
   assert.equal(watch.isOld, false);
@@ -276,7 +276,7 @@ test('a key that is older than twice its time is old, and not right after a reco
   assert.equal(slow.watch.isOld, true, 'two hours at most');
 });
 
-test('a ring’s entry is its user’s, and a stranger where there is no such member', () => {
+test('a ring’s entry belongs to its user, and is a stranger if there is no such member', () => {
   const ring = { user: 'zed', device: 'd', participant: 0, fingerprint: 'z' };
   const { watch, say } = watched({ epoch: 1, list: [alice, ring], members: [...joined(alice), { user: 'zed', state: 'declined', participants: [] }] });
   assert.equal(watch.people[1].isStranger, false);
@@ -284,7 +284,7 @@ test('a ring’s entry is its user’s, and a stranger where there is no such me
   assert.equal(watch.people[1].isStranger, true);
 });
 
-test('a device that nobody let in is told of although it left the list before it was certain', () => {
+test('a device that nobody let in is reported even if it left the list before that was certain', () => {
   let how = 'open';
   const { say, pass, news } = watched({ uninvited: ({ user }) => (user === 'zed' ? how : undefined) });
   const comes = () => say({ list: [alice, bob, zed], members: joined(alice, bob, zed) });
@@ -310,7 +310,7 @@ test('a device that nobody let in is told of although it left the list before it
   assert.deepEqual(news(), [], 'it was let in');
 });
 
-test('a device that nobody let in, and that is listed while a question is under way alone, is told of after it', () => {
+test('a device that nobody let in, and that is listed only while a question is pending, is reported afterwards', () => {
   const { say, pass, news } = watched({ uninvited: ({ user }) => (user === 'zed' ? 'yes' : undefined) });
   say({ isAsking: true, list: [alice, bob, zed], members: joined(alice, bob, zed) });
   pass(4);
@@ -320,7 +320,7 @@ test('a device that nobody let in, and that is listed while a question is under 
   assert.deepEqual(news(), [['uninvited', 'zed']]);
 });
 
-test('the person may send to a device that nobody let in at the first stop, which ends by itself when somebody does; not to a stranger beside it', () => {
+test('at the first stop, which ends by itself once somebody lets the device in, the person may send to it, but not to a stranger beside it', () => {
   const nobody = new Set(['zed']);
   const { watch, say, pass, asked, anyway } = watched({ uninvited: ({ user }) => (nobody.has(user) ? 'yes' : undefined) });
   const stopped = (...list) => {

@@ -1,4 +1,4 @@
-// A shared screen is enlarged and moved, and always covers its box.
+// A shared screen can be enlarged and moved, and always covers its box.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -15,7 +15,7 @@ function view() {
 /** The point of the picture, at its first size, that is seen at (x, y). */
 const seenAt = (made, x, y) => [(x - made.x) / made.scale, (y - made.y) / made.scale];
 
-test('the point between two fingers stays there', () => {
+test('the point between two fingers stays between them', () => {
   const made = view();
   made.zoom(2, 50, -20);
   assert.equal(made.scale, 2);
@@ -24,10 +24,10 @@ test('the point between two fingers stays there', () => {
   assert.deepEqual(seenAt(made, 30, 40).map(Math.round), before.map(Math.round));
 });
 
-test('no edge comes into the box, however it is moved', () => {
+test('no edge enters the box, however the picture is moved', () => {
   const made = view();
   made.move(1_000, 1_000);
-  assert.deepEqual([made.x, made.y], [0, 0], 'at its first size it stands still');
+  assert.deepEqual([made.x, made.y], [0, 0], 'at its first size it does not move');
   made.zoom(3);
   made.move(10_000, -10_000);
   assert.deepEqual([made.x, made.y], [WIDTH, -HEIGHT]);
@@ -35,7 +35,7 @@ test('no edge comes into the box, however it is moved', () => {
   assert.ok(Math.abs(made.x) <= (0.5 * WIDTH) / 2 && Math.abs(made.y) <= (0.5 * HEIGHT) / 2);
 });
 
-test('a wide picture in a high box leaves no more of the box empty than it must', () => {
+test('a wide picture in a tall box leaves as little of the box empty as possible', () => {
   const made = new View();
   made.fit(300, 600, 2); // seen as 300 by 150
   made.zoom(2);
@@ -51,7 +51,7 @@ test('a wide picture in a high box leaves no more of the box empty than it must'
   assert.deepEqual([made.x, made.y], [150, 300]);
 });
 
-test('it is never smaller than its box, nor larger than eight times', () => {
+test('it is never smaller than its box, nor more than eight times larger', () => {
   const made = view();
   made.zoom(0.01);
   assert.equal(made.scale, 1);
@@ -67,7 +67,7 @@ test('a smaller box moves it back inside', () => {
   assert.deepEqual([made.x, made.y], [50, 50]);
 });
 
-test('presses go through a few sizes and back to all of it', () => {
+test('presses cycle through a few sizes and back to the whole picture', () => {
   const made = view();
   const sizes = [1, 2, 3, 4].map(() => {
     made.step();
@@ -79,7 +79,7 @@ test('presses go through a few sizes and back to all of it', () => {
   assert.equal(made.scale, 1);
 });
 
-test('a turn shows all of it', () => {
+test('rotating shows the whole picture', () => {
   const made = view();
   made.zoom(4, 100, 100);
   made.turn();

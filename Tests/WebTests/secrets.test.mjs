@@ -1,5 +1,5 @@
-// A secret has one owner, who lends copies of it, and an epoch or a stay that is over takes and gives nothing (protocol section 5.5): however long a cipher, a look-up or an answer
-// of the server takes.
+// A secret has one owner, who lends copies of it, and a past epoch or stay neither accepts nor gives secrets (protocol section 5.5), however long a cipher, a
+// look-up or an answer of the server takes.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -17,7 +17,7 @@ console.warn = () => {};
 
 const ZEROS = new Uint8Array(32);
 
-/** The first of `users` leads a fresh epoch 2 of which the others have the key. `event` is its announcement. */
+/** The first of `users` leads a fresh epoch 2, whose key the others have. `event` is its announcement. */
 async function inEpoch(...users) {
   const world = [];
   const people = [];
@@ -36,14 +36,14 @@ async function inEpoch(...users) {
   return { lists, people, event, close: () => people.forEach((person) => person.close()) };
 }
 
-/** How many ciphers have ended. */
+/** The number of ciphers that have ended. */
 let ended = 0;
 for (const name of ['importKey', 'encrypt', 'sign', 'digest', 'deriveBits', 'generateKey', 'exportKey']) {
   const call = crypto.subtle[name].bind(crypto.subtle);
   crypto.subtle[name] = (...options) => call(...options).finally(() => (ended += 1));
 }
 
-/** Until `count` ciphers more have ended, or `work` is done. */
+/** Waits until `count` more ciphers have ended, or `work` is done. */
 async function ciphers(count, work) {
   const last = ended + count;
   let isDone = false;
@@ -64,7 +64,7 @@ async function secretsFor(to, signer) {
   );
 }
 
-/** `rotate` as an event calls it: the test's own waits for the leader. */
+/** `rotate` as called by an event; the one of `person.mjs` waits for the leader. */
 const announce = (person, event) => Object.getPrototypeOf(person.keys).rotate.call(person.keys, event);
 
 const ends = {
@@ -76,8 +76,8 @@ const ends = {
 };
 
 for (const [what, end] of Object.entries(ends)) {
-  test(`an envelope holds the secret or is not sent, whenever the ${what} ends while it is sealed`, async (t) => {
-  fakeTimers(t); // nothing is confirmed meanwhile, and no join key is refreshed
+  test(`an envelope has the secret or is not sent, whenever the ${what} ends during sealing`, async (t) => {
+  fakeTimers(t); // keeps confirmations and refreshed join keys from being sent meanwhile
     let tried = 0;
     let isSentInTime = false;
     for (let count = 0; !isSentInTime; count += 1) {
@@ -109,12 +109,12 @@ for (const [what, end] of Object.entries(ends)) {
   });
 }
 
-test('an answer about devices that comes after the switch brings no envelope of the epoch before', async (t) => {
-  fakeTimers(t); // nothing is confirmed meanwhile, and no join key is refreshed
+test('an answer about devices after the switch causes no envelope of the previous epoch', async (t) => {
+  fakeTimers(t); // keeps confirmations and refreshed join keys from being sent meanwhile
   const { people: [alice, bob], lists, close } = await inEpoch('alice', 'bob');
   const { examine } = alice.directory;
   let answer;
-  // Bob's device is one that is not known yet.
+  // Bob's device is not known yet.
   alice.keys.record(2).keysOf = () => undefined;
   alice.directory.examine = (entries) => new Promise((resolve) => (answer = () => resolve(examine.call(alice.directory, entries))));
   const before = alice.requests.length;
@@ -131,7 +131,7 @@ test('an answer about devices that comes after the switch brings no envelope of 
 });
 
 test('a leader that is asked to lead again, before and after its answer was refused, hands out one secret', async (t) => {
-  fakeTimers(t); // nothing is confirmed meanwhile, and no join key is refreshed
+  fakeTimers(t); // keeps confirmations and refreshed join keys from being sent meanwhile
   const world = [];
   const [alice, bob, carol] = await Promise.all(['alice', 'bob', 'carol'].map((user, i) => Person.make(user, i + 1, world)));
   const lists = new Announcer();
@@ -156,8 +156,8 @@ test('a leader that is asked to lead again, before and after its answer was refu
   for (const person of world) person.close();
 });
 
-test('while the server owes a leader its answer, the leader takes no other secret of the epoch', async (t) => {
-  fakeTimers(t); // nothing is confirmed meanwhile, and no join key is refreshed
+test('while a leader waits for the server’s answer, it accepts no other secret of the epoch', async (t) => {
+  fakeTimers(t); // keeps confirmations and refreshed join keys from being sent meanwhile
   const { people: [alice, bob, carol], lists, close } = await inEpoch('alice', 'bob', 'carol');
   const event = await lists.rotation(3, 'fresh', [alice, bob, carol]);
   await bob.keys.rotate({ ...event, deliver: [alice.withKeys(), carol.withKeys()] });
@@ -179,8 +179,8 @@ test('while the server owes a leader its answer, the leader takes no other secre
   close();
 });
 
-test('an answer to a leader that comes after the switch gives a forgotten epoch no secret', async (t) => {
-  fakeTimers(t); // nothing is confirmed meanwhile, and no join key is refreshed
+test('an answer to a leader after the switch does not give a forgotten epoch a secret', async (t) => {
+  fakeTimers(t); // keeps confirmations and refreshed join keys from being sent meanwhile
   const { people: [alice, bob], lists, event, close } = await inEpoch('alice', 'bob');
   let answer;
   alice.answer = (path) => (path === 'keys' ? new Promise((resolve) => (answer = resolve)) : {});
@@ -197,8 +197,8 @@ test('an answer to a leader that comes after the switch gives a forgotten epoch 
   close();
 });
 
-test('32 zero bytes are no secret: neither set nor opened', async (t) => {
-  fakeTimers(t); // nothing is confirmed meanwhile, and no join key is refreshed
+test('32 zero bytes are not a secret: they are neither set nor opened', async (t) => {
+  fakeTimers(t); // keeps confirmations and refreshed join keys from being sent meanwhile
   const { people: [alice, bob], lists, close } = await inEpoch('alice', 'bob');
   await assert.rejects(new Epoch({ epoch: 2, roster: { entries: [] }, listHash: ZEROS }, { call: CALL }).setSecret(ZEROS), /a secret that is none/);
   const event = await lists.rotation(3, 'fresh', [alice, bob]);
@@ -213,8 +213,8 @@ test('32 zero bytes are no secret: neither set nor opened', async (t) => {
   close();
 });
 
-test('an epoch lends copies, and wiping one leaves the secret as it is', async (t) => {
-  fakeTimers(t); // nothing is confirmed meanwhile, and no join key is refreshed
+test('an epoch lends copies, and wiping one does not affect the secret', async (t) => {
+  fakeTimers(t); // keeps confirmations and refreshed join keys from being sent meanwhile
   const epoch = new Epoch({ epoch: 2, roster: { entries: [] }, listHash: ZEROS }, { call: CALL });
   const secret = random(32);
   const before = hex(secret);
@@ -230,14 +230,14 @@ test('an epoch lends copies, and wiping one leaves the secret as it is', async (
   });
   epoch.forget();
   await work;
-  assert.ok(isDone, 'not wiped while work on it is under way, though the epoch is over');
+  assert.ok(isDone, 'not wiped while it is in use, though the epoch is over');
   assert.deepEqual(lent, [ZEROS], 'wiped afterwards');
   await assert.rejects(epoch.lend(() => {}), /an epoch that is over/);
   assert.equal(await epoch.setSecret(random(32)), false, 'a secret of an epoch that is over');
 });
 
-test('nothing leaves a stay that is over: no request, and no word to its worker', async (t) => {
-  fakeTimers(t); // nothing is confirmed meanwhile, and no join key is refreshed
+test('a past stay sends nothing: no request, and no message to its worker', async (t) => {
+  fakeTimers(t); // keeps confirmations and refreshed join keys from being sent meanwhile
   const { people: [alice, bob], lists, close } = await inEpoch('alice', 'bob');
   const event = await lists.rotation(3, 'fresh', [alice, bob]);
   const work = [announce(alice, { ...event, deliver: [bob.withKeys()] }), announce(bob, event), alice.keys.requested({ epoch: 2, to: bob.withKeys() })];
@@ -251,7 +251,7 @@ test('nothing leaves a stay that is over: no request, and no word to its worker'
   assert.equal(alice.keys.canSend, false);
 });
 
-test('ratchets make no key young: the last fresh secret says how old it is', async (t) => {
+test('ratchets do not make a key younger: its age counts from the last fresh secret', async (t) => {
   fakeTimers(t);
   const { people: [alice, bob], lists, close } = await inEpoch('alice', 'bob');
   const carol = await Person.make('carol', 3, [alice, bob]);
@@ -275,7 +275,7 @@ test('ratchets make no key young: the last fresh secret says how old it is', asy
   assert.deepEqual([isOldAfter(19, () => 2), isOldAfter(20, () => 2), isOldAfter(60, (epoch) => epoch)], [false, true, false]);
 });
 
-test('private messages that were opened are remembered for their epoch, 10,000 of them, and of more none is opened', () => {
+test('up to 10,000 opened private messages are remembered for each epoch, and more are not opened', () => {
   const pair = {};
   const wrap = (number) => Uint8Array.from({ length: 113 }, (_, at) => (at < 4 ? number >> (8 * at) : at < 65 ? 1 : number));
   for (let number = 0; number < 10_000; number += 1) {
@@ -288,7 +288,7 @@ test('private messages that were opened are remembered for their epoch, 10,000 o
   OpenedWraps.of({}).check(2, wrap(77));
 });
 
-test('the private messages of the newest epochs are remembered, in whatever order they come', () => {
+test('private messages of the newest epochs are remembered, in whatever order they come', () => {
   const wraps = OpenedWraps.of({});
   const wrap = new Uint8Array(113);
   for (const epoch of [4, 3, 2, 5, 6]) wraps.add(epoch, wrap);

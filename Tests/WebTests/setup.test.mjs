@@ -1,4 +1,4 @@
-// The dialog for camera and sound, and what the browser remembers of it; and the screen that stays on.
+// The dialog for camera and sound, the choices that the browser remembers, and the wake lock.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -32,7 +32,7 @@ const connectionWith = (call) => Object.assign(new EventTarget(), { current: cal
 /** A call whose devices are in `open`, by source. */
 const callWith = (open) => Object.assign(new EventTarget(), { local: (source) => ({ isOn: Boolean(open[source]), track: open[source] }) });
 
-test('a chosen camera is remembered, and the other side of a phone is not', () => {
+test('a chosen camera is remembered, the side of a phone’s camera is not', () => {
   const connection = connectionWith();
   beginSetup(connection);
   connection.capture.flip();
@@ -42,7 +42,7 @@ test('a chosen camera is remembered, and the other side of a phone is not', () =
   assert.deepEqual(next.capture.choice, { camera: '', microphone: 'm2', speaker: '', facing: 'user', hasBlur: true, isVideoFirst: false });
 });
 
-test('in a call the preview follows what the call has open, until the dialog is closed', async () => {
+test('in a call the preview follows the call’s open devices until the dialog is closed', async () => {
   const open = { camera: { label: 'c1' }, microphone: { label: 'm1' } };
   const call = callWith(open);
   beginSetup(connectionWith(call));
@@ -63,7 +63,7 @@ test('in a call the preview follows what the call has open, until the dialog is 
   assert.equal(pictured(), undefined);
 });
 
-test('two wishes to stay awake before the browser has answered take one lock, and none is left', async (t) => {
+test('two requests to stay awake before the browser has answered take one lock, and none is left over', async (t) => {
   const before = Object.getOwnPropertyDescriptor(globalThis, 'navigator');
   t.after(() => before && Object.defineProperty(globalThis, 'navigator', before));
   let held = 0;
@@ -91,5 +91,5 @@ test('two wishes to stay awake before the browser has answered take one lock, an
   keepAwake(true);
   keepAwake(false);
   await answer();
-  assert.equal(held, 0, 'not wanted any more when it came');
+  assert.equal(held, 0, 'no longer wanted when it came');
 });

@@ -14,7 +14,7 @@ test('headers of RFC 9605 are written and read', () => {
   }
 });
 
-test('a header in a longer form than it needs, or cut off, is refused', () => {
+test('a truncated header, or one in a longer form than needed, is refused', () => {
   for (const text of ['', '80', '8005', '800700', '900001', '0805', '080001', '9901', '99012345']) {
     assert.throws(() => parseHeader(bytes(text)), { reason: 'header' }, text);
   }
@@ -31,7 +31,7 @@ for (const vector of frames.filter(({ cipher_suite: suite }) => suite === 4 || s
   });
 }
 
-test('a frame with any bit turned does not open', async () => {
+test('a frame with any flipped bit does not open', async () => {
   const key = await deriveKey(new Uint8Array(64).fill(7), 0x10203n);
   const metadata = bytes('0a0b0c');
   const sealed = await seal(key, 300n, metadata, bytes('00112233'));
@@ -46,7 +46,7 @@ test('a frame with any bit turned does not open', async () => {
   }
 });
 
-test('the replay window takes each counter once, and none older than 1,024', () => {
+test('the replay window accepts each counter once, and none older than 1,024', () => {
   const seen = new ReplayWindow();
   for (const counter of [0, 5, 3, 2000, 977]) {
     assert.ok(seen.accepts(counter), `${counter} is new`);

@@ -1,4 +1,4 @@
-// The small window of a call: which faces it has, its buttons, and when it opens and closes.
+// The small window of a call: the faces in it, its buttons, and when it opens and closes.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -13,7 +13,7 @@ Object.defineProperty(globalThis, 'localStorage', {
 const byID = page();
 const Element = byID('toolbar').constructor;
 
-/** Elements whose list of classes and children behave, as far as the window needs. */
+/** Elements with a working class list and children, as far as the window needs them. */
 Object.assign(Element.prototype, {
   insertBefore(child, next) {
     const others = this.children.filter((other) => other !== child);
@@ -46,7 +46,7 @@ globalThis.MutationObserver = class {
     observers.splice(observers.indexOf(this), 1);
   }
 };
-/** The browser calls this when something of the page's own bar has changed. */
+/** The browser calls this when something in the page's own bar has changed. */
 const changed = () => observers.forEach(({ action }) => action());
 
 const opened = []; // windows
@@ -98,12 +98,12 @@ const own = camera('me', 1, { isOwn: true });
 const people = [own, ...['ann', 'bob', 'cleo', 'dan', 'eve'].map((user, index) => camera(user, index + 2))];
 const keys = (tiles) => tiles.map(({ key }) => key);
 
-test('the window has four faces, in the order of the page, and one’s own where there is room', () => {
+test('the window has four faces, in the page’s order, and one’s own if there is room', () => {
   assert.deepEqual(keys(facesOf(people)), ['ann', 'bob', 'cleo', 'dan']);
   assert.deepEqual(keys(facesOf(people.slice(0, 3))), ['me', 'ann', 'bob']);
 });
 
-test('strangers, screens, the pinned one, raised hands and the speaker have a place, and a face that is shown keeps it', () => {
+test('strangers, screens, the pinned person, raised hands and the speaker get places, and shown faces keep theirs', () => {
   const leads = { pinned: 'eve', speaker: 6, isRaised: () => false };
   assert.deepEqual(keys(facesOf(people, { ...leads, pinned: 'dan' })), ['ann', 'bob', 'dan', 'eve']);
   assert.deepEqual(keys(facesOf(people, { isRaised: (participant) => participant === 6 })), ['ann', 'bob', 'cleo', 'eve']);
@@ -118,7 +118,7 @@ const settled = async () => {
   for (let turn = 0; turn < 10; turn += 1) await undefined;
 };
 
-/** A call whose window a press has opened, with `tiles`. */
+/** A call with `tiles`, whose window was opened by a press. */
 async function open(tiles = people) {
   smallWindow.begin();
   byID('small-window').listeners.click();
@@ -132,7 +132,7 @@ async function open(tiles = people) {
 
 smallWindow.prepare();
 
-test('a browser that has no such windows has no button and no setting for them', () => {
+test('a browser without such windows shows no button and no setting for them', () => {
   const before = globalThis.documentPictureInPicture;
   delete globalThis.documentPictureInPicture;
   smallWindow.prepare();
@@ -142,7 +142,7 @@ test('a browser that has no such windows has no button and no setting for them',
   assert.deepEqual([byID('small-window').hidden, byID('auto-window-field').hidden, byID('auto-window').checked], [false, false, false]);
 });
 
-test('its buttons press the page’s own, look like them, and have names', async (t) => {
+test('its buttons press the page’s buttons, look like them, and have names', async (t) => {
   t.after(() => smallWindow.end());
   Object.assign(document.documentElement, { lang: 'ar', dir: 'rtl' });
   byID('call-title').textContent = 'Bob';
@@ -153,7 +153,7 @@ test('its buttons press the page’s own, look like them, and have names', async
   assert.deepEqual([bar.role, bar.ariaLabel, list.ariaLabel], ['group', text('call.controls'), text('call.grid')]);
   const labels = () => buttons.map((button) => button.querySelector('.tool-label').textContent);
   assert.deepEqual(labels(), ['Mute', 'Stop camera', 'Leave', text('window.back')]);
-  assert.equal(document.activeElement, buttons[0], 'the keyboard begins there');
+  assert.equal(document.activeElement, buttons[0], 'it has the keyboard focus at first');
   for (const button of buttons.slice(0, 3)) button.click();
   assert.deepEqual(pressed.splice(0), ['toggle-microphone', 'toggle-camera', 'leave']);
   byID('toggle-microphone').querySelector('.tool-label').textContent = 'Unmute';
@@ -169,14 +169,14 @@ test('its buttons press the page’s own, look like them, and have names', async
   byID('toggle-microphone').disabled = false;
 });
 
-test('it is told which tracks it shows and how high, and again when they are others', async (t) => {
+test('it reports its tracks and their heights, and again when they change', async (t) => {
   t.after(() => smallWindow.end());
   let told = 0;
   const count = () => (told += 1);
   smallWindow.addEventListener('change', count);
   t.after(() => smallWindow.removeEventListener('change', count));
   const { list } = await open(people.slice(0, 3));
-  assert.deepEqual([...smallWindow.heights], [['2.2', 600], ['3.2', 600]], 'one’s own needs not be sent');
+  assert.deepEqual([...smallWindow.heights], [['2.2', 600], ['3.2', 600]], 'one’s own need not be sent');
   assert.equal(list.children.length, 3);
   const before = told;
   smallWindow.show(people.slice(0, 3), {});
@@ -185,7 +185,7 @@ test('it is told which tracks it shows and how high, and again when they are oth
   assert.deepEqual([told, [...smallWindow.heights.keys()], list.children.length], [before + 1, ['2.2'], 1]);
 });
 
-test('one press, or Escape, leads back to the call, and the page’s button closes it, too', async (t) => {
+test('a press or Escape returns to the call, and the page’s button closes the window, too', async (t) => {
   t.after(() => smallWindow.end());
   for (const goBack of [({ buttons }) => buttons[3].click(), ({ window }) => window.listeners.keydown({ key: 'Escape' })]) {
     const before = focused;
@@ -213,7 +213,7 @@ test('it closes with the call, and a person may close it', async () => {
   smallWindow.end();
 });
 
-test('a call goes on where the window is refused or cannot be drawn', async (t) => {
+test('a call continues if the window is refused or cannot be drawn', async (t) => {
   t.after(() => smallWindow.end());
   const { warn } = console;
   const warned = [];
@@ -230,7 +230,7 @@ test('a call goes on where the window is refused or cannot be drawn', async (t) 
   assert.deepEqual([window.isClosed, smallWindow.isOpen, warned.length], [true, false, 2]);
 });
 
-test('it opens by itself only for somebody who has agreed, in a call, and closes when the person is back', async (t) => {
+test('it opens by itself only during a call and with the person’s consent, and closes when the person is back', async (t) => {
   t.after(() => smallWindow.end());
   const action = () => actions.enterpictureinpicture;
   smallWindow.begin();
@@ -256,7 +256,7 @@ test('it opens by itself only for somebody who has agreed, in a call, and closes
   assert.equal(action(), null);
 });
 
-test('a browser that does not know the action is asked when the page is left', async (t) => {
+test('in a browser without the action, leaving the page asks for it', async (t) => {
   const { setActionHandler } = navigator.mediaSession;
   navigator.mediaSession.setActionHandler = () => {
     throw new TypeError('enterpictureinpicture');
@@ -275,7 +275,7 @@ test('a browser that does not know the action is asked when the page is left', a
   assert.equal(opened.length, count + 1);
 });
 
-test('where video comes first, who speaks takes nobody’s place', async (t) => {
+test('with video first, the speaker takes nobody’s place', async (t) => {
   t.after(() => smallWindow.end());
   const { list } = await open();
   const names = () => list.children.map((face) => face.querySelector('.face-name').textContent);

@@ -14,20 +14,20 @@ const { StompConnection } = await load('connection/stomp.js');
 
 console.warn = () => {};
 
-test('a jump in seq asks for what was missed, before the event is handled', async () => {
+test('a gap in seq requests what was missed before the event is handled', async () => {
   const order = [];
   const inbox = new Inbox({ handle: async ({ seq }) => order.push(seq), missed: async () => order.push('missed') });
   for (const seq of [7, 8, 4294967297]) await inbox.take({ name: 'call.member', seq, redelivered: false });
   assert.deepEqual(order, [7, 8, 'missed', 4294967297]);
 });
 
-test('an event that fails is taken, an envelope that fails is not and may come again', async () => {
+test('an event that fails is acknowledged; an envelope that fails is not, and may come again', async () => {
   const inbox = new Inbox({ handle: async () => { throw new Error('x'); }, missed: async () => {} });
   assert.equal(await inbox.take({ name: 'call.member', seq: 1, redelivered: false }), true);
   assert.equal(await inbox.take({ name: 'keys.envelope', seq: 2, redelivered: false }), false);
 });
 
-test('a ring that comes again after a lost connection rings once, with what is new in it', () => {
+test('a ring that is repeated after a lost connection rings once, with its updates', () => {
   const said = [];
   const rings = new Rings({ rang: ({ call }) => said.push(call), ended: ({ ring, reason }) => said.push([ring.media, reason]) });
   const call = '00000000-0000-4000-8000-000000000001';
@@ -40,7 +40,7 @@ test('a ring that comes again after a lost connection rings once, with what is n
   assert.deepEqual(said, [call, ['video', 'cancelled']]);
 });
 
-test('messages go sealed with n = 0 and the metadata “message”, once, and count as their sender’s alone', async () => {
+test('messages are sealed once, with n = 0 and the metadata “message”, and count only for their sender', async () => {
   const stay = (participant) => ({ participant, fingerprint: new Uint8Array(32).fill(participant), joinId: new Uint8Array(16).fill(participant) });
   const [alice, bob] = await Promise.all([1, 2].map(async (participant) => {
     const keys = new FrameKeys();
@@ -56,11 +56,11 @@ test('messages go sealed with n = 0 and the metadata “message”, once, and co
   const { participant, data } = await bob.openMessage(sealed, 1);
   assert.deepEqual([participant, decodeMessage(data)], [1, { text: 'hello' }]);
   await assert.rejects(bob.openMessage(sealed, 1), { reason: 'replay' });
-  await assert.rejects(bob.openMessage(Uint8Array.of(0, ...(await alice.seal(1, new Uint8Array(20), 0))), 1), { reason: 'attribution' }, 'a frame is no message');
+  await assert.rejects(bob.openMessage(Uint8Array.of(0, ...(await alice.seal(1, new Uint8Array(20), 0))), 1), { reason: 'attribution' }, 'a frame is not a message');
   await assert.rejects(alice.openMessage(await alice.sealMessage(encodeMessage({ text: 'mine' })), 1), { reason: 'own' });
 });
 
-test('malformed messages are none', () => {
+test('malformed messages are ignored', () => {
   const padded = (text) => Uint8Array.of(...new TextEncoder().encode(text), 0x80, ...new Uint8Array(63 - text.length));
   assert.deepEqual(decodeMessage(padded('{"text":"1"}')), { text: '1' });
   for (const text of ['', '[]', 'null', '{"text":1}', '{"reaction":"much too long for a reaction"}']) {
@@ -69,7 +69,7 @@ test('malformed messages are none', () => {
   assert.equal(encodeMessage({ text: 'x'.repeat(20_000) }), undefined);
 });
 
-test('a sealed message says no more of its length than how many blocks of 64 bytes it fills', () => {
+test('a sealed message reveals only its length in blocks of 64 bytes', () => {
   const length = (message) => encodeMessage(message).length;
   const short = [{ hand: true }, { hand: false }, { reaction: '👍' }, { reaction: '❤️' }, { text: 'yes' }, { text: 'no' }, { text: 'I have to tell you something' }];
   assert.deepEqual(new Set(short.map(length)), new Set([64]));
@@ -81,7 +81,7 @@ test('a sealed message says no more of its length than how many blocks of 64 byt
   }
 });
 
-test('presence is what the reply and the events say, and is asked for again on a new connection', async () => {
+test('presence follows the reply and the events, and is requested again on a new connection', async () => {
   const asked = [];
   const presence = new Presence(async (path, body) => {
     asked.push([path, body]);
@@ -97,7 +97,7 @@ test('presence is what the reply and the events say, and is asked for again on a
   assert.deepEqual(asked.slice(1).map(([path]) => path), ['presence/set', 'presence/set', 'presence/watch']);
 });
 
-test('a setting made before a reload, or on another device, is read, and a call does not hide it', async () => {
+test('a setting from before a reload or from another device is read, and a call does not hide it', async () => {
   let own = 'unavailable';
   const presence = new Presence(async (path, body) => ({ users: body.users?.map((user) => ({ user, state: own })) }));
   await presence.connectionReady('alice');
@@ -108,7 +108,7 @@ test('a setting made before a reload, or on another device, is read, and a call 
   assert.equal(presence.own, 'available');
 });
 
-test('quality is told of what came since the last time, and of nothing that was not measured', () => {
+test('the quality report covers the time since the last one, and only what was measured', () => {
   const meter = new QualityMeter();
   const report = (packetsReceived, packetsLost, freezeCount) => ({ type: 'inbound-rtp', packetsReceived, packetsLost, freezeCount, jitter: 0.004 });
   assert.deepEqual(meter.numbers([], undefined), { freezes: 0 });
@@ -117,7 +117,7 @@ test('quality is told of what came since the last time, and of nothing that was 
   assert.deepEqual(meter.numbers([report(190, 10, 1)], 350), { loss: 0, jitter: 4, freezes: 0, firstFrameMs: 350 });
 });
 
-test('a past call is told in words', () => {
+test('a past call is described in words', () => {
   const now = new Date(2026, 10, 21, 15).getTime();
   const call = { direction: 'incoming', outcome: 'missed', seconds: 0, startedAt: new Date(2026, 10, 21, 9, 5).getTime() };
   assert.match(outcomeOf(call, now), /^Missed ·\stoday\s.*9:05/);
@@ -129,7 +129,7 @@ test('a past call is told in words', () => {
   assert.deepEqual([totalsOf({ calls: 1, seconds: 60 }), totalsOf({ calls: 2, seconds: 60 })], ['1 call, 1 min', '2 calls, 1 min']);
 });
 
-test('in a call the connection is tried again every 2 s at most, else with growing pauses', async (t) => {
+test('during a call the client reconnects at least every 2 s, otherwise with growing pauses', async (t) => {
   const waits = async (isUrgent) => {
     const opened = [];
     globalThis.WebSocket = class {
@@ -157,7 +157,7 @@ test('in a call the connection is tried again every 2 s at most, else with growi
   assert.ok((await waits(false)) > 10_000);
 });
 
-test('a call that lost its connection stays, rejoins or is over, by what the server says of it, once for each connection', () => {
+test('the server’s state decides once per connection whether a call that lost it stays, rejoins or is over', () => {
   const connection = { connectionNumber: 1, status: 'ready', identity: { user: 'alice' } };
   const recovery = new Recovery(connection);
   const factsWith = (found, elsewhere = undefined) => ({ elsewhere, participant: () => found });
@@ -174,14 +174,14 @@ test('a call that lost its connection stays, rejoins or is over, by what the ser
   assert.equal(afterConnect(0, factsWith(undefined)), undefined, 'not joined yet');
   const after = (cause, ...facts) => recovery.afterOwnChange({ cause }, 7, factsWith(...facts));
   assert.deepEqual(['left', 'disconnected', 'failed'].map((cause) => after(cause, undefined)), ['removed', 'rejoin', 'rejoin']);
-  assert.equal(after('removed', undefined), 'rejoin', 'no server may say that a member was removed');
+  assert.equal(after('removed', undefined), 'rejoin', 'a server cannot remove a member');
   connection.identity.user = 'guest~1';
   assert.equal(after('removed', undefined), 'removed');
   assert.deepEqual([after('transferred', undefined, 'phone'), after('held', {})], ['elsewhere', 'stay']);
   assert.deepEqual([recovery.takeTurnForKeys(), recovery.takeTurnForKeys()], [true, false]);
 });
 
-test('a call that is being joined again is not joined twice, and nothing is judged meanwhile', async () => {
+test('a call that is rejoining does not rejoin twice, and nothing is judged meanwhile', async () => {
   const recovery = new Recovery({ connectionNumber: 1, status: 'ready' });
   const joining = [];
   recovery.addEventListener('change', () => joining.push(recovery.isJoining));
@@ -194,7 +194,7 @@ test('a call that is being joined again is not joined twice, and nothing is judg
   assert.deepEqual([joining.at(0), joining.at(-1), recovery.isJoining], [true, false, false]);
 });
 
-test('joining again ends where it is in vain, and says how', async (t) => {
+test('rejoining stops when it is pointless, and says why', async (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] });
   const outcome = async (codes, status = 'ready') => {
     const recovery = new Recovery({ connectionNumber: 1, status });

@@ -53,7 +53,7 @@ async function connected(options = {}) {
   return { stomp, socket, events };
 }
 
-test('headers are escaped and come back, and the first of a repeated one counts', () => {
+test('headers survive escaping, and the first of repeated headers counts', () => {
   const headers = { destination: '/a', odd: 'a:b\\c\nd\r' };
   assert.deepEqual(decodeFrame(encodeFrame('SEND', headers, '{"ü":1}')), {
     command: 'SEND',
@@ -71,7 +71,7 @@ test('a malformed frame is an error', () => {
   }
 });
 
-test('CONNECT carries the token and the device, then both queues are subscribed', async () => {
+test('CONNECT has the token and the device, then both queues are subscribed', async () => {
   const { socket, stomp } = await connected();
   assert.deepEqual(socket.protocols, ['v12.stomp']);
   const [connect, ...subscriptions] = socket.frames;
@@ -82,7 +82,7 @@ test('CONNECT carries the token and the device, then both queues are subscribed'
   stomp.close();
 });
 
-test('replies settle the request that they belong to', async () => {
+test('each reply settles its request', async () => {
   const { socket, stomp } = await connected();
   const [first, second] = [stomp.request('/app/a', { x: 1 }), stomp.request('/app/b')];
   const [a, b] = socket.frames.slice(-2);
@@ -95,7 +95,7 @@ test('replies settle the request that they belong to', async () => {
   stomp.close();
 });
 
-test('each event is acknowledged once it is handled, an envelope that did not open is not', async () => {
+test('each event is acknowledged once it is handled; an envelope that did not open is not', async () => {
   const { socket, stomp, events } = await connected();
   const event = (name, seq) => ({ subscription: 'events', event: name, seq, ack: `a${seq}`, redelivered: seq === 1 });
   socket.say('MESSAGE', event('good', 1), '{"at":5}');
@@ -107,7 +107,7 @@ test('each event is acknowledged once it is handled, an envelope that did not op
   stomp.close();
 });
 
-test('a connection that may be dead is asked, and given up when it is silent', async (t) => {
+test('a connection that may be dead is probed, and given up when it is silent', async (t) => {
   const tick = fakeTimers(t);
   let now = 0;
   const stomp = new StompConnection({ url: 'ws://h/', credentials: async () => ({ token: 't' }), onEvent() {}, now: () => now });
@@ -132,7 +132,7 @@ test('a connection that may be dead is asked, and given up when it is silent', a
   stomp.close();
 });
 
-test('in a call a silent connection is given up sooner than elsewhere, and the next one begins at once', async (t) => {
+test('during a call a silent connection is given up sooner, and the next attempt begins at once', async (t) => {
   const tick = fakeTimers(t);
   let now = 0;
   const stomp = new StompConnection({
@@ -149,7 +149,7 @@ test('in a call a silent connection is given up sooner than elsewhere, and the n
     on.say('MESSAGE', { subscription: 'replies', 'request-id': on.frames.at(-1).headers['request-id'], status: 'ok' }, '{}');
     return reply;
   };
-  // A path on which answers take 300 ms has 900 ms.
+  // If answers take 300 ms, the limit is 900 ms.
   await answered(socket, 300);
   now = 301;
   stomp.hurry();
@@ -169,7 +169,7 @@ test('in a call a silent connection is given up sooner than elsewhere, and the n
   stomp.close();
 });
 
-test('after a loss it connects again, and what waited is sent', async (t) => {
+test('after a loss it reconnects and sends what waited', async (t) => {
   const tick = fakeTimers(t);
   const { socket, stomp } = await connected();
   const lost = stomp.request('/app/a');
@@ -189,7 +189,7 @@ test('after a loss it connects again, and what waited is sent', async (t) => {
   stomp.close();
 });
 
-test('requests that have to go first go before requests that wait', async () => {
+test('urgent requests are sent before waiting requests', async () => {
   const stomp = new StompConnection({ url: 'ws://h/', credentials: async () => ({ token: 't' }), onEvent: async () => true });
   stomp.prepare = () => stomp.requestFirst('/app/first');
   stomp.request('/app/second').catch(() => {});
@@ -206,7 +206,7 @@ test('requests that have to go first go before requests that wait', async () => 
   stomp.close();
 });
 
-test('a first request without an answer means a new connection', async (t) => {
+test('an urgent request without an answer causes a new connection', async (t) => {
   const stomp = new StompConnection({ url: 'ws://h/', credentials: async () => ({ token: 't' }), onEvent: async () => true });
   stomp.prepare = () => stomp.requestFirst('/app/first');
   let reason;
@@ -222,7 +222,7 @@ test('a first request without an answer means a new connection', async (t) => {
   stomp.close();
 });
 
-test('a newer connection of the device ends this one for good', async () => {
+test('a newer connection of the device ends this one permanently', async () => {
   const { socket, stomp } = await connected();
   let reason;
   stomp.addEventListener('closed', ({ detail }) => (reason = detail.reason));
@@ -241,7 +241,7 @@ test('a device that was removed does not come back by itself', async () => {
   assert.equal(reason, 'removed');
 });
 
-test('a beat from the server is answered with one', async () => {
+test('a heart-beat from the server is answered with one', async () => {
   let now = 0;
   const { socket, stomp } = await connected({ now: () => now });
   socket.say('CONNECTED', { 'heart-beat': '10000,1' });
@@ -253,7 +253,7 @@ test('a beat from the server is answered with one', async () => {
   stomp.close();
 });
 
-test('a WebSocket that does not open twice is asked about by HTTP, and the answer stands until one opens', async (t) => {
+test('if a WebSocket fails twice the client checks by HTTP, and keeps the result until one opens', async (t) => {
   const tick = fakeTimers(t);
   const asked = [];
   const findObstacle = async (url) => (asked.push(url), 'origin');
@@ -263,7 +263,7 @@ test('a WebSocket that does not open twice is asked about by HTTP, and the answe
   stomp.connect();
   Socket.all.at(-1).onclose();
   await aside(1);
-  assert.deepEqual(asked, [], 'one loss is nothing');
+  assert.deepEqual(asked, [], 'one failure is not enough');
   tick(2_000);
   Socket.all.at(-1).onclose();
   await aside(1);
@@ -279,7 +279,7 @@ test('a WebSocket that does not open twice is asked about by HTTP, and the answe
   stomp.close();
 });
 
-test('an obstacle is what answers by HTTP where no WebSocket opens; a server that is away is none', async () => {
+test('a server that answers HTTP but opens no WebSocket means an obstacle; an unreachable server does not', async () => {
   const asked = [];
   const answering = (status, text = '') => async (url, { method }) => (asked.push(`${method} ${url}`), { status, text: async () => text });
   assert.equal(await obstacleTo('wss://h/stomp', answering(403, 'pages of this origin may not connect; listen.origins names those that may')), 'origin');

@@ -38,7 +38,7 @@ const verify = async ({ directory, keys }, ...people) => {
   await keys.reconsider();
 };
 
-/** Whether the worker was told to be silent, in order, after the switch to epoch 1. */
+/** The silent flags sent to the worker, in order, after the switch to epoch 1. */
 const silences = ({ posted }) => posted.filter((message) => 'isSilent' in message).map(({ isSilent }) => isSilent).slice(1);
 
 test('with “verified only” an unverified device gets no key, and nothing is sent while it is there', async (t) => {
@@ -48,7 +48,7 @@ test('with “verified only” an unverified device gets no key, and nothing is 
   assert.deepEqual([alice.keys.canSend, alice.keys.silence], [false, 'unverified']);
   assert.deepEqual(alice.warnings.map(({ problem, user }) => [problem, user]), [['unverified', 'bob']]);
   const { senders } = alice.posted.filter(({ type }) => type === 'epoch').at(-1);
-  assert.deepEqual(senders.map(({ participant }) => participant), [2], 'who is not verified may speak');
+  assert.deepEqual(senders.map(({ participant }) => participant), [2], 'an unverified device may speak');
   await verify(alice, { entry: () => ({ ...bob.entry(), fingerprint: alice.entry().fingerprint }) });
   assert.deepEqual(silences(alice), [true], 'another key than the one that was shown');
   await verify(alice, bob);
@@ -57,7 +57,7 @@ test('with “verified only” an unverified device gets no key, and nothing is 
   assert.equal(alice.sent().length, 1);
 });
 
-test('a device that is not verified is known from the moment its list is announced until it is verified', async (t) => {
+test('an unverified device is reported from its list’s announcement until it is verified', async (t) => {
   const { alice, bob } = await led(t, { verifiedOnly: true });
   assert.equal(alice.keys.hasUnverified, true, 'before the switch');
   await alice.keys.switchTo({ epoch: 2 });
@@ -66,7 +66,7 @@ test('a device that is not verified is known from the moment its list is announc
   assert.equal(alice.keys.hasUnverified, false);
 });
 
-test('a look-up that fails or hangs leaves “verified only” silent, and a repeated switch changes nothing', async (t) => {
+test('if a look-up fails or hangs, “verified only” stays silent, and a repeated switch changes nothing', async (t) => {
   const { alice, bob, lists, world } = await inUse(t, { verifiedOnly: true });
   await verify(alice, bob);
   assert.equal(alice.keys.canSend, true);
@@ -86,7 +86,7 @@ test('a look-up that fails or hangs leaves “verified only” silent, and a rep
   }
 });
 
-test('an entry that nothing is known of yet is a problem', async (t) => {
+test('an entry about which nothing is known yet is a problem', async (t) => {
   const { alice, bob, lists } = await inUse(t, { verifiedOnly: true });
   await verify(alice, bob);
   alice.directory.examine = () => new Promise(() => {});
@@ -98,7 +98,7 @@ test('an entry that nothing is known of yet is a problem', async (t) => {
   assert.deepEqual([alice.keys.epoch, alice.keys.canSend], [3, false]);
 });
 
-test('switched on in a call, “verified only” silences at once, and off again it speaks', async (t) => {
+test('turning on “verified only” during a call silences at once, turning it off ends that', async (t) => {
   const { alice } = await inUse(t);
   assert.equal(alice.keys.canSend, true);
   alice.directory.verifiedOnly = true;
@@ -109,7 +109,7 @@ test('switched on in a call, “verified only” silences at once, and off again
   assert.deepEqual(silences(alice), [false, true, false]);
 });
 
-test('nothing that a device sent opens after it is revoked, not under the epoch before either', async (t) => {
+test('nothing that a device sent opens after its revocation, not even under the previous epoch', async (t) => {
   const [world, revokes] = [[], []];
   const fetchDevices = async () => ({ devices: world.map((other) => other.asDevice()), revokes });
   const directory = new Directory({ store: new MemoryStore(), owner: 'alice', fetchDevices });
@@ -135,7 +135,7 @@ test('nothing that a device sent opens after it is revoked, not under the epoch 
   assert.deepEqual([await alice.hears(frames[1]), await alice.hears(frames[3])], [false, false]);
 });
 
-test('while silent nothing is sealed, whatever key there is', async () => {
+test('while silent, nothing is sealed under any key', async () => {
   const keys = new FrameKeys();
   keys.identify({ call: 'c', participant: 1, fingerprint: new Uint8Array(32), joinId: new Uint8Array(16) });
   const secret = await crypto.subtle.importKey('raw', new Uint8Array(32), 'HKDF', false, ['deriveBits']);
@@ -148,7 +148,7 @@ test('while silent nothing is sealed, whatever key there is', async () => {
   assert.notEqual(await keys.seal(1, new Uint8Array(20), 0), undefined);
 });
 
-test('a new device of somebody known is told, a stranger’s devices are not', async () => {
+test('a new device of a known person is reported, a stranger’s devices are not', async () => {
   const world = [];
   const bob = await Person.make('bob', 2, world);
   const tablet = await Person.make('bob', 3, world, { device: 'tablet' });
@@ -162,14 +162,14 @@ test('a new device of somebody known is told, a stranger’s devices are not', a
   assert.equal(again[0].isNew, false);
 });
 
-test('a device of one’s own that was not here before is told', async () => {
+test('a new device of one’s own is reported', async () => {
   const world = [];
   const other = await Person.make('alice', 2, world, { device: 'phone' });
   const [{ isNew }] = await directoryFor('alice', new MemoryStore(), world).examine([other.entry()]);
   assert.equal(isNew, true);
 });
 
-test('verified is a key, not a name: a changed one is not verified', async () => {
+test('a key is verified, not a name: a changed key is not', async () => {
   const world = [];
   const bob = await Person.make('bob', 2, world);
   const directory = directoryFor('alice', new MemoryStore(), world);
@@ -184,7 +184,7 @@ test('verified is a key, not a name: a changed one is not verified', async () =>
   assert.equal((await directory.examine([changed]))[0].isVerified, false);
 });
 
-test('two keys of one device that are looked up at once are not both its first', async () => {
+test('when two keys of a device are looked up at once, only one counts as its first', async () => {
   const [one, other] = await Promise.all([1, 2].map(() => Identity.open(new MemoryStore(), 'bob', 'd')));
   const entry = ({ keys, fingerprint }) => ({ user: 'bob', device: 'd', keys, fingerprint: toBase64(fingerprint), participant: 2 });
   const directory = new Directory({ store: new MemoryStore(), owner: 'alice', fetchDevices: async () => ({ devices: [] }) });
@@ -194,7 +194,7 @@ test('two keys of one device that are looked up at once are not both its first',
   assert.deepEqual(again.map(({ problem }) => problem), [undefined, 'changed-key']);
 });
 
-test('a revocation that comes while the statements are judged is remembered, and not undone by the judgement before', async () => {
+test('a revocation that arrives while statements are judged is remembered, and the earlier judgement does not undo it', async () => {
   const [laptop, phone] = await Promise.all(['laptop', 'phone'].map((device) => Identity.open(new MemoryStore(), 'bob', device)));
   const of = ({ user, device, keys, fingerprint }) => ({ user, device, keys, fingerprint: toBase64(fingerprint), participant: 2, vouches: [] });
   const store = new MemoryStore();
@@ -203,7 +203,7 @@ test('a revocation that comes while the statements are judged is remembered, and
   await directory.devicesOf(['bob']);
   await directory.verify([of(laptop)]);
   const { device: _, ...statement } = await makeStatement('revoke', laptop, { device: 'phone', fingerprint: of(phone).fingerprint }, Date.now());
-  // Writing takes long once: the judgement that knows of no revocation is still being written when the revocation is told.
+  // One write is slow: the judgement without the revocation is still being written when the revocation arrives.
   const { put } = store;
   let write;
   store.put = (table, name, value) => {
@@ -220,12 +220,12 @@ test('a revocation that comes while the statements are judged is remembered, and
   await before;
   const phoneIn = (devices) => devices.find(({ entry }) => entry.device === 'phone');
   assert.equal(phoneIn(await after).level, 'revoked');
-  // The server hides it from now on: it counts for good.
+  // The server hides it from now on, but it stays in effect.
   revokes = [];
   assert.equal(phoneIn(await directory.devicesOf(['bob'])).level, 'revoked');
 });
 
-test('a device that is new itself takes the older ones of its user for known, and is told of those that come later', async (t) => {
+test('a new device accepts its user’s older devices as known, and reports those that come later', async (t) => {
   const world = [];
   const laptop = await Person.make('alice', 1, world, { device: 'laptop' });
   const directory = new Directory({
@@ -242,7 +242,7 @@ test('a device that is new itself takes the older ones of its user for known, an
   assert.deepEqual((await directory.examine([tablet.entry()])).map(({ isNew, isOfVerified }) => [isNew, isOfVerified]), [[true, true]], 'this device is verified by being here');
 });
 
-test('a new device that a verified one vouches for is no news to be warned of, and one that none vouches for is', async (t) => {
+test('a new device causes a warning unless a verified device vouches for it', async (t) => {
   const world = [];
   const [laptop, phone, tablet] = [await Person.make('bob', 1, world, { device: 'laptop' }), await Person.make('bob', 2, world, { device: 'phone' }), await Person.make('bob', 3, world, { device: 'tablet' })];
   t.after(() => [laptop, phone, tablet].forEach((person) => person.close()));
@@ -258,7 +258,7 @@ test('a new device that a verified one vouches for is no news to be warned of, a
   assert.deepEqual([newsOf('phone'), newsOf('tablet')], [[true, false], [true, true]]);
 });
 
-test('older devices that could not be asked for are asked for with the next connection', async () => {
+test('if looking up older devices fails, it is repeated on the next connection', async () => {
   let failures = 1;
   let asked = 0;
   const fetchDevices = async () => {

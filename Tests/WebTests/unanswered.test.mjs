@@ -1,4 +1,4 @@
-// The view after a call that did not come about.
+// The view after a call that nobody answered.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -19,7 +19,7 @@ beginNames('me', [], () => {});
 const other = (user, state) => ({ user, state, participants: [] });
 const heading = (results, ...others) => headingOf(outcomesOf(results, others));
 
-test('a call is unanswered when nobody rings and somebody has declined or did not answer, and only the caller’s', () => {
+test('a caller’s call is unanswered when nobody rings any longer and somebody declined or did not answer', () => {
   const isIt = (facts) => isUnanswered({ isInitiator: true, answeredAt: undefined, others: [other('bob', 'declined'), other('carol', 'missed')], ...facts });
   assert.equal(isIt({}), true);
   assert.equal(isIt({ isInitiator: false }), false);
@@ -30,7 +30,7 @@ test('a call is unanswered when nobody rings and somebody has declined or did no
   assert.equal(isIt({ others: [other('bob', 'missed'), other('carol', 'cancelled')] }), true);
 });
 
-test('a single person is named with the reason, several have one each, and those whom the caller stopped ringing have none', () => {
+test('a single person is named with the reason, several each have one, and those whom the caller cancelled have none', () => {
   assert.equal(heading({ bob: 'ringing' }, other('bob', 'declined')), 'bob declined');
   assert.equal(heading({ bob: 'offline' }, other('bob', 'missed')), 'bob did not answer');
   assert.equal(heading({ bob: 'busy' }), 'bob is in another call');
@@ -39,14 +39,14 @@ test('a single person is named with the reason, several have one each, and those
   assert.equal(headingOf(told), 'Nobody answered');
   assert.equal(heading({}, other('bob', 'declined'), other('carol', 'declined')), 'The call was declined');
   assert.equal(heading({ bob: 'busy', carol: 'no-keys' }), 'No one could be reached');
-  assert.deepEqual(outcomesOf({ bob: 'a result that is new' }, []), []);
+  assert.deepEqual(outcomesOf({ bob: 'an unknown result' }, []), []);
 });
 
-test('a call rings nobody if it has callees of whom none rings', () => {
+test('a call rings nobody if it has callees but none of them rings', () => {
   assert.deepEqual([{}, undefined, { bob: 'busy' }, { bob: 'busy', carol: 'offline' }].map(ringsNobody), [false, false, true, false]);
 });
 
-test('the view stays until it is closed, by Escape too, and calls the same people with the same media', async () => {
+test('the view stays until it is closed, also by Escape, and can call the same people with the same media', async () => {
   const done = [];
   const view = new UnansweredView({ callAgain: async (...call) => done.push(call), closed: () => done.push('closed') });
   show('lobby');

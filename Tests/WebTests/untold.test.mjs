@@ -1,4 +1,4 @@
-// Warnings of a call that nobody looks at are kept until somebody does, and what is kept in memory only is said.
+// Warnings of a call that is not shown are kept until it is, and a store that lasts only in memory is reported.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -11,7 +11,7 @@ const { openStore } = await load('devices/store.js');
 
 const problems = (kept) => kept.map(([name, { problem, kind, user }]) => [name, problem ?? kind, user]);
 
-test('harmless warnings, notices and many of one kind push out no other', () => {
+test('harmless warnings, notices, and many of one kind do not displace others', () => {
   const untold = new Untold();
   untold.add('warning', { problem: 'changed-key', user: 'bob', device: 'd', fingerprint: 'f' });
   for (let i = 0; i < 100; i += 1) {
@@ -26,11 +26,11 @@ test('harmless warnings, notices and many of one kind push out no other', () => 
   assert.ok(kept.some(([, problem, user]) => problem === 'disagree' && user === 'carol'));
   assert.equal(kept.filter(([, problem]) => problem === 'stranger').length, 16);
   assert.ok(kept.some(([, problem, user]) => problem === 'new-device' && user === 'u0'));
-  assert.equal(kept.length, 16 + 16 + 16 + 2, 'it has a bound');
+  assert.equal(kept.length, 16 + 16 + 16 + 2, 'it is bounded');
   assert.deepEqual(untold.take(), [], 'each once');
 });
 
-test('a warning that is told again is kept once, as it was told last', () => {
+test('a repeated warning is kept once, in its latest form', () => {
   const untold = new Untold();
   for (const isSelfRevoked of [false, true]) untold.add('warning', { problem: 'revoked', user: 'bob', device: 'd', fingerprint: 'f', isSelfRevoked });
   assert.deepEqual(untold.take().map(([, { isSelfRevoked }]) => isSelfRevoked), [true]);
@@ -41,9 +41,9 @@ test('the warnings of a held call wait until it is shown again', (t) => {
   t.after(() => call.giveUp());
   const told = [];
   call.addEventListener('warning', ({ detail }) => told.push(detail.problem));
-  const stop = (isShown) => call.setShown(isShown); // warns that the sending is stopped
+  const stop = (isShown) => call.setShown(isShown); // causes the warning that sending has stopped
   stop(false);
-  assert.deepEqual(problems(call.attend()), [['warning', 'stopped', undefined]], 'before anybody could listen');
+  assert.deepEqual(problems(call.attend()), [['warning', 'stopped', undefined]], 'before anybody can listen');
   stop(true);
   stop(false);
   assert.deepEqual(problems(call.attend()), [], 'while it is shown they are events');
@@ -55,7 +55,7 @@ test('the warnings of a held call wait until it is shown again', (t) => {
   assert.equal(told.length, 3);
 });
 
-test('a store that does not outlive the page says so: without IndexedDB, and after a newer page has changed its version', async (t) => {
+test('a store that does not outlive the page reports it: without IndexedDB, or if a newer page has changed its version', async (t) => {
   t.after(() => delete globalThis.indexedDB);
   assert.equal((await openStore()).isLasting, false);
   const opens = (outcome) => ({ open: () => Object.defineProperty({}, outcome, { set: (heard) => queueMicrotask(heard) }) });

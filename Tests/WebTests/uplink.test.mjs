@@ -1,4 +1,4 @@
-// A path that does not carry the camera: how it is recognized, and what the call does. Time is an argument.
+// A path that is too poor for the camera: how it is recognized, and what the call does. Time is an argument.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -9,7 +9,7 @@ browser();
 const { Calls } = await load('call/calls.js');
 const { Uplink } = await load('media/uplink.js');
 
-/** A path of which one measurement after the other is judged, 2 s apart: `judge({…})` says what it was like since the one before. */
+/** A path whose measurements are judged one by one, 2 s apart; `judge({…})` describes the time since the previous one. */
 function path({ hasEstimate = true } = {}) {
   const uplink = new Uplink();
   const sums = { packets: 0, bytes: 0, lost: 0 };
@@ -28,7 +28,7 @@ function path({ hasEstimate = true } = {}) {
     ];
     return uplink.judge(now, reports, { isCameraOn });
   };
-  /** After how many measurements of that kind the judgement changes; undefined for not at all. */
+  /** The number of such measurements after which the judgement changes; undefined if it does not. */
   const changesAfter = (kind, most = 100) => {
     for (let count = 1; count <= most; count += 1) if (judge(kind)) return count;
     return undefined;
@@ -37,7 +37,7 @@ function path({ hasEstimate = true } = {}) {
   return { uplink, judge, changesAfter };
 }
 
-test('a narrow path that loses packets or lets them wait is poor after 8 s and no sooner, and so is one with no room for a picture', () => {
+test('a narrow path that loses or delays packets is poor after exactly 8 s, and so is one without bandwidth for video', () => {
   for (const kind of [{ rate: 300_000, loss: 0.15 }, { rate: 300_000, roundTrip: 600 }, { rate: 90_000 }]) {
     const { uplink, changesAfter } = path();
     assert.equal(changesAfter(kind), 5, JSON.stringify(kind)); // four times 2 s after the first of them
@@ -45,14 +45,14 @@ test('a narrow path that loses packets or lets them wait is poor after 8 s and n
   }
 });
 
-test('neither a narrow path that carries what is sent, nor a wide one that loses packets, nor a long one is poor', () => {
+test('a narrow path that carries all packets, a wide one that loses some, and a long one are not poor', () => {
   for (const kind of [{ rate: 300_000 }, { rate: 1_500_000, loss: 0.15 }, { rate: 300_000, loss: 0.05 }]) assert.equal(path().changesAfter(kind), undefined, JSON.stringify(kind));
   const satellite = new Uplink();
   const report = (packetsSent) => [{ type: 'outbound-rtp', packetsSent }, { type: 'candidate-pair', nominated: true, currentRoundTripTime: 0.7, availableOutgoingBitrate: 300_000 }];
   for (let step = 1; step < 100; step += 1) assert.equal(satellite.judge(step * 2_000, report(step * 100), { isCameraOn: true }), false);
 });
 
-test('one better measurement begins the 8 s anew', () => {
+test('one better measurement restarts the 8 s', () => {
   const { judge, changesAfter } = path();
   const poor = { rate: 90_000, loss: 0.15 };
   for (let round = 0; round < 20; round += 1) {
@@ -61,17 +61,17 @@ test('one better measurement begins the 8 s anew', () => {
   }
 });
 
-test('without a camera a path does not become too poor for it', () => {
+test('without a camera no path is too poor for it', () => {
   const { changesAfter } = path();
   assert.equal(changesAfter({ rate: 90_000, loss: 0.3, isCameraOn: false }), undefined);
 });
 
-test('a poor path is good after 20 s of sound that arrives, and only then poor again', () => {
+test('a poor path is good after 20 s of intact sound, and only then can become poor again', () => {
   const { uplink, changesAfter } = path();
   const poor = { rate: 90_000, loss: 0.15 };
   const voice = { rate: 0, packets: 100, isCameraOn: false };
   changesAfter(poor);
-  assert.equal(changesAfter(poor), undefined, 'the person turned the camera on again, and knows');
+  assert.equal(changesAfter(poor), undefined, 'the person turned the camera on again knowingly');
   assert.equal(changesAfter({ ...voice, loss: 0.05 }), undefined);
   assert.equal(changesAfter({ ...voice, roundTrip: 400 }), undefined);
   assert.equal(changesAfter(voice), 11);
@@ -79,12 +79,12 @@ test('a poor path is good after 20 s of sound that arrives, and only then poor a
   assert.equal(changesAfter(poor), 5);
 });
 
-test('where the browser does not say what it may send, what it sends of its camera counts', () => {
+test('if the browser does not report its available bitrate, the camera’s sent bitrate counts', () => {
   assert.equal(path({ hasEstimate: false }).changesAfter({ rate: 90_000, loss: 0.15 }), 5);
   for (const kind of [{ rate: 600_000, loss: 0.15 }, { rate: 50_000 }]) assert.equal(path({ hasEstimate: false }).changesAfter(kind), undefined, 'perhaps a still picture');
 });
 
-test('a measurement in which next to nothing was sent, or that has no numbers, says nothing', () => {
+test('a measurement with hardly anything sent, or without numbers, is ignored', () => {
   const { changesAfter } = path();
   assert.equal(changesAfter({ rate: 90_000, loss: 1, packets: 8 }), undefined);
   const uplink = new Uplink();
@@ -92,7 +92,7 @@ test('a measurement in which next to nothing was sent, or that has no numbers, s
   for (const [step, reports] of odd.entries()) assert.equal(uplink.judge(step, reports, { isCameraOn: true }), false);
 });
 
-/** A call with a camera on a path that becomes poor; what the person is told of it. */
+/** A call with a camera on a path that becomes poor, and what the person is told. */
 async function callOnPoorPath(t, { isVideoFirst }) {
   const intervals = [];
   const { setInterval } = globalThis;
@@ -129,12 +129,12 @@ async function callOnPoorPath(t, { isVideoFirst }) {
   return { call, told };
 }
 
-test('on a poor path the camera is turned off for the sake of the sound', async (t) => {
+test('on a poor path the camera is turned off in favour of the sound', async (t) => {
   const { call, told } = await callOnPoorPath(t, { isVideoFirst: false });
   assert.deepEqual([told, call.local('camera').isOn], [['weak-uplink'], false]);
 });
 
-test('where video comes first the camera stays on, and the person is told', async (t) => {
+test('with video first the camera stays on, and the person is told', async (t) => {
   const { call, told } = await callOnPoorPath(t, { isVideoFirst: true });
   assert.deepEqual([told, call.local('camera').isOn, call.local('camera').track.isStopped], [['weak-picture'], true, false]);
 });

@@ -1,4 +1,4 @@
-// The shared vectors of the key agreement (Tests/Vectors/keys.json), made by another implementation. Each has a twin with one bit changed.
+// The shared vectors of the key agreement (Tests/Vectors/keys.json), made by an independent implementation. Each has a twin with one bit changed.
 
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
@@ -62,7 +62,7 @@ test('join keys and their signatures', async () => {
   }
 });
 
-test('rosters, and the chain of four epochs of which one was given up', async () => {
+test('rosters, and a chain of four epochs, one of which was abandoned', async () => {
   const { entries, entryBytes, rosterHash, flipped } = vectors.roster;
   for (const [index, entry] of entries.entries()) same(await transcript.entryBytes(entry), entryBytes[index]);
   same(await transcript.rosterHashOf(entries), rosterHash);
@@ -149,7 +149,7 @@ test('the call code', async () => {
   assert.equal(await transcript.callCodeOf(call, fromBase64(flipped.rosterHash)), flipped.code);
 });
 
-/** A receiver that has the sender of a message vector on its list. */
+/** A receiver with the sender of a message vector on its list. */
 async function receiver({ call, epoch, secret, listHash, from, fingerprint, joinId }) {
   const keys = new FrameKeys();
   keys.identify({ call, participant: 99, fingerprint: new Uint8Array(32), joinId: new Uint8Array(16).fill(1) });
@@ -170,7 +170,7 @@ test('a message to all', async () => {
   same(encodeMessage(decodeMessage(data)), vector.padded);
 });
 
-test('a message with any other padding than the shortest is none', async () => {
+test('a message with any other padding than the shortest is refused', async () => {
   const keys = await receiver(vectors.message);
   assert.equal(vectors.message.mispadded.length, 6);
   for (const { what, data, body } of vectors.message.mispadded) {
@@ -180,7 +180,7 @@ test('a message with any other padding than the shortest is none', async () => {
   }
 });
 
-test('a private message to two: each opens it, changed or sealed again under the same wraps nobody does', async () => {
+test('a private message to two: each opens it, and nobody does after a change or under the same wraps in another seal', async () => {
   const vector = vectors.privateMessage;
   const keys = await receiver(vector);
   const scope = { call: vector.call, listHash: fromBase64(vector.listHash) };
@@ -264,7 +264,7 @@ test('words of admission, and a link’s secret', async () => {
   assert.notDeepEqual(await other.link(call), await secret.link(call));
 });
 
-test('KIDs, and numbers that none is made of', () => {
+test('KIDs, and numbers that have none', () => {
   for (const { participant, n, epoch, kid } of vectors.kids.valid) assert.equal(kidOf(participant, n, epoch), kid);
   for (const { participant, n, epoch } of vectors.kids.refused) assert.throws(() => kidOf(participant, n, epoch), RangeError);
 });

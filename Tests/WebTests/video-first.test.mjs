@@ -1,4 +1,4 @@
-// Sign language and video first: who has chosen it, and a ring that is seen.
+// Video first, for sign language: who chooses it, and visible rings.
 
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
@@ -24,7 +24,7 @@ for (const node of [document.body, byID('call')]) {
 const isCalm = () => classes.get(byID('call')).has('calm');
 const isLit = () => classes.get(document.body).has('ring-light');
 
-/** The page's switch, pressed. */
+/** Presses the page's switch. */
 function choose(isOn) {
   byID('video-first').checked = isOn;
   byID('video-first').listeners.change();
@@ -53,7 +53,7 @@ test('the operator’s choice counts until the person makes another', () => {
   delete document.documentElement.dataset.videoFirst;
 });
 
-test('a ring is seen only where video comes first, and until it is over', () => {
+test('a ring is visible only with video first, and until it is over', () => {
   const lit = (isChosen) => {
     choose(isChosen);
     return [true, false].map((isRinging) => {
@@ -66,12 +66,12 @@ test('a ring is seen only where video comes first, and until it is over', () => 
 
 const style = readFileSync(new URL('../../Sources/Web/page/style.css', import.meta.url), 'utf8');
 
-test('a ring flashes less than three times a second (WCAG 2.3.1), and with reduced motion its colour stays', () => {
+test('a ring flashes less than three times a second (WCAG 2.3.1), and with reduced motion has a constant colour', () => {
   const animations = [...style.matchAll(/\.ring-light[^{]*\{[^}]*animation: ([\w-]+) ([\d.]+)s/g)].map(([, name, seconds]) => ({ name, seconds: Number(seconds) }));
   assert.deepEqual(animations.map(({ name }) => name), ['ring-light', 'ring-light-behind']);
   for (const { name, seconds } of animations) {
     const [, steps] = style.match(new RegExp(`@keyframes ${name} \\{(.*)\\}`)) ?? [];
-    const flashes = steps.match(/%/g).length; // each step is a change of colour, and back
+    const flashes = steps.match(/%/g).length; // each step changes the colour and back
     assert.ok(flashes >= 1 && flashes / seconds < 3, `${name}: ${flashes} in ${seconds} s`);
   }
   assert.match(style, /prefers-reduced-motion: reduce\) \{\s*\*, \*::before, \*::after, \*::backdrop \{ animation: none !important/);

@@ -1,4 +1,4 @@
-// Videos that are not looked at: how the server is told, and how the page knows why a picture is not there.
+// Videos that nobody looks at: how the server is told, and how the page knows why a picture is missing.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -15,7 +15,7 @@ const names = (count) => Array.from({ length: count }, (_, index) => `${index + 
 
 const at = (height, ...tracks) => new Map(tracks.map((track) => [track, height]));
 
-test('each change is told once: the videos that are shown, and their heights', () => {
+test('each change of the shown videos and their heights is sent once', () => {
   const wishes = new VideoWishes();
   const tell = (...wanted) => wishes.toTell(1, names(3), at(400, ...wanted));
   assert.deepEqual(tell(...names(3)), names(3).map((track) => ({ track, maxHeight: 540 })));
@@ -25,7 +25,7 @@ test('each change is told once: the videos that are shown, and their heights', (
   assert.deepEqual(wishes.toTell(1, names(3), at(150, '4.2')), [{ track: '3.2', paused: true }, { track: '4.2', paused: false, maxHeight: 180 }]);
 });
 
-test('a priority is told once, and its end; where the server was not reached, again', async () => {
+test('a priority and its end are sent once, and again if the server was not reached', async () => {
   const asked = [];
   let isReached = true;
   const request = async (path, { videos }) => {
@@ -48,7 +48,7 @@ test('a priority is told once, and its end; where the server was not reached, ag
   assert.deepEqual(asked.slice(2), [[{ track: '2.2', priority: 0 }]]);
 });
 
-test('a tile that grows or shrinks is told in steps, never below what is shown, and within the limits of the protocol', () => {
+test('a tile’s size is sent in steps, never below the shown height, and within the limits of the protocol', () => {
   const wishes = new VideoWishes();
   const told = [];
   for (let height = 0; height <= 10_000; height += 1) {
@@ -60,19 +60,19 @@ test('a tile that grows or shrinks is told in steps, never below what is shown, 
   assert.deepEqual(told, [90, 180, 270, 360, 540, 720, 1_080, 1_440, 2_160, 4_320]);
 });
 
-test('a join as another participant tells all wishes anew', () => {
+test('after a join as another participant all wishes are sent again', () => {
   const wishes = new VideoWishes();
   wishes.toTell(1, names(2), at(90, '2.2'));
   assert.deepEqual(wishes.toTell(7, names(2), at(90, '2.2')), [{ track: '2.2', maxHeight: 90 }, { track: '3.2', paused: true }]);
 });
 
-test('one request names 64 videos at most, and the next one the rest', () => {
+test('one request names at most 64 videos, and the next one the rest', () => {
   const wishes = new VideoWishes();
   const told = [1, 2, 3].map(() => wishes.toTell(1, names(100), new Map()).length);
   assert.deepEqual(told, [64, 36, 0]);
 });
 
-test('participants that this device does not want to hear are told once, after a failure and by another number again, in one request with the videos', async () => {
+test('muted participants are sent once, in one request with the videos, and again after a failure or under a new number', async () => {
   const asked = [];
   let isReached = true;
   const request = async (path, body) => {
@@ -99,12 +99,12 @@ test('participants that this device does not want to hear are told once, after a
   assert.deepEqual(asked.slice(4), [{ muted: [3] }, { muted: [] }]);
 });
 
-test('one request names 64 muted participants at most', () => {
+test('one request names at most 64 muted participants', () => {
   const muted = new VideoWishes().mutedToTell(new Set(Array.from({ length: 100 }, (_, index) => index + 1)));
   assert.equal(muted.length, 64);
 });
 
-test('the server is told which videos are looked at, and once more where it was not reached', async () => {
+test('the server is told which videos are looked at, and again if it was not reached', async () => {
   const asked = [];
   let isReached = false;
   const request = async (path, body) => {
@@ -122,7 +122,7 @@ test('the server is told which videos are looked at, and once more where it was 
   assert.deepEqual(asked, [told, again].map((videos) => ['calls/c/receive', { videos }]));
 });
 
-test('one request is under way at a time, and what changes meanwhile goes into the next one', async () => {
+test('one request is pending at a time, and changes meanwhile go into the next one', async () => {
   const asked = [];
   const answers = [];
   const request = (path, { videos }) => {
@@ -140,7 +140,7 @@ test('one request is under way at a time, and what changes meanwhile goes into t
   assert.equal(asked.length, 2);
 });
 
-test('it is news when somebody stops to share a screen, and none when this device does', () => {
+test('a notice says that somebody has stopped sharing a screen, but not that this device has', () => {
   const facts = new CallState({ user: 'alice', device: 'd' });
   const id = '00000000-0000-4000-8000-000000000000';
   const screen = (participant) => ({ track: `${participant}.3`, source: 'screen', kind: 'video', muted: false });
@@ -151,7 +151,7 @@ test('it is news when somebody stops to share a screen, and none when this devic
   assert.equal(facts.trackRemoved({ track: '2.3', participant: 2 }), undefined, 'once');
 });
 
-test('a picture is awaited while what comes in its slot does not open, unsent while nothing comes, and unsupported where the server says so', async (t) => {
+test('a picture is awaited while frames in its slot do not open, unsent while none arrive, and unsupported if the server says so', async (t) => {
   browser();
   const worker = Object.assign(new EventTarget(), { postMessage() {}, terminate() {} });
   const receive = [{ mid: '1', track: '2.2' }];
@@ -164,7 +164,7 @@ test('a picture is awaited while what comes in its slot does not open, unsent wh
   assert.deepEqual(states(), ['awaited', 'unsent', 'unsupported']);
 });
 
-test('a picture that the server limits is lower while it is shown, and paused while nothing of it comes', async (t) => {
+test('a picture that the server limits is lower while it is shown, and paused while none of it arrives', async (t) => {
   browser();
   const worker = Object.assign(new EventTarget(), { postMessage() {}, terminate() {} });
   const receive = ['2.2', '3.2', '4.2'].map((track, index) => ({ mid: `${index + 1}`, track, ...(index < 2 ? { picture: 'lower' } : { picture: 'paused' }) }));
@@ -179,7 +179,7 @@ test('a picture that the server limits is lower while it is shown, and paused wh
   assert.deepEqual(states(), ['shown', 'unsent', 'unsent']);
 });
 
-test('slots for video ask for dependency descriptors, and nothing else of the offer changes', async (t) => {
+test('video slots offer dependency descriptors, and nothing else in the offer changes', async (t) => {
   browser();
   const worker = Object.assign(new EventTarget(), { postMessage() {}, terminate() {} });
   const media = new ServerPath({ worker, participant: 1, request: async () => ({ sdp: '', tracks: [], receive: [], unsupported: [], rev: 1 }) });
@@ -193,7 +193,7 @@ test('slots for video ask for dependency descriptors, and nothing else of the of
   }
 });
 
-test('frames that do not open are told when that lasts, and not for a key that comes a little late', async (t) => {
+test('frames that do not open are reported if that lasts, but not for a key that comes a little late', async (t) => {
   browser();
   const worker = Object.assign(new EventTarget(), { postMessage() {}, terminate() {} });
   const media = new ServerPath({ worker, participant: 1, request: async () => ({ sdp: '', tracks: [], receive: [], unsupported: [], rev: 1 }) });
@@ -208,7 +208,7 @@ test('frames that do not open are told when that lasts, and not for a key that c
   assert.deepEqual(told, [20, 20], 'from the third second on');
 });
 
-test('an offer has a slot for sound in reserve, up to eight', async (t) => {
+test('an offer has one spare audio slot, up to eight slots', async (t) => {
   browser();
   const worker = Object.assign(new EventTarget(), { postMessage() {}, terminate() {} });
   const media = new ServerPath({ worker, participant: 1, request: async () => ({ sdp: '', tracks: [], receive: [], unsupported: [], rev: 1 }) });
@@ -217,7 +217,7 @@ test('an offer has a slot for sound in reserve, up to eight', async (t) => {
   const microphones = (count) => Array.from({ length: count }, (_, index) => ({ track: `${index + 2}.1`, kind: 'audio' }));
   media.wantFor([]);
   await media.negotiate();
-  assert.equal(slots(), 1, 'for the first word of the first who comes');
+  assert.equal(slots(), 1, 'for the first words of the first participant to join');
   for (const [count, expected] of [[1, 2], [6, 7], [7, 8], [9, 8]]) {
     media.wantFor(microphones(count));
     await media.negotiate();

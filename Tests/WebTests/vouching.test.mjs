@@ -13,7 +13,7 @@ const vectors = JSON.parse(readFileSync(new URL('../Vectors/keys.json', import.m
 const NOW = 1_800_000_000_000;
 const DAY_MS = 86_400_000;
 
-/** A device of `user` and what is known of it. */
+/** A device of `user` and what is known about it. */
 async function deviceOf(user, device) {
   const identity = await Identity.open(new MemoryStore(), user, device);
   return { user, device, identity, keys: identity.keys, fingerprint: toBase64(identity.fingerprint) };
@@ -52,7 +52,7 @@ for (const kind of ['vouch', 'revoke']) {
   });
 }
 
-test('the shared vector of a vouch counts, and none of its twins with a flipped bit', async () => {
+test('the shared vector of a vouch is valid, and none of its copies with a flipped bit is', async () => {
   const { user, by, byFingerprint, device, fingerprint, at, sigAlg, signature, signKey, flipped } = vectors.vouch;
   const voucher = { device: by, fingerprint: byFingerprint, keys: [{ use: 'sign', alg: sigAlg, publicKey: signKey }], isVerified: true };
   const level = async (change, about = fingerprint) => {
@@ -67,13 +67,13 @@ test('the shared vector of a vouch counts, and none of its twins with a flipped 
   assert.equal(await level({ at: at + 1 }), 'known');
 });
 
-test('a device that a verified one vouches for is vouched, another one only known', async () => {
+test('a device for which a verified one vouches is vouched, another one only known', async () => {
   const { laptop, phone, tablet, levels } = await bobs();
   const { of } = await levels({ vouches: [await statement('vouch', laptop, phone)] });
   assert.deepEqual([laptop, phone, tablet].map(of), ['verified', 'vouched', 'known']);
 });
 
-test('a vouch counts for nothing by a device that is unknown, only known, only vouched, removed or revoked', async () => {
+test('a vouch by a device that is unknown, only known, only vouched, removed or revoked does not count', async () => {
   const { laptop, phone, tablet, levels } = await bobs();
   const stranger = await deviceOf('bob', 'stranger');
   const byLaptop = await statement('vouch', laptop, phone);
@@ -89,7 +89,7 @@ test('a vouch counts for nothing by a device that is unknown, only known, only v
   assert.deepEqual([revoked.of(laptop), revoked.of(phone)], ['revoked', 'known']);
 });
 
-test('a vouch of another user’s device counts for nothing, under whatever name it comes', async () => {
+test('a vouch by another user’s device does not count, whatever name it uses', async () => {
   const { laptop, phone, levels } = await bobs();
   const mallory = await deviceOf('mallory', 'laptop');
   const honest = await statement('vouch', mallory, phone);
@@ -103,13 +103,13 @@ test('a vouch of another user’s device counts for nothing, under whatever name
   assert.equal((await levels({ vouches: [foreign] })).of(phone), 'known');
 });
 
-test('a vouch is not a revocation and a revocation no vouch', async () => {
+test('a vouch is not a revocation, and a revocation is not a vouch', async () => {
   const { laptop, phone, levels } = await bobs();
   const swapped = await levels({ vouches: [await statement('revoke', laptop, phone)], revokes: [await statement('vouch', laptop, phone)] });
   assert.equal(swapped.of(phone), 'known');
 });
 
-test('a vouch for the key that a device had before says nothing of its new one', async () => {
+test('a vouch for a device’s former key does not apply to its new one', async () => {
   const { laptop, phone, tablet, levels } = await bobs();
   const before = await deviceOf('bob', 'phone');
   const old = await statement('vouch', laptop, before);
@@ -117,7 +117,7 @@ test('a vouch for the key that a device had before says nothing of its new one',
   assert.equal((await levels({ vouches: [{ ...(await statement('vouch', laptop, phone)), device: 'tablet', fingerprint: tablet.fingerprint }] })).of(tablet), 'known');
 });
 
-test('a statement from more than a day ahead, or with a time that is none, is ignored', async () => {
+test('a statement from more than a day in the future, or with an invalid time, is ignored', async () => {
   const { laptop, phone, levels } = await bobs();
   const at = async (time) => (await levels({ vouches: [await statement('vouch', laptop, phone, { at: time })] })).of(phone);
   assert.equal(await at(NOW + DAY_MS), 'vouched');
@@ -130,7 +130,7 @@ test('a statement from more than a day ahead, or with a time that is none, is ig
   assert.equal((await levels({ revokes })).of(phone), 'known');
 });
 
-test('a revocation by a verified device or by the device itself counts, by no other', async () => {
+test('only a revocation by a verified device or by the device itself counts', async () => {
   const { laptop, phone, tablet, levels } = await bobs();
   const vouches = [await statement('vouch', laptop, phone)];
   const of = async (by, about = phone) => (await levels({ vouches, revokes: [await statement('revoke', by, about)] })).of(about);
@@ -142,7 +142,7 @@ test('a revocation by a verified device or by the device itself counts, by no ot
   assert.equal((await levels({ vouches, revokes: [foreign] })).of(phone), 'vouched');
 });
 
-test('a revocation that was shown once counts for good, also when the server hides it and the person verifies that key', async () => {
+test('a revocation that was seen once stays in effect, even if the server hides it and the person verifies that key', async () => {
   const { laptop, phone, levels } = await bobs();
   const { remembered } = await levels({ revokes: [await statement('revoke', laptop, phone)] });
   const later = await levels({ remembered, verified: [laptop, phone], vouches: [await statement('vouch', laptop, phone)] });
@@ -151,7 +151,7 @@ test('a revocation that was shown once counts for good, also when the server hid
   assert.equal((await levels({ remembered: kept, verified: [] })).of(phone), 'revoked');
 });
 
-test('a revocation by a device that is verified only later counts then, though it is hidden by then', async () => {
+test('a revocation by a device that is verified later counts from then on, even if it is hidden by then', async () => {
   const { laptop, phone, levels } = await bobs();
   const first = await levels({ verified: [], revokes: [await statement('revoke', laptop, phone)] });
   assert.equal(first.of(phone), 'known');
@@ -168,7 +168,7 @@ test('a stolen vouched device that revokes the verified one changes nothing, and
   assert.deepEqual(quiet.disagreements, []);
 });
 
-test('a revoked device revokes nobody any more', async () => {
+test('a revoked device can no longer revoke others', async () => {
   const { laptop, phone, levels } = await bobs();
   const both = [laptop, phone];
   const { remembered } = await levels({ verified: both, revokes: [await statement('revoke', laptop, phone)] });
@@ -176,7 +176,7 @@ test('a revoked device revokes nobody any more', async () => {
   assert.deepEqual([later.of(laptop), later.of(phone)], ['verified', 'revoked']);
 });
 
-test('when a voucher falls its devices fall to known, unless another voucher stands', async () => {
+test('when a voucher loses its level its devices become known, unless there is another voucher', async () => {
   const { laptop, phone, tablet, levels } = await bobs();
   const both = [laptop, tablet];
   const one = [await statement('vouch', laptop, phone)];
@@ -190,7 +190,7 @@ test('when a voucher falls its devices fall to known, unless another voucher sta
   assert.deepEqual((await levels({ vouches: [], remembered: after.remembered })).fallen, [], 'told once');
 });
 
-test('at most eight vouches of a device are looked at', async () => {
+test('at most eight vouches of a device are considered', async () => {
   const { laptop, phone, levels } = await bobs();
   const good = await statement('vouch', laptop, phone);
   const bad = { ...good, by: 'tablet' };
@@ -238,7 +238,7 @@ test('with “verified only” a vouched device gets keys and one that is only k
   assert.deepEqual(levelsIn(examined), [['verified', undefined], ['vouched', undefined], ['known', 'unverified']]);
 });
 
-test('this device’s own statements count for it, without any verification', async () => {
+test('this device’s own statements count without verification', async () => {
   const [laptop, phone] = [await deviceOf('alice', 'laptop'), await deviceOf('alice', 'phone')];
   phone.vouches = [await statement('vouch', laptop, phone, { at: Date.now() })];
   const { directory: alices } = directory({ own: laptop, devices: [laptop, phone] });
@@ -261,7 +261,7 @@ test('a look-up that fails leaves a vouched device untrusted, and the next one a
   assert.deepEqual(levelsIn(await later.examine([entryOf(phone)])), [['vouched', undefined]]);
 });
 
-test('answers that are no lists of devices trust nobody and break nothing', async () => {
+test('answers that are not lists of devices trust nobody and do no harm', async () => {
   const { laptop, phone } = await bobs();
   for (const reply of [{}, { devices: null }, { devices: [null, 1, { user: 'bob' }], revokes: [null] }, { devices: [{ ...laptop, vouches: [null, {}] }], revokes: 'x' }]) {
     const alices = new Directory({ store: new MemoryStore(), owner: 'alice', fetchDevices: async () => reply });
@@ -271,7 +271,7 @@ test('answers that are no lists of devices trust nobody and break nothing', asyn
   }
 });
 
-test('a revocation takes a device’s keys, is a warning once, and outlives the page', async () => {
+test('a revocation denies a device keys, causes one warning, and outlives the page', async () => {
   const { laptop, phone } = await bobs();
   const store = new MemoryStore();
   const { directory: alices, server } = await withLaptopVerified({ devices: [laptop, phone], store });
@@ -287,7 +287,7 @@ test('a revocation takes a device’s keys, is a warning once, and outlives the 
   assert.equal((await later.examine([entryOf(phone)]))[0].problem, 'revoked', 'verifying does not bring it back');
 });
 
-test('statements are asked for aside, and what they change is told', async () => {
+test('statements are requested in the background, and their changes are reported', async () => {
   const { laptop, phone } = await bobs();
   const store = new MemoryStore();
   const { directory: alices } = await withLaptopVerified({ devices: [laptop, phone], store });
@@ -300,7 +300,7 @@ test('statements are asked for aside, and what they change is told', async () =>
   assert.equal((await later.examine([entryOf(phone)]))[0].level, 'vouched');
 });
 
-test('after a new connection the statements are asked for once more', async () => {
+test('after a new connection the statements are requested once more', async () => {
   const { laptop, phone } = await bobs();
   const { directory: alices, server } = await withLaptopVerified({ devices: [laptop, phone] });
   await alices.examine([entryOf(laptop)]);
@@ -314,7 +314,7 @@ test('after a new connection the statements are asked for once more', async () =
   assert.equal(server.asked, asked + 1);
 });
 
-test('to trust a changed key takes the key that was shown and no newer one', async () => {
+test('trusting a changed key accepts the shown key, and no newer one', async () => {
   const [first, shown, newer] = await Promise.all(Array.from({ length: 3 }, () => deviceOf('bob', 'phone')));
   const { directory: alices, server } = directory({ devices: [first] });
   await alices.examine([entryOf(first)]);
@@ -328,7 +328,7 @@ test('to trust a changed key takes the key that was shown and no newer one', asy
   assert.equal((await alices.examine([entryOf(newer)]))[0].problem, 'changed-key');
 });
 
-test('verifying takes the keys that were shown: a key that has changed meanwhile is not verified', async () => {
+test('verifying applies to the shown keys: a key that has changed meanwhile is not verified', async () => {
   const [shown, newer] = [await deviceOf('bob', 'phone'), await deviceOf('bob', 'phone')];
   const { directory: alices, server } = directory({ devices: [shown] });
   await alices.examine([entryOf(shown)]);

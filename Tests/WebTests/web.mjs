@@ -1,4 +1,4 @@
-// Lets Node read the page's modules: as ES modules whatever their ending, and with the globals that Node 18 does not have.
+// Lets Node load the page's modules: as ES modules whatever their extension, and with the globals that Node 18 lacks.
 
 import assert from 'node:assert/strict';
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -22,7 +22,7 @@ for (const name of ['localStorage', 'sessionStorage']) Object.defineProperty(glo
 const folder = mkdtempSync(join(tmpdir(), 'conclave-web-'));
 cpSync(new URL('../../Sources/Web/', import.meta.url), folder, { recursive: true });
 writeFileSync(join(folder, 'package.json'), '{"type":"module"}');
-// A rule that is undone, `[module, text, instead]` each: a test shows that it would notice.
+// Rules to undo, each `[module, text, instead]`: a test shows that it would notice.
 for (const [name, text, instead] of JSON.parse(process.env.CONCLAVE_UNDONE ?? '[]')) {
   const file = join(folder, 'conclave', name);
   const before = readFileSync(file, 'utf8');
@@ -37,19 +37,19 @@ export const load = (name) => import(pathToFileURL(join(folder, 'conclave', name
 /** A module of the page. */
 export const loadPage = (name) => import(pathToFileURL(join(folder, 'page', name)));
 
-/** Turns of the event loop. One turn runs everything that follows only from promises; work that has turns of its own takes more. */
+/** Waits for turns of the event loop. One turn runs everything that follows only from promises; work with its own turns takes more. */
 export async function aside(turns = 50) {
   for (let turn = 0; turn < turns; turn += 1) await new Promise((resolve) => setImmediate(resolve));
 }
 
-/** Waits for `condition`, 30 s at most: WebCrypto works on threads of its own and takes as long as the machine is busy. */
+/** Waits for `condition`, 30 s at most: WebCrypto runs on its own threads and is slow on a busy machine. */
 export async function until(condition) {
   const end = process.hrtime.bigint() + 30_000_000_000n;
   while (!condition() && process.hrtime.bigint() < end) await aside(1);
   assert.ok(condition(), String(condition));
 }
 
-/** Until the test `t` is over, time-outs run only by `tick(ms)`, and intervals not at all. */
+/** Until the test `t` ends, time-outs fire only by `tick(ms)`, and intervals not at all. */
 export function fakeTimers(t) {
   const { setTimeout, clearTimeout, setInterval } = globalThis;
   t.after(() => Object.assign(globalThis, { setTimeout, clearTimeout, setInterval }));

@@ -7,7 +7,7 @@ const { hpkeOpen, hpkeSeal, wrap } = await load('trust/wrap.js');
 const vector = vectors('hpke.json');
 const curve = { name: 'ECDH', namedCurve: 'P-256' };
 
-/** A pair from its private scalar: WebCrypto takes it as a JWK. */
+/** A key pair from its private scalar, which WebCrypto imports as a JWK. */
 async function pairOf(scalar) {
   const ecdh = createECDH('prime256v1');
   ecdh.setPrivateKey(Buffer.from(scalar, 'hex'));
@@ -31,7 +31,7 @@ test('the HPKE vector is sealed and opened', async () => {
   assert.equal(hex(await hpkeOpen(recipient, sealed, { info, aad })), vector.pt);
 });
 
-test('an HPKE message that was changed, cut or made for another does not open', async () => {
+test('an HPKE message that was changed, truncated or made for another key does not open', async () => {
   const [bob, carol] = await Promise.all([1, 2].map(() => crypto.subtle.generateKey(curve, false, ['deriveBits'])));
   const sealed = await hpkeSeal(await spkiOf(bob.publicKey), new Uint8Array(32));
   await assert.rejects(() => hpkeOpen(carol, sealed));
@@ -43,7 +43,7 @@ test('an HPKE message that was changed, cut or made for another does not open', 
   }
 });
 
-test('OpenSSL opens what is wrapped to an RSA key', async () => {
+test('OpenSSL opens a secret wrapped to an RSA key', async () => {
   const algorithm = { name: 'RSA-OAEP', modulusLength: 2048, publicExponent: bytes('010001'), hash: 'SHA-256' };
   const pair = await crypto.subtle.generateKey(algorithm, true, ['encrypt', 'decrypt']);
   const pkcs8 = Buffer.from(await crypto.subtle.exportKey('pkcs8', pair.privateKey));

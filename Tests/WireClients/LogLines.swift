@@ -1,14 +1,14 @@
 package import Logging
 import Synchronization
 
-/// Keeps what is logged.
+/// Records what is logged.
 package final class LogLines: LogHandler, Sendable {
   private let lines = Mutex<[(level: Logger.Level, text: String)]>([])
 
   package init() {}
 
   package var levels: [Logger.Level] { lines.withLock { $0.map(\.level) } }
-  /// Message and metadata of each line.
+  /// The message and metadata of each line.
   package var texts: [String] { lines.withLock { $0.map(\.text) } }
 
   package var metadata: Logger.Metadata {

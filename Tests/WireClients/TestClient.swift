@@ -13,7 +13,7 @@ package final class TestClient {
   private var raw = ByteBuffer()
   private let reset: Reset
 
-  /// Whether the server's end was a reset, or TLS's without a close_notify, instead of an orderly one.
+  /// Whether the server ended the connection by a reset, or TLS without a close_notify, instead of orderly.
   package var wasReset: Bool { reset.seen.load(ordering: .relaxed) }
 
   private init(channel: any Channel, inbound: AsyncStream<ByteBuffer>, reset: Reset, version: Version) {
@@ -83,7 +83,7 @@ package final class TestClient {
     return raw
   }
 
-  /// Takes `count` bytes; nil at the end.
+  /// Reads `count` bytes; nil at the end.
   package func take(_ count: Int) async -> [UInt8]? {
     _ = await bytes { $0.readableBytes >= count }
     return raw.readBytes(length: count)
@@ -101,7 +101,7 @@ package final class TestClient {
   package func close() async throws { try await channel.close() }
 }
 
-/// The server answered something else than what the client asked for.
+/// The server's answer was not the expected one.
 package struct UnexpectedAnswer: Error {}
 
 private final class Reset: Sendable {

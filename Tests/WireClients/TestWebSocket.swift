@@ -1,6 +1,6 @@
 import NIOCore
 
-/// A WebSocket client made of raw bytes, so that it can also break the rules (RFC 6455).
+/// A WebSocket client that works with raw bytes, so that it can also break the rules (RFC 6455).
 package struct TestWebSocket {
   package let client: TestClient
   /// The server's answer to the handshake, without the empty line.

@@ -1,4 +1,5 @@
-// The types of conclave-client: every public member and every event. `protocol.d.ts` beside this file is made of the protocol's declarations in docs/clients.md.
+// The types of conclave-client: every public member and every event. `protocol.d.ts` beside this file is generated from the protocol's declarations in
+// docs/clients.md.
 
 import type { Bytes, CallId, Device, Id, Media, Policy, Requests, Results, Source, Time, TrackId, Participant } from './protocol.js';
 
@@ -7,19 +8,19 @@ export {};
 
 /** Whether this browser can take part in calls. */
 export function isSupported(): boolean;
-/** Whether the browser can blur what is behind the person on this camera's track. */
+/** Whether the browser can blur the background of this camera's track. */
 export function canBlur(track: MediaStreamTrack | undefined): boolean;
-/** Whether a user came by a link, without an account: mark the name wherever it is shown. */
+/** Whether a user joined by a link, without an account. Mark the name wherever you show it. */
 export function isGuest(user: unknown): boolean;
-/** Whether a member is in the call, and the media of all its devices was up and is gone: it may come back. */
+/** Whether a member is in the call, but the media of all its devices has been lost. It may come back. */
 export function isLost(member: Member): boolean;
-/** A fingerprint in base64 as people read it: 8 groups of 8 hexadecimal digits. */
+/** The readable form of a base64 fingerprint: 8 groups of 8 hexadecimal digits. */
 export function readable(fingerprint: Bytes): string;
 
-/** A request that was refused, or got no answer: `connection-lost`. */
+/** A request that was refused, or got no answer (`connection-lost`). */
 export class RequestError extends Error {
   constructor(error: { code: string; message: string; field?: string; retryAfterMs?: number; call?: CallId });
-  /** A code of the protocol's section "Errors". */
+  /** A code from the section "Errors" of the protocol. */
   readonly code: string;
   readonly details: { field?: string; retryAfterMs?: number; call?: CallId };
 }
@@ -37,17 +38,17 @@ export type Status = 'connecting' | 'ready' | 'reconnecting' | 'refused' | 'repl
 export interface Options {
   /** The server's WebSocket, `wss://host/stomp`. */
   url: string;
-  /** This browser's id among the user's devices; keep it, for a new id is a new device to everybody. `guest` for a guest. */
+  /** This browser's id among the user's devices; store it, since a new id is a new device to everybody. `guest` for a guest. */
   device: Id;
-  /** The device's name for people, up to 256 bytes in UTF-8. */
+  /** The device's name to show to people, up to 256 bytes in UTF-8. */
   name?: string;
-  /** The token and its user, at each connect; `wasRefused` says that the last token was not taken. An error with `isFinal` ends the connecting. */
+  /** Returns the token and its user, for each connection. `wasRefused` is true if the server refused the last token. An error with `isFinal` stops further attempts. */
   credentials(wasRefused: boolean): Promise<{ token: string; user: Id }>;
   /** Where the app serves `sframe-worker.js`, if not beside the bundle. */
   workerURL?: string;
 }
 
-/** The sources of a device that joins: `true` opens the device's own, a track of the app's is sent as a copy, `false` leaves it off. */
+/** The sources of a device that joins: `true` opens the device's own, `false` leaves it off. A track of the app is sent as a copy. */
 export interface Sources {
   camera?: boolean | MediaStreamTrack;
   microphone?: boolean | MediaStreamTrack;
@@ -57,7 +58,7 @@ export interface CallOptions extends Sources {
   /** `video` by default, or `audio` without a camera. */
   media?: Media;
   policy?: Policy;
-  /** For those who are rung, up to 2 KiB before base64. The server can read it. */
+  /** For the people who are rung, up to 2 KiB before base64. The server can read it. */
   metadata?: Bytes;
 }
 
@@ -80,7 +81,7 @@ export interface InCall { participant: Participant; device: Id; joinId: Bytes; c
 export interface Member {
   user: Id;
   name?: string;
-  /** Came by a link. */
+  /** Joined by a link. */
   link?: boolean;
   state: 'ringing' | 'joined' | 'left' | 'declined' | 'missed' | 'cancelled' | 'disconnected';
   participants: InCall[];
@@ -113,24 +114,24 @@ export interface PastCall {
 
 export interface NamedDevice extends Device { fingerprint: Bytes }
 
-/** News about somebody's device or keys, or an act of the server's that was refused. */
+/** A problem with somebody's device or keys, or an action of the server that was refused. */
 export interface Warning { problem: string; user?: Id; device?: Id; fingerprint?: Bytes }
 
 export interface ConclaveEvents {
-  /** `status` is another. */
+  /** `status` has changed. */
   connection: undefined;
-  /** After each connect. */
+  /** A connection is ready, also after each reconnect. */
   ready: undefined;
   ring: Ring;
   'ring-over': { ring: Ring; reason: RingEnd; by?: Id };
-  /** A call came, went or is held. */
+  /** A call started, ended or was held. */
   calls: undefined;
-  /** Any call that is over for all. */
+  /** A call is over for everybody. */
   'call-over': CallId;
   presence: undefined;
-  /** About a device that is in no call here. */
+  /** About a device that is not in a call on this device. */
   warning: Warning;
-  /** `identity` and `ownDevices` are others. */
+  /** `identity` and `ownDevices` have changed. */
   identity: undefined;
 }
 
@@ -140,7 +141,7 @@ export class Conclave extends Emitter<ConclaveEvents> {
   readonly status: Status;
   /** Why the status is `refused`: `token-refused`, `wrong-identity`, or the message of a final error of `credentials`. */
   readonly reason: string;
-  /** Why no connection comes about although the server answers; `connection` tells of it. */
+  /** Why no connection can be made although the server answers; changes are reported by `connection`. */
   readonly obstacle: 'origin' | 'websocket' | (string & {}) | undefined;
   readonly workerURL: string;
   readonly identity: { readonly user: Id; readonly device: Id; readonly fingerprint: Uint8Array } | undefined;
@@ -149,88 +150,88 @@ export class Conclave extends Emitter<ConclaveEvents> {
   readonly capture: Capture;
   readonly push: Push;
   readonly user: Id | undefined;
-  /** Whether this device's keys, and what it knows of others, outlive the page. */
+  /** Whether this device's keys, and what it knows about other devices, outlive the page. */
   readonly keepsKeys: boolean;
-  /** The call that is talked in, if any. */
+  /** The active call, if any: the one that is not on hold. */
   readonly current: Call | undefined;
   /** Calls of this device that are on hold. */
   readonly held: Call[];
   /** Calls on another device of this user. */
   readonly elsewhere: CallFacts[];
-  /** With it, devices that this user has not verified get no keys, and nothing is sent while one of them is in the call. */
+  /** If true, devices that this user has not verified get no keys, and nothing is sent while one of them is in the call. */
   verifiedOnly: boolean;
 
   connect(): void;
   close(): void;
-  /** Checks a connection that may be dead, and connects at once if there is none. */
+  /** Checks a connection that may be dead; without one, connects at once. */
   hurry(): void;
-  /** The device is in another network: calls restart ICE at once. */
+  /** Tells the library that the device's network has changed: calls restart ICE at once. */
   networkChanged(): void;
-  /** Any request of the protocol, without `/app/`. */
+  /** Sends any request of the protocol; `path` is without `/app/`. */
   request<Path extends string>(
     path: Path, body?: `/app/${Path}` extends keyof Requests ? Requests[`/app/${Path}`][0] : object,
   ): Promise<`/app/${Path}` extends keyof Requests ? Requests[`/app/${Path}`][1] : any>;
 
-  /** Rings `callees`; `results` of the call says what became of each. If they call this user at the same moment, it is their call. */
+  /** Rings `callees`; `Call.results` has the outcome for each. If one of them calls this user at the same moment, the returned call is theirs. */
   call(callees: Id[], options?: CallOptions): Promise<Call>;
-  /** Answers a ring, or the one by which its caller has replaced it. A call that runs here is held. */
+  /** Answers a ring, or the ring with which its caller has replaced it. The active call is put on hold. */
   accept(ring: Ring, options?: Sources): Promise<Call>;
   decline(ring: Ring): Promise<void>;
   /** The calls that can be joined or rejoined now. */
   joinable(): Promise<CallFacts[]>;
-  /** `root` is `Call.root` from before a reload: without it a server could name another. */
+  /** Joins a call. `root` is `Call.root` from before a reload; without it a server could name another one. */
   enter(facts: CallFacts, options?: Sources & { root?: Id }): Promise<Call>;
-  /** The call moves here from the user's other device. */
+  /** Moves a call from the user's other device to this one. */
   transfer(facts: CallFacts, options?: Sources & { root?: Id }): Promise<Call>;
-  /** Both parts of a link that `makeLink` made. */
+  /** Joins by both parts of a link from `makeLink`. */
   joinByLink(id: CallId, link: { link: string; secret: string }, options?: Sources): Promise<Call>;
-  /** The user who rang this device for a call last. */
+  /** The last user who rang this device for a call. */
   callerOf(id: CallId): Id | undefined;
-  /** Talks in a held call again; the one before is held. */
+  /** Resumes a held call; the active call is put on hold. */
   resume(call: Call): Promise<void>;
-  /** The users of `users` that a call can reach. */
+  /** Returns those of `users` whom a call can reach. */
   reachable(users: Id[]): Promise<Set<Id>>;
 
-  /** The person takes a device's changed key, the one with this fingerprint. Answers whether that is the key it still has. */
+  /** The person accepts a device's changed key, the one with this fingerprint. Returns whether the device still has this key. */
   trust(user: Id, device: Id, fingerprint: Bytes): Promise<boolean>;
-  /** The person has verified these devices, as they were shown. Brings those that are now. */
+  /** The person has verified these devices, as they were shown. Returns those that are verified now. */
   verify(devices: NamedDevice[]): Promise<NamedDevice[]>;
-  /** Forgets this device's keys, and with `all` everything that this browser knows of its user's people. */
+  /** Forgets this device's keys; with `all`, also everything that this browser knows about the user's contacts. */
   forget(options?: { all?: boolean }): Promise<void>;
-  /** The name of somebody's device, in the server's words. */
+  /** The name of somebody's device, as reported by the server. */
   deviceName(user: Id, device: Id): string | undefined;
-  /** Gives this device another name. */
+  /** Renames this device. */
   rename(name: string): Promise<void>;
 
   /** Newest first. */
   history(options?: { before?: Time; limit?: number }): Promise<PastCall[]>;
-  /** Deletes these calls, or all, from this user's own history. */
+  /** Deletes these calls from this user's own history; without an argument, all calls. */
   deleteHistory(calls?: CallId[]): Promise<void>;
   totals(user: Id): Promise<{ calls: number; seconds: number }>;
 }
 
-/** The one who let a person in: by starting the call, as a member, or by a link. */
+/** How a person was let in, and by whom: `start` is the initiator, `member` an invitation, `link` a link. */
 export interface Admission { how: 'start' | 'member' | 'link'; by: Id }
 
-/** A device of the list in use. */
+/** A device of the current list. */
 export interface ListedDevice extends NamedDevice {
   participant: Participant;
   joinId?: Bytes;
   level: 'verified' | 'vouched' | 'known' | 'new' | 'revoked';
   isVerified: boolean;
-  /** Why this device gives it no key. */
+  /** Why this device does not give it the key. */
   problem?: string;
   isNew?: boolean;
-  /** It has proven that it shares the key. */
+  /** It has proven that it has the same key. */
   isConfirmed: boolean;
   /** It does not trust this device. */
   isWaiting: boolean;
   admission?: Admission;
-  /** The person was let in by nobody: say so. */
+  /** No member let this person in: show that. */
   isUninvited?: boolean;
 }
 
-/** Everybody who can decrypt or is in the call. */
+/** Each device that can decrypt or is in the call. */
 export type RosterEntry =
   | (ListedDevice & { state: 'member' | 'stranger' | 'gone' })
   | (Device & { participant: Participant; state: 'unlisted' });
@@ -238,18 +239,18 @@ export type RosterEntry =
 /** Why nothing is sent. */
 export interface Stop {
   cause: 'stranger' | 'uninvited' | 'gone' | 'epoch-1' | 'not-shown' | 'revoked' | 'changed-key' | 'broken-history' | 'no-key' | 'unverified' | (string & {});
-  /** The devices that it is about: `sendAnyway` wants them as they were shown. */
+  /** The devices concerned; pass them to `sendAnyway` as they were shown. */
   devices: (NamedDevice & { joinId?: Bytes; isSelfRevoked?: boolean })[];
-  /** The person may end it, with `sendAnyway` or `rejoin`; otherwise it ends by itself. */
+  /** Only the person can end it, by `sendAnyway` or `rejoin`; otherwise it ends by itself. */
   needsPerson: boolean;
 }
 
 export type Doubt =
   'no-key' | 'unlisted' | 'stranger' | 'gone' | 'returning' | 'rung' | 'uninvited' | 'untrusted' | 'untrusted-hears' | 'distrusting' | 'not-confirmed';
 
-/** Something to draw: a device, a shared screen, somebody who is rung, or a device that can hear and is not in the call. */
+/** Something to draw: a device, a shared screen, a person who is rung, or a device that can hear but is not in the call. */
 export interface Tile {
-  /** Stays while the tile does. */
+  /** The same for as long as the tile exists. */
   key: string;
   source: 'camera' | 'screen' | 'ringing' | 'listener';
   member: Member | { user: Id };
@@ -257,7 +258,7 @@ export interface Tile {
   participant?: Participant;
   isOwn?: boolean;
   isConnected?: boolean;
-  /** It was connected before. */
+  /** It was connected, and is not any longer. */
   isLost?: boolean;
   isHeld?: boolean;
   isMuted?: boolean;
@@ -266,7 +267,7 @@ export interface Tile {
   track?: TrackId;
   doubt?: Doubt;
   admission?: Admission;
-  /** The user's other devices on a ring's list. */
+  /** The user's other devices that are rung. */
   rung?: Id[];
 }
 
@@ -278,37 +279,37 @@ export type Notice =
   | { kind: 'no-device'; source: 'microphone' | 'camera'; error: string }
   | { kind: 'media-failed'; error: string };
 
-/** Words that the speaker's own browser has recognised: a line gets more revisions until one is final, then the next line begins. */
+/** Speech that the speaker's own browser has recognised. A line gets revisions until one is final; then the next line begins. */
 export interface Caption {
   caption: string;
   line: number;
   revision: number;
   final: boolean;
-  /** BCP 47; '' if the speaker has not said it. */
+  /** A BCP 47 tag; '' if unknown. */
   lang: string;
 }
 
 export type Message = { text: string } | { reaction: string } | { hand: boolean } | { removed: Id } | Caption;
 
 export interface CallEvents {
-  /** Anything of the call, for a page that draws all of it at once; the next seven each tell of the property of their name. */
+  /** Anything has changed, for a page that draws everything at once. Each of the next seven reports a change of the property of its name. */
   change: undefined;
   path: undefined;
   code: undefined;
   quality: undefined;
   hasKey: undefined;
   stop: undefined;
-  /** Somebody came or went, or sends other tracks. */
+  /** Somebody joined or left, or sends other tracks. */
   members: undefined;
-  /** This device sends something else. */
+  /** The media that this device sends has changed. */
   local: undefined;
   speaking: undefined;
-  /** Frames that did not open. */
+  /** Frames that could not be decrypted. */
   failures: { count: number };
   notice: Notice;
   warning: Warning;
   message: { participant: Participant; isPrivate: boolean } & Message;
-  /** The call is over here, perhaps not for others. */
+  /** The call has ended on this device, but perhaps not for others. */
   ended: { reason: string; by?: Id };
 }
 
@@ -322,7 +323,7 @@ export class Call extends Emitter<CallEvents> {
   readonly participant: Participant;
   readonly state: 'joining' | 'ringing' | 'active' | 'ended' | (string & {});
   readonly hasEnded: boolean;
-  /** The path of the media. */
+  /** The state of the media connection. */
   readonly path: 'connecting' | 'connected' | 'reconnecting' | 'held';
   readonly startedAt: Time | undefined;
   /** When the first other person joined. */
@@ -333,9 +334,9 @@ export class Call extends Emitter<CallEvents> {
   readonly isInitiator: boolean;
   readonly mayInvite: boolean;
   readonly isHeld: boolean;
-  /** Whether the camera is to be on, when it can be. */
+  /** Whether the camera should be on whenever possible. */
   readonly wantsCamera: boolean;
-  /** The digits to compare by voice, '' before the first key. */
+  /** The digits to compare by voice; '' before the first key. */
   readonly code: string;
   readonly epoch: number;
   readonly hasKey: boolean;
@@ -345,64 +346,64 @@ export class Call extends Emitter<CallEvents> {
   readonly roster: RosterEntry[];
   readonly stop: Stop | undefined;
   readonly confirmation: { state: 'confirming' | 'confirmed' | 'not-confirmed' | (string & {}); missing: ListedDevice[]; confirmed: Set<Bytes> };
-  /** Play all of them. */
+  /** The tracks of the other participants; play all of them. */
   readonly audioTracks: MediaStreamTrack[];
-  /** The participants that are loud now. */
+  /** The participants that are speaking now. */
   readonly speaking: Set<Participant>;
-  /** How this device receives, as the server sees it. */
+  /** The quality of this device's reception, as measured by the server. */
   readonly quality: 0 | 1 | 2 | 3 | 4 | (number & {}) | undefined;
 
-  /** This device's own source. */
+  /** The state of this device's own source. */
   local(source: Source): { isOn: boolean; track: MediaStreamTrack | undefined };
   tiles(): Tile[];
   ownerOf(participant: Participant): Member | { user: Id } | undefined;
-  /** The device of a participant's number by the lists of keys. */
+  /** The device with a participant's number, according to the key lists. */
   numberOwner(participant: Participant): Device | undefined;
-  /** The one who let this person in. */
+  /** How this person was let in, and by whom. */
   admissionOf(entry: { user: Id; fingerprint?: Bytes }): Admission | undefined;
-  /** No member's device has signed this person's own invitation: the app's service let it in. */
   /** The user who started the call, once that is certain; keep it for `enter` after a reload. */
   readonly root: Id | undefined;
+  /** Whether the app's service let this user in: no member's device has signed the invitation. */
   readonly isByService: boolean;
 
   setMicrophone(isOn: boolean): Promise<void>;
   setCamera(isOn: boolean): Promise<void>;
-  /** Sends a copy of the app's own track in place of the device; with none the device again. */
+  /** Sends a copy of the app's own track instead of the device; `undefined` goes back to the device. */
   publish(source: 'microphone' | 'camera', track: MediaStreamTrack | undefined): Promise<void>;
-  /** Shares a screen, which the person chooses, or a stream of the app's own. Throws `screen.busy` when there is one already and `replace` is not set. */
+  /** Shares a screen that the person chooses, or a stream of the app. Throws `screen.busy` if somebody shares already and `replace` is not set. */
   shareScreen(options?: { replace?: boolean; stream?: MediaStream }): Promise<void>;
   stopScreen(): Promise<void>;
   hold(isHeld: boolean): Promise<void>;
   rejoin(): Promise<void>;
-  /** Removes a guest, and voids all links made so far. Members are never removed. */
+  /** Removes a guest and revokes all links made so far. Members cannot be removed. */
   removeGuest(user: Id): Promise<void>;
   leave(): Promise<void>;
   endForAll(): Promise<void>;
 
-  /** To all, or only to the participants `to`; encrypted. */
+  /** Sends an encrypted message to everybody, or only to the participants `to`. */
   send(message: Message, options?: { to?: Participant[] }): Promise<void>;
   invite(callees: Id[], options?: { metadata?: Bytes }): Promise<Results>;
   cancel(user: Id): Promise<unknown>;
-  /** Give people both parts; the secret is never sent to a server. */
+  /** Makes a link. Give people both parts; the secret is never sent to a server. */
   makeLink(expiresIn?: number): Promise<{ link: string; secret: string; expiresAt: Time }>;
   revokeLinks(): Promise<unknown>;
   report(user: Id, text: string): Promise<unknown>;
-  /** Any request about this call: the rest of its path behind `calls/ID/`. */
+  /** Sends any request about this call; `rest` is the path after `calls/ID/`. */
   request(rest: string, body?: object): Promise<any>;
 
-  /** The server sends only these videos: heights in pixels by track. The highest priorities, of those that are not 0, have the bandwidth first. */
+  /** Limits the videos that the server sends to these: heights in pixels by track. Videos with a higher priority other than 0 get bandwidth first. */
   watch(heights: Map<TrackId, number>, priorities?: Map<TrackId, number>): Promise<void>;
-  /** This device does not hear the participant, or does again. */
+  /** Mutes the participant on this device only, or unmutes it. */
   silence(participant: Participant, isMuted?: boolean): Promise<void>;
   isSilenced(participant: Participant): boolean;
 
-  /** Sends although the shown `devices` of `stop` may hear. */
+  /** Sends although the shown `devices` of `stop` may be able to hear. */
   sendAnyway(shown: Stop['devices']): void;
-  /** Whether the page could draw the tiles: while it cannot, nothing is sent. */
+  /** Tells whether the page shows the tiles: while it does not, nothing is sent. */
   setShown(isShown: boolean): void;
-  /** The warnings and notices from before, `[name, detail]` each; from now on they are events only. */
+  /** Returns the warnings and notices so far, as `[name, detail]`; later ones are only dispatched as events. */
   attend(): ['warning' | 'notice', Warning | Notice][];
-  /** The call is not shown any longer: its warnings are kept until `attend`. */
+  /** The page no longer shows the call: its warnings are kept until `attend`. */
   unattend(): void;
 }
 
@@ -412,25 +413,25 @@ export interface Choice {
   speaker: string;
   facing: 'user' | 'environment';
   hasBlur: boolean;
-  /** For people who sign: frames before pixels, and the camera stays on where the path is poor. */
+  /** For people who sign: frame rate before resolution, and the camera stays on when the network is poor. */
   isVideoFirst: boolean;
 }
 
 /** Which camera, microphone and speaker this device uses. */
 export class Capture extends Emitter<{ change: { source: 'camera' | 'microphone' | 'speaker' }; inputs: undefined }> {
   private constructor();
-  /** Ids of the chosen devices, '' for the browser's own choice. */
+  /** Ids of the chosen devices; '' for the browser's default. */
   readonly choice: Readonly<Choice>;
   inputs(): Promise<{ source: 'camera' | 'microphone' | 'speaker'; id: string; label: string }[]>;
-  /** Uses other devices from now on, in the running call, too. */
+  /** Switches to other devices, also in the current call. */
   choose(choice: Partial<Choice>): void;
-  /** The camera on the other side of a phone. */
+  /** Switches to the camera on the other side of a phone. */
   flip(): void;
-  /** For a preview; rejects as getUserMedia does. */
+  /** Opens a source for a preview; rejects like getUserMedia. */
   open(source: 'camera' | 'microphone'): Promise<MediaStreamTrack>;
 }
 
-/** The users that were asked about, and their states. */
+/** The presence of the watched users. */
 export class Presence extends Emitter<{ change: undefined }> {
   private constructor();
   of(user: Id): 'available' | 'ringing' | 'in-call' | 'unavailable' | 'offline' | (string & {}) | undefined;
@@ -440,12 +441,12 @@ export class Presence extends Emitter<{ change: undefined }> {
   set(state: 'available' | 'unavailable'): Promise<void>;
 }
 
-/** Web Push: rings reach this device while it is not connected. */
+/** Web Push, by which rings reach this device while it is not connected. */
 export class Push {
   private constructor();
-  /** For `PushManager.subscribe`; none where the server sends none. */
+  /** The key for `PushManager.subscribe`; undefined if the server does not send pushes. */
   readonly key: Uint8Array | undefined;
-  /** `null` ends it. */
+  /** `null` unsubscribes. */
   subscribe(subscription: PushSubscription | null): Promise<unknown>;
 }
 
@@ -463,7 +464,7 @@ export interface OwnDevice {
 /** This user's devices. */
 export class OwnDevices extends Emitter<{ change: undefined; asked: Id }> {
   private constructor();
-  /** The pairing that runs; `code` are the six digits, while this device shows them. */
+  /** The current pairing. `code` has the six digits while this device shows them. */
   readonly pairing: {
     readonly state: string;
     readonly reason: string | undefined;
@@ -473,24 +474,24 @@ export class OwnDevices extends Emitter<{ change: undefined; asked: Id }> {
     readonly endsAt: Time;
   };
   readonly self: NamedDevice;
-  /** The text that this device shows, to be scanned or copied. */
+  /** The text that this device shows, for scanning or copying. */
   readonly text: string;
-  /** This device first. */
+  /** This user's devices, this one first. */
   list(): Promise<OwnDevice[]>;
-  /** Removes a device for good: `self` or one of `list()`. */
+  /** Removes a device permanently: `self` or one of `list()`. */
   remove(device: NamedDevice | OwnDevice): Promise<void>;
   removeOthers(): Promise<void>;
-  /** This device shows the digits, and `device` is to type them. */
+  /** Shows the digits on this device; the person types them on `device`. */
   show(device: Id): Promise<void>;
-  /** The digits of another device are to be typed here. */
+  /** Expects the person to type the digits of another device here. */
   type(): Promise<void>;
-  /** The person typed the digits. Answers whether the other device is confirmed now. */
+  /** The person typed the digits. Returns whether the other device is now confirmed. */
   enter(digits: string): Promise<boolean>;
   confirm(): Promise<boolean>;
-  /** Answers the device that is confirmed now, if any. */
+  /** Returns the device that is now confirmed, if any. */
   confirmText(text: string): Promise<OwnDevice | undefined>;
   cancel(): Promise<void>;
   renew(): void;
-  /** Ends a session that has lasted too long: call it each second while one runs. */
+  /** Ends a pairing that has taken too long: call it each second while one runs. */
   tick(): void;
 }

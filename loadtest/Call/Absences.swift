@@ -1,20 +1,21 @@
 import MediaModel
 
-/// When a participant did not have all the others' media, and for how long: from the loss of the server until it hears each of them again.
+/// The times in which a participant lacked media of others: each from the loss of the server until it hears everybody
+/// again.
 struct Absences: Sendable {
-  /// The absences that are over.
+  /// The durations of past absences.
   private(set) var gaps: [Duration] = []
-  /// Since when the one that lasts does; nil before the first loss too.
+  /// The start of the current absence, if any.
   private var since: Instant?
   private(set) var isBack = false
 
-  /// A loss while one lasts belongs to it.
+  /// A loss during an absence does not start another one.
   mutating func lost(at now: Instant) {
     isBack = false
     since = since ?? now
   }
 
-  /// Returns the time without the others; nil for the first arrival without a loss.
+  /// Returns the length of the absence; nil for an arrival without one.
   mutating func back(at now: Instant) -> Duration? {
     isBack = true
     guard let since else { return nil }

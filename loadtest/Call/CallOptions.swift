@@ -1,21 +1,22 @@
 import ArgumentParser
 import ConclaveClient
 
-/// The number of calls and participants, their media, and what happens to them. The scenario sets those that are left out.
+/// The number of calls and participants, their media, and what happens to them. The scenario sets the options that are
+/// left out.
 struct CallOptions: ParsableArguments {
   @Option(help: "Number of calls.")
   var calls = 1
 
-  @Option(help: "Participants in each call; of a ramp the most.")
+  @Option(help: "Participants in each call; for a ramp, the most.")
   var participants: Int?
 
   @Flag(help: "No video.")
   var audioOnly = false
 
-  @Option(help: "Bitrate of each camera in kbit/s, at 30 frames a second; video also in a scenario without.")
+  @Option(help: "Bitrate of each camera in kbit/s, at 30 frames a second; adds video to a scenario without it.")
   var videoKbps: Int?
 
-  @Option(help: "Number of participants of each call that send, the first ones; the others only watch.")
+  @Option(help: "Number of participants of each call that send, counted from the first; the others only watch.")
   var publishers: Int?
 
   @Option(
@@ -24,7 +25,7 @@ struct CallOptions: ParsableArguments {
   var joinRate: Double?
 
   @Option(
-    help: "The number of participants, of the last half, that leave and join again each second, as 2/s.",
+    help: "The number of participants, from the last half, that leave and join again each second, as 2/s.",
     transform: { try rate($0, "--churn") })
   var churn: Double?
 
@@ -38,7 +39,7 @@ struct CallOptions: ParsableArguments {
 
   @Option(
     help:
-      "A bad path in both directions, as 'loss=5%,delay=50ms,jitter=10ms,rate=400kbit/s,queue=200ms'. It is this program's own: the media of the participants passes through it.",
+      "A bad path in both directions, as 'loss=5%,delay=50ms,jitter=10ms,rate=400kbit/s,queue=200ms'. This program simulates it for the participants' media.",
     transform: { try ImpairmentOption($0) })
   var impair: ImpairmentOption?
 
@@ -60,29 +61,29 @@ struct CallOptions: ParsableArguments {
 
   @Flag(
     help:
-      "Cameras send three simulcast layers with temporal layers and dependency descriptors, as browsers do; --video-kbps is the rate of the highest one. The report says which layers came, and whether they could be decoded."
+      "Cameras send three simulcast layers with temporal layers and dependency descriptors, as browsers do; --video-kbps is the rate of the highest one. The report says which layers arrived, and whether they could be decoded."
   )
   var layers = false
 
-  @Option(help: "The seed of what bad paths lose and delay. Default: 1.")
+  @Option(help: "The random seed for losses and delays of bad paths. Default: 1.")
   var seed: UInt64 = 1
 
   @Option(
     name: .customLong("guest"),
     help:
-      "A user with another client: the first participant rings it too. The frames that it sends are counted, not decrypted."
+      "A user with another client, whom the first participant also rings. The frames that it sends are counted, not decrypted."
   )
   var guests: [String] = []
 
   @Flag(
     help:
-      "Expect the server to be killed and restarted during the test, and check that all participants come back by themselves. Prints a line of JSON when a participant loses the server, rejoins, and hears all the others again."
+      "Expect the server to be killed and restarted during the test, and check that all participants come back on their own. Prints a line of JSON when a participant loses the server, rejoins, and hears all the others again."
   )
   var outages = false
 
   @Option(
     help:
-      "Seconds to watch after each of these changes, when all have joined: a leave, a join, a mute and unmute of a speaker. The report then says what each cost beyond the media."
+      "Measures what changes of a call cost beyond its media, once everybody has joined: a leave, a join, a mute and unmute of a speaker. The value is the seconds to watch after each."
   )
   var costs: Double?
 
@@ -187,7 +188,7 @@ struct CallOptions: ParsableArguments {
     let plan = try plan(server, scenario, preset)
     guard case .conclave(let address) = plan.target else { return try await CallRun(plan, tokens: nil).perform() }
     let source = try server.accounts(plan.total)
-    // The probe speaks only STOMP; behind a proxy the first join says what is wrong.
+    // The probe speaks only STOMP; with a proxy, the first join reports what is wrong.
     if address.webSocketPath == nil {
       let probe = ServerProbe(host: address.host, port: address.port, usesTLS: address.usesTLS)
       try await probe.check(source.accounts[0].connectFrame(host: address.host), within: plan.joinTimeout)
@@ -195,7 +196,7 @@ struct CallOptions: ParsableArguments {
     return try await CallRun(plan, tokens: source).perform()
   }
 
-  /// The options, with the scenario's values for those that are left out.
+  /// The options, completed with the scenario's values.
   func plan(_ server: ServerOptions, _ scenario: Scenario, _ preset: CallPreset) throws -> CallPlan {
     let participants = participants ?? preset.participants
     let isAudioOnly = audioOnly || (preset.isAudioOnly && videoKbps == nil && !layers)

@@ -3,10 +3,10 @@ import Paths
 
 /// The calls to make, from the command line.
 struct CallPlan: Sendable {
-  /// The course of the calls beside their media.
+  /// The events of the calls while media flows.
   enum Course: Sendable {
     case steady
-    /// Participants of the last half leave, and join again: so many a second.
+    /// Participants of the last half leave and join again, at this rate.
     case churn(perSecond: Double)
     /// Participants join in groups of this size, until a condition holds.
     case ramp(step: Int, until: [Condition])
@@ -23,36 +23,36 @@ struct CallPlan: Sendable {
   var scenario = Scenario.meeting
   var target: Target
   var calls: Int
-  /// The participants of each call; of a ramp the most.
+  /// The participants of each call; for a ramp, the most.
   var participants: Int
   /// The number of participants in each call that send, counted from the first.
   var publishers: Int
   var course = Course.steady
-  /// The time of the measurement, or of each step.
+  /// The duration of the measurement, or of each step.
   var duration: Duration
   var joinTimeout: Duration
-  /// Joins a second; nil: all at once.
+  /// Joins per second; nil: all at once.
   var joinRate: Double?
   /// nil without video.
   var videoKbps: Int?
   /// Cameras send layers; `videoKbps` is the highest one's rate.
   var isLayered = false
-  /// The paths of `impairedShare` of the participants, in both directions.
+  /// The impairment of `impairedShare` of the participants' paths, in both directions.
   var impairment: Impairment?
   var impairedShare = 1.0
   /// Whether participants report what arrives.
   var isReporting = false
-  /// For the random numbers of the impairments.
+  /// Seeds the random numbers of the impairments.
   var seed: UInt64 = 0
   /// Users of other clients that are rung into the call.
   var guests: [String] = []
   /// Whether participants may lose the server, and come back.
   var outages = false
-  /// The time between epochs while the members stay the same; nil for the server's own.
+  /// The time between epochs while the members stay the same; nil for the server's default.
   var rotateMinutes: Int?
-  /// How long the cost of a change is watched; nil: it is not measured.
+  /// How long the cost of a change is measured; nil: not at all.
   var costWindow: Duration?
-  /// Between the last change and the measurement.
+  /// The time between the last change and the measurement.
   var settleTime = Duration.zero
   var threads = 1
   var serverProcess: Int32?

@@ -73,7 +73,7 @@ extension CallReport {
       var threads: [Double]
       var socketDrops: UInt64
       var lateMs: Times
-      /// Why the latency, or the joins, are the load test's own.
+      /// Why the load test itself determined the latency, or the join times.
       var bottleneck: String?
       init(_ usage: OwnUsage) {
         cpu = usage.cpu
@@ -137,7 +137,7 @@ extension CallReport {
     /// nil without `--layers`.
     var layers: Layers?
     var joinMs: Times
-    /// Joins, those of participants that came back included.
+    /// Joins, including those of participants that came back.
     var joins: Int
     var server: ServerFigures?
     /// While participants joined, and while the test measured.

@@ -46,7 +46,7 @@ extension CallReport {
     if let returns {
       lines.append("gaps              \(returns.gapCount), \(Self.times(returns.gaps)), \(returns.away) not back")
     }
-    if tally.socketDrops > 0 { lines.append("lost on this side \(tally.socketDrops) datagrams, for want of buffer") }
+    if tally.socketDrops > 0 { lines.append("lost on this side \(tally.socketDrops) datagrams, for lack of buffer") }
     if let server = measurement?.server {
       lines.append(
         String(
@@ -73,10 +73,10 @@ extension CallReport {
     return lines.joined(separator: "\n")
   }
 
-  /// Why the latency is the load test's own; nil when it is not.
+  /// Why the load test itself determined the latency; nil when it did not.
   var ownLatency: String? { measurement?.own.bottleneck }
 
-  /// Why the join times are the load test's own; nil when they are not.
+  /// Why the load test itself determined the join times; nil when it did not.
   var ownJoins: String? { outcome.joining?.bottleneck }
 
   /// Remarks on the figures.

@@ -4,7 +4,7 @@ import Synchronization
 
 /// The measurements of a test with calls when it ends.
 struct CallOutcome: Sendable {
-  /// nil when it was interrupted before, and for a ramp.
+  /// nil for an interrupted test without a measurement, and for a ramp.
   var measurement: Measurement?
   /// While participants joined; nil for a ramp.
   var joining: OwnUsage?
@@ -13,7 +13,7 @@ struct CallOutcome: Sendable {
   var samples: [Sample] = []
   /// Since the test began.
   var tally = Tally()
-  /// The part in which it was interrupted.
+  /// The phase in which it was interrupted.
   var interruption: String?
 }
 
@@ -25,7 +25,7 @@ struct CallReport: LoadReport {
   let measurement: Measurement?
   let joinTimes: LatencyHistogram
   let joined: Int
-  /// Participants that were to join.
+  /// Participants that should have joined.
   let invited: Int
   let failures: [String]
   let returns: Returns?
@@ -76,10 +76,11 @@ struct CallReport: LoadReport {
     return faults
   }
 
-  /// Impaired participants lose what their paths drop. A server that died loses what was on its way, and a ramp ends with losses.
+  /// Impaired participants lose what their paths drop. A server that died loses what was in flight, and a ramp ends
+  /// with losses.
   var losses: [String] {
     guard !plan.outages, !plan.isRamp, let measurement else { return [] }
-    guard measurement.delivery.expected > 0 else { return ["no packet was to be received"] }
+    guard measurement.delivery.expected > 0 else { return ["no packet was expected"] }
     let lost = measurement.undisturbed.expected - measurement.undisturbed.received
     let losses = lost == 0 ? [] : ["\(lost) of \(measurement.undisturbed.expected) packets were lost"]
     guard plan.isLayered else { return losses }

@@ -3,7 +3,7 @@ import LinuxIO
 import MediaModel
 import Synchronization
 
-/// The events of a call in the course of a test.
+/// The events of calls during a test.
 extension CallRun {
   // MARK: - Churn
 
@@ -16,7 +16,7 @@ extension CallRun {
       while MonotonicClock.now() < end, !Interrupt.hasCome {
         await pace.wait()
         guard MonotonicClock.now() < end else { break }
-        // A participant that is still on its way back is passed over.
+        // A participant that is still rejoining is skipped.
         for _ in candidates {
           turn += 1
           let participant = candidates[turn % candidates.count]
@@ -69,7 +69,7 @@ extension CallRun {
     returns.cancel()
   }
 
-  /// Notes who hears all the others of its call, until it is cancelled.
+  /// Records which participants hear all others of their call, until it is cancelled.
   func watchReturns() async {
     while !Task.isCancelled {
       for number in 0..<plan.calls {
@@ -92,13 +92,13 @@ extension CallRun {
     while true {
       await settle()
       guard !Interrupt.hasCome else { return }
-      // Frames that came before are of epochs that the newcomers may not know.
+      // Earlier frames belong to epochs that the newcomers may not know.
       let now = MonotonicClock.now()
       for newcomer in members(of: 0).prefix(present).dropFirst(before) { newcomer.progress.arrived(at: now) }
       before = present
       monitor.enter("step of \(present)")
       let measured = await measurement(&server)
-      // Half a step proves nothing.
+      // An interrupted step proves nothing.
       guard !Interrupt.hasCome else { return }
       let joined = members(of: 0).prefix(present).count { $0.joinTime != nil && $0.failure == nil }
       let result = RampStep(present, joined: joined, measured, until: conditions)

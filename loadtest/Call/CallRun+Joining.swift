@@ -2,22 +2,22 @@ import ConclaveClient
 import LinuxIO
 import MediaModel
 
-/// Coming into the calls.
+/// Joining the calls.
 extension CallRun {
-  /// Callees that ring at a time; the server rings at most 100 a call.
+  /// Callees that ring at a time; the server rings at most 100 per call.
   private static let ringLimit = 80
   /// Participants that join by the link at a time.
   private static let joinWindow = 64
 
-  /// Everybody joins, and hears everybody.
+  /// Lets all participants join, and waits until everybody hears everybody.
   func joinAll() async {
     await start(with: plan.participants)
     await settle()
   }
 
-  /// All calls at once: the first of each rings as many as may ring at a time, who accept at once, and the others come by a link. With a join rate all but the
-  /// first come by a link, each in its turn.
-  /// - Parameter count: the participants of each call that come now.
+  /// Starts all calls at once. The first participant of each rings as many as may ring at a time; they accept at once,
+  /// and the others join by a link. With a join rate all but the first join by a link, one after the other.
+  /// - Parameter count: the number of participants of each call that join now.
   func start(with count: Int) async {
     guard !Interrupt.hasCome else { return }
     monitor.enter("joining")
@@ -55,7 +55,7 @@ extension CallRun {
     }
   }
 
-  /// People who got a link come when they like: the server sees some of them at a time.
+  /// People with a link join independently, so the server sees several of them at a time.
   private func join(_ participants: [SimulatedParticipant], _ number: Int, _ pace: JoinPace?) async {
     guard let call = calls.call(number), let link = calls.link(number) else { return }
     await withTaskGroup(of: Void.self) { group in
@@ -69,7 +69,7 @@ extension CallRun {
     }
   }
 
-  /// More participants of the first call come by its link.
+  /// Lets more participants of the first call join by its link.
   func joinMore(_ range: Range<Int>) async {
     guard !Interrupt.hasCome else { return }
     let coming = Array(members(of: 0).prefix(range.upperBound).dropFirst(range.lowerBound))
@@ -91,7 +91,7 @@ extension CallRun {
     }
   }
 
-  /// Until everyone has opened a frame of every track that it is to receive.
+  /// Waits until everyone has opened a frame of every track that it should receive.
   func settle() async {
     guard !Interrupt.hasCome else { return }
     monitor.enter("first frames")
@@ -113,7 +113,7 @@ extension CallRun {
   }
 }
 
-/// Lets so many pass each second, at equal intervals.
+/// Admits a fixed number per second, at equal intervals.
 actor JoinPace {
   private let interval: Duration
   private var next = MonotonicClock.now()

@@ -17,16 +17,16 @@ struct CallRun: Sendable {
   let calls = StartedCalls()
   private let group: MultiThreadedEventLoopGroup
 
-  /// Frames that are still on their way when measuring ends get this long.
+  /// How long frames that are in flight when the measurement ends may take.
   static let drainTime = Duration.milliseconds(1_500)
-  /// The calls are ended within this time, or left to end by themselves.
+  /// How long ending the calls may take; the server ends the others by itself.
   private static let leaveTime = Duration.seconds(5)
-  /// Asking a thousand participants how they are costs a millisecond.
+  /// Asking a thousand participants for their state takes a millisecond.
   var pollInterval: Duration { .milliseconds(max(20, plan.total / 10)) }
-  /// Bytes of the bodies whose meaning the participants share.
+  /// Bytes of the bodies that the participants share once they are parsed.
   private static let sharedBytes = 64 << 20
 
-  /// - Parameter tokens: nil for a server to which nobody signs in.
+  /// - Parameter tokens: nil for a server without sign-in.
   init(_ plan: CallPlan, tokens: TokenSource?) throws {
     self.plan = plan
     let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
@@ -39,7 +39,7 @@ struct CallRun: Sendable {
     monitor = Monitor(plan, loops: loops, participants: participants)
   }
 
-  /// Each part ends at once when the test is interrupted; the report says how far it came.
+  /// An interruption ends each phase at once; the report says how far the test got.
   func perform() async throws -> CallReport {
     let watching = Task { await monitor.run() }
     var outcome = CallOutcome()
@@ -64,7 +64,7 @@ struct CallRun: Sendable {
     returns?.cancel()
     outcome.samples = monitor.samples
     outcome.tally = tally
-    // The thread's last words on each stay come with its traffic.
+    // The media threads publish the final counts of each stay together with its traffic.
     _ = await traffic()
     let report = CallReport(plan: plan, participants: participants, outcome)
     watching.cancel()
@@ -73,7 +73,7 @@ struct CallRun: Sendable {
     return report
   }
 
-  /// Everybody joins; returns what the test itself used for it.
+  /// Lets everybody join; returns the resources that the load test itself used for it.
   private func joining() async -> OwnUsage {
     let before = monitor.reading()
     await joinAll()
@@ -94,7 +94,7 @@ struct CallRun: Sendable {
     outcome.measurement = await measurement(&server)
   }
 
-  /// Measures for the plan's time.
+  /// Measures for the planned duration.
   func measurement(_ server: inout ServerUsage) async -> Measurement {
     let (tallyBefore, trafficBefore, readingBefore) = (tally, await traffic(), monitor.reading())
     for loop in loops { loop.submit(.measure(true)) }
@@ -171,7 +171,7 @@ struct CallRun: Sendable {
     }
   }
 
-  /// Sleeps, but not beyond an interruption.
+  /// Sleeps until the time is over or the test is interrupted.
   func pause(_ time: Duration) async {
     guard time > .zero, !Interrupt.hasCome else { return }
     await Interrupt.orEnd { try? await Task.sleep(for: time) }
@@ -181,17 +181,17 @@ struct CallRun: Sendable {
     for loop in loops { loop.stop() }
     let (calls, rooms, participants) = (calls.all, calls.rooms, participants)
     let limit = Interrupt.hasCome ? .seconds(1) : Self.leaveTime
-    // A request to a server that has gone takes long, and an interrupted test does not wait for it.
+    // A request to a dead server takes long, and an interrupted test does not wait for it.
     try? await withoutWaiting(limit) {
       for call in calls { try? await call.end() }
       for participant in participants { await participant.client?.close() }
       await rooms?.close()
-      // The event loops end with the program: connections that are closing still use them.
+      // The event loops are left running until the program ends: closing connections still use them.
     }
   }
 }
 
-/// The calls of a test that were started, by their numbers.
+/// The calls that the test has started, by number.
 final class StartedCalls: Sendable {
   private let started = Mutex<[Int: (call: JoinedCall, link: JoinedCall.Invitation?)]>([:])
   private let opened = Mutex<JanusRooms?>(nil)
@@ -219,7 +219,7 @@ func within(_ limit: Duration, _ body: @escaping @Sendable () async throws -> Vo
   }
 }
 
-/// As `within`, but returns then, whatever `body` waits for.
+/// Like `within`, but returns in time even if `body` does not react to its cancellation.
 func withoutWaiting(_ limit: Duration, _ body: @escaping @Sendable () async -> Void) async throws {
   let (ends, sink) = AsyncStream<Bool>.makeStream()
   Task {

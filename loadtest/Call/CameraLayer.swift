@@ -1,4 +1,5 @@
-/// A simulcast layer of a camera with three temporal layers: every second frame is of T2, and every second of the others of T1.
+/// A simulcast layer of a camera with three temporal layers: every second frame is in T2, and every second of the
+/// others in T1.
 struct CameraLayer: Sendable {
   /// The lowest first, with the rates of browsers' layers: 150, 500 and 1,700 kbit/s of a camera with 1,700.
   static let all = [
@@ -6,16 +7,16 @@ struct CameraLayer: Sendable {
   ]
 
   var rid: String
-  /// Its part of the highest layer's rate.
+  /// Its rate, as a share of the highest layer's rate.
   var share: Double
 }
 
-/// A frame of a layered camera as its dependency descriptor says it.
+/// A frame of a layered camera, as in its dependency descriptor.
 struct LayeredFrame: Sendable, Hashable {
-  /// Its layer among the camera's, from 0.
+  /// The index of its layer, from 0.
   var rank: UInt8
   var temporalLayer: UInt8
-  /// One count for all layers of the camera; the descriptor has its low 16 bits.
+  /// Counts the frames of all layers of the camera; the descriptor has its low 16 bits.
   var number: UInt32
   /// The number of the frame that it refers to; nil for a key frame.
   var reference: UInt32?
@@ -50,7 +51,7 @@ struct LayerFrames {
     position = isKeyFrame ? 0 : (position + 1) % 4
     let temporal = Self.temporalLayers[position]
     let number = counter.next()
-    // The last frame of a group refers to that of T1.
+    // The last frame of a group refers to its T1 frame.
     let reference = isKeyFrame ? nil : last[position == 3 ? 1 : 0]
     if isKeyFrame {
       last = [number, number]
@@ -65,11 +66,11 @@ extension LayeredFrame {
   private static let structure: [(value: Int, bits: Int)] = [
     // From template 0 on, three decode targets: T0, T1 and T2.
     (0, 6), (2, 5),
-    // The second and third template are one temporal layer higher than the one before; no fourth.
+    // The second and the third template are each one temporal layer above the one before; there is no fourth.
     (0b01_01_11, 6),
     // Each template's indications for the targets: switch in all; absent, then switch; absent, absent, discardable.
     (0b10_10_10, 6), (0b00_10_10, 6), (0b00_00_01, 6),
-    // No references, which each frame has of its own; no chains; resolutions follow.
+    // No references, since each frame has its own; no chains; resolutions follow.
     (0, 3), (0, 2), (1, 1),
   ]
 
@@ -81,7 +82,7 @@ extension LayeredFrame {
     writer.append(Int(temporalLayer), 6)
     writer.append(Int(number & 0xffff), 16)
     let hasStructure = isFirst && reference == nil
-    // Structure, active targets, indications, references, chains of the frame's own.
+    // Whether the frame has its own structure, active targets, indications, references and chains.
     writer.append(hasStructure ? 0b10010 : 0b00010, 5)
     if hasStructure {
       for (value, bits) in Self.structure { writer.append(value, bits) }
@@ -114,7 +115,8 @@ extension LayeredFrame {
   }
 }
 
-/// Finds out whether a decoder could show the frames of a slot: a key frame, and a frame whose reference it could show.
+/// Determines whether a decoder could show the frames of a slot: it shows key frames, and frames whose reference it has
+/// shown.
 struct DecodableFrames {
   private static let window = 256
   private var track: TrackKey?

@@ -1,7 +1,7 @@
 import Foundation
 import LinuxIO
 
-/// The cost of one change in a call for all its participants together, beyond that of the media which flows meanwhile.
+/// The cost of one change in a call for all its participants together, beyond the cost of the media during the change.
 struct ChangeCost: Sendable, Encodable {
   var change: String
   /// CPU time of the server, in milliseconds; nil when its process is not known.
@@ -21,7 +21,7 @@ struct ChangeCost: Sendable, Encodable {
   }
 }
 
-/// Reads what the server and this process have used so far.
+/// The resources that the server and this process have used so far.
 struct UsageReading {
   private let server: Double?
   private let client: Double
@@ -46,7 +46,8 @@ struct UsageReading {
 
   func seconds(since before: UsageReading) -> Double { Double((at - before.at) / .milliseconds(1)) / 1_000 }
 
-  /// Bytes that this process read and wrote by read(2) and write(2) (proc(5)): the TCP connections. Media goes by other calls.
+  /// Bytes that this process read and wrote by read(2) and write(2) (proc(5)): the TCP connections. Media uses other
+  /// system calls.
   private static var transferred: (down: Double, up: Double) {
     guard let text = try? String(contentsOfFile: "/proc/self/io", encoding: .utf8) else { return (0, 0) }
     var values: [Substring: Double] = [:]
@@ -59,7 +60,7 @@ struct UsageReading {
 }
 
 extension ChangeCost {
-  /// Without its part of what a call costs in which nothing changes.
+  /// The cost minus what the call costs in the same time without a change.
   func without(_ idle: ChangeCost, share: Double) -> ChangeCost {
     ChangeCost(
       change: change, serverMs: serverMs.flatMap { ms in idle.serverMs.map { ms - $0 * share } },

@@ -3,10 +3,11 @@ import LinuxIO
 import MediaModel
 import Transport
 
-/// Measures what changes of a call cost beyond its media: with its last participant, the first one's microphone, and the keys.
+/// Measures what changes of a call cost beyond its media: a leave and a join of the last participant, a mute of the
+/// first one, and a key rotation.
 struct CostMeasurement {
   let plan: CallPlan
-  /// How long each change is watched.
+  /// The time for which each change is measured.
   let window: Duration
   let call: JoinedCall
   /// At least three.
@@ -20,7 +21,7 @@ struct CostMeasurement {
   /// - Parameter loop: the media loop of the last participant, who leaves and joins again.
   func perform(rejoiningOn loop: MediaLoop) async -> [ChangeCost] {
     guard let first = members.first, let last = members.last, let track = first.tracks.first else { return [] }
-    // Confirmations of the joins come for as long as this.
+    // Confirmations of the joins' keys arrive for this long.
     try? await Task.sleep(for: .seconds(10) + .milliseconds(10 * members.count))
     let idle = await use("nothing") {}
     var changes = [await use("leave") { try await last.leave(call.id) }]
@@ -28,13 +29,13 @@ struct CostMeasurement {
       await use("join") { try await last.join(call.id, link: nil, on: loop, certificate: certificate) })
     changes.append(
       await use("mute and unmute") {
-        // Both at once, so that the media stays what it is.
+        // One right after the other, so that the media does not change.
         for muted in [true, false] {
           try await call.setMuted(muted, track: "\(track.participant).\(track.track)")
         }
       })
     if let minutes = plan.rotateMinutes {
-      // The server counts from its own switch, a moment before the clients'.
+      // The server measures the time from its own switch, a moment before the clients'.
       await waitUntilKeyIsOld(.seconds(60 * minutes - 2))
       changes.append(await use("rotation") { try await nextKey() })
     }
@@ -54,7 +55,7 @@ struct CostMeasurement {
     return (after.cost(of: change, since: before), after.seconds(since: before))
   }
 
-  /// The first participant stands for all: asking a thousand would be a part of the cost.
+  /// Only the first participant is asked: asking a thousand would add to the cost.
   private var lastKey: Instant? { members.first?.lastKey }
 
   private func waitUntilKeyIsOld(_ age: Duration) async {

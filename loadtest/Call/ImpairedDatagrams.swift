@@ -1,7 +1,7 @@
 import MediaModel
 import Paths
 
-/// One direction of a peer's impaired path: datagrams wait in memory that is allocated once until their time has come.
+/// One direction of a peer's impaired path: datagrams wait in memory that is allocated once, until they are due.
 final class ImpairedDatagrams {
   private var path: ImpairedPath
   private let memory: UnsafeMutableRawPointer
@@ -18,9 +18,9 @@ final class ImpairedDatagrams {
     var address: SocketAddress
   }
 
-  /// Room for one datagram. A larger one than Ethernet carries does not pass.
+  /// Room for one datagram. Datagrams larger than Ethernet's are dropped.
   private static let slotSize = 1_500
-  /// Small packets at the link's rate, or the packets that 25 cameras send a second, wait at the same time.
+  /// Enough for small packets at the link's rate, or for the packets that 25 cameras send in a second.
   private static let smallPacket = 60
   private static let packetsPerSecond = 4_000
   private static let capacities = 64...4_096
@@ -41,10 +41,10 @@ final class ImpairedDatagrams {
 
   var dropped: Int { path.lost + path.queueDrops + withoutRoom }
 
-  /// When the next datagram arrives; nil when none is on its way.
+  /// When the next datagram arrives; nil when none is in flight.
   var nextDue: Instant? { count == 0 ? nil : entries[first].due }
 
-  /// Puts a datagram on its way, or drops it.
+  /// Queues a datagram, or drops it.
   func send(_ datagram: UnsafeRawBufferPointer, _ address: SocketAddress, now: Instant) {
     guard let due = path.arrival(of: datagram.count, now: Int(now.nanoseconds / 1_000)) else { return }
     guard count < capacity, datagram.count <= Self.slotSize, let start = datagram.baseAddress else {
@@ -58,7 +58,7 @@ final class ImpairedDatagrams {
     count += 1
   }
 
-  /// Hands on the next datagram that has arrived. Its bytes are valid, and may be changed, until the next `send`.
+  /// Returns the next datagram that has arrived. Its bytes are valid, and may be changed, until the next `send`.
   func takeArrived(_ now: Instant) -> (bytes: UnsafeMutableRawBufferPointer, address: SocketAddress)? {
     guard count > 0, entries[first].due <= now else { return nil }
     let entry = entries[first]

@@ -2,7 +2,7 @@ import ConclaveClient
 import MediaModel
 import Transport
 
-/// One participant's side of its connection, as its offer says it.
+/// One participant's side of its connection, as in its offer.
 struct LocalMedia: Sendable {
   enum PayloadType {
     static let opus: UInt8 = 111
@@ -40,7 +40,7 @@ struct LocalMedia: Sendable {
   /// Slots to receive in.
   var audioSlots: Int
   var videoSlots: Int
-  /// It reports what arrives, transport-wide, so that the server estimates its path.
+  /// Whether it sends transport-wide feedback, by which the server estimates its path.
   var isReporting: Bool
   /// Cameras are sent in layers, with dependency descriptors.
   var isLayered: Bool
@@ -63,14 +63,14 @@ struct LocalMedia: Sendable {
     }
   }
 
-  /// Letters and digits of which ICE makes its names (RFC 8839 section 5.4).
+  /// The characters of ICE credentials (RFC 8839 section 5.4).
   private static func randomText(_ count: Int) -> String {
     let letters = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789")
     return String((0..<count).map { _ in letters.randomElement()! })
   }
 
-  /// The SDP offer: what a browser would say of the same, without what the server does not read.
-  /// - Parameter setup: the part in DTLS that is offered (RFC 8842).
+  /// The SDP offer: what a browser would offer, without the lines that the server does not read.
+  /// - Parameter setup: the offered role in DTLS (RFC 8842).
   func offer(fingerprint: CertificateFingerprint, setup: String = "actpass") -> String {
     var mids = tracks.map(\.mid)
     for _ in 0..<audioSlots + videoSlots { mids.append("\(mids.count)") }
@@ -99,7 +99,7 @@ struct LocalMedia: Sendable {
     return lines.joined(separator: "\r\n") + "\r\n"
   }
 
-  /// The answer to an offer of the server that only sends: all that it offers is taken.
+  /// The answer to an offer of a server that only sends: it accepts everything.
   func answer(_ offer: String, fingerprint: CertificateFingerprint) -> String {
     let serverOnly = ["ssrc", "msid", "candidate", "end-of-candidates", "ice-", "fingerprint", "setup"]
     var lines: [String] = []
@@ -122,7 +122,7 @@ struct LocalMedia: Sendable {
   private static let dependencyDescriptor =
     "a=extmap:\(ExtensionID.dependencyDescriptor) https://aomediacodec.github.io/av1-rtp-spec/#dependency-descriptor-rtp-header-extension"
 
-  /// The streams of layers are told by their ids, and announced by no SSRC (RFC 8853).
+  /// Layers are identified by their ids, so their SSRCs are not announced (RFC 8853).
   private static var layers: [String] {
     let rids = CameraLayer.all.map(\.rid)
     return [

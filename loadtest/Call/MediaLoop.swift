@@ -7,11 +7,11 @@ import Synchronization
 final class MediaLoop: Sendable {
   enum Command: Sendable {
     case add(PeerSetup)
-    /// The peer of this index is gone: it sends and takes nothing any more.
+    /// The peer of this index is gone: it no longer sends or receives.
     case silence(Int)
     /// Receivers want these layers of a track that the peer of this index sends.
     case want(Int, TrackKey, [SimulcastLayer])
-    /// From now on frames count, or no longer.
+    /// The measurement starts or ends.
     case measure(Bool)
     /// Asks for the peers' traffic.
     case report(CheckedContinuation<[PeerTraffic], Never>)
@@ -50,7 +50,7 @@ final class MediaLoop: Sendable {
   /// The counts of the thread's peers, at most a quarter of a second old.
   var tally: Tally { publication.tally }
 
-  /// The counts, and when they were so, in nanoseconds of the monotonic clock.
+  /// The counts and the time at which they were taken, in nanoseconds of the monotonic clock.
   var publication: (at: UInt64, tally: Tally) { published.withLock { $0 } }
 
   func traffic() async -> [PeerTraffic] {

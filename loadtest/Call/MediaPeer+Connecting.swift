@@ -6,7 +6,7 @@ import Transport
 extension MediaPeer {
   private static let checkInterval = Duration.milliseconds(50)
   private static let triesPerCandidate = 3
-  /// Consent is asked for again in this time (RFC 7675 section 5.1).
+  /// The interval of consent checks (RFC 7675 section 5.1).
   private static let consentInterval = Duration.seconds(4)
 
   /// Sends the connectivity check that is due: to one candidate after the other until one answers, then for consent.

@@ -29,7 +29,7 @@ extension MediaPeer {
       slot.receive(payload, sequence: header.sequenceNumber, marker: header.marker, now: now, surroundings)
       watch(slot)
     } else if let slot = repairs[header.ssrc] {
-      // The original's number stands before its payload (RFC 4588 section 4); without one the packet is padding.
+      // The original's number precedes its payload (RFC 4588 section 4); a packet without it is padding.
       guard payload.count > 2 else { return }
       statistics.tally.retransmitted += 1
       slot.receive(
@@ -72,7 +72,7 @@ extension MediaPeer {
     streams.first { $0.encoding.ssrc == ssrc }?.wantsKeyFrame = true
   }
 
-  /// Protects a packet into the output.
+  /// Encrypts a packet into the output.
   func send(_ packet: UnsafeRawBufferPointer, headerLength: Int) {
     guard let outbound, let room = output.room else { return }
     room.copyMemory(from: packet.part(0..<headerLength))
@@ -83,7 +83,8 @@ extension MediaPeer {
     statistics.tally.packetsSent += 1
   }
 
-  /// Sends a packet again in the RTX stream: under its SSRC, type and numbers, the original's number before the payload (RFC 4588 section 4).
+  /// Sends a packet again in the RTX stream, with that stream's SSRC, payload type and sequence number, and the
+  /// original's number before the payload (RFC 4588 section 4).
   private func retransmit(_ number: UInt16, of stream: SendingStream) {
     guard stream.track.isVideo, let (packet, headerLength) = stream.ring.packet(number), let outbound,
       let room = output.room, let header = RTPHeader(parsing: packet.bytes)
@@ -100,7 +101,7 @@ extension MediaPeer {
     if let length { output.append(length) }
   }
 
-  /// The RID of a packet becomes that of the stream which it repairs (RFC 8852 section 3.3). Its extensions have one-byte headers.
+  /// The RID becomes the RID of the repaired stream (RFC 8852 section 3.3). Its extensions have one-byte headers.
   private static func nameRepaired(_ header: RTPHeader, in packet: UnsafeMutableRawBufferPointer) {
     guard let element = HeaderExtensions(header)?.element(LocalMedia.ExtensionID.rid, in: packet.bytes) else { return }
     packet[element.offset - 1] = LocalMedia.ExtensionID.repairedRID << 4 | UInt8(element.length - 1)
@@ -115,7 +116,7 @@ extension MediaPeer {
     }
   }
 
-  /// Sender reports of what is sent, receiver reports of what is received, once a second.
+  /// Sends sender and receiver reports, once a second.
   func report(_ now: Instant) {
     nextReport = now.advanced(by: .seconds(1))
     let ntp = NTPTimestamp(nanoseconds: now.nanoseconds)

@@ -7,10 +7,10 @@ import Transport
 
 /// The parts of a participant that a media thread needs.
 struct PeerSetup: Sendable {
-  /// Over all calls, from 0.
+  /// The participant's index over all calls, from 0.
   var index: Int
   var call: Int
-  /// The participant receives over a second connection, which this is.
+  /// Whether this is the second connection of a participant, over which it receives.
   var isSecond = false
   var local: LocalMedia
   var remote: RemoteMedia
@@ -19,10 +19,10 @@ struct PeerSetup: Sendable {
   /// The tracks that the sending m-lines became, by mid.
   var tracks: [String: TrackKey]
   var videoKbps: Int
-  /// Its path, in both directions; nil for only the real one.
+  /// The impairment of its path, in both directions; nil without one.
   var impairment: Impairment?
   var seed: UInt64
-  /// Whether frames that do not open may be those of other clients.
+  /// Whether frames that do not open may come from other clients.
   var hasGuests: Bool
   var progress: PeerProgress
 }
@@ -41,22 +41,22 @@ final class MediaPeer {
   var inbound: SRTPReceiver?
   let streams: [SendingStream]
   let slots: [UInt32: ReceivingSlot]
-  /// Those of `slots`.
+  /// The values of `slots`.
   let receiving: [ReceivingSlot]
   /// RTX streams, by their SSRC.
   let repairs: [UInt32: ReceivingSlot]
   var nextReport: Instant
-  /// The arrivals that the server is told of; nil where nothing is reported.
+  /// The arrivals to report to the server; nil where nothing is reported.
   var arrivals: TransportFeedbackRecorder?
   var nextFeedback: Instant
-  /// The SSRC of the last packet: each report names a stream.
+  /// The SSRC of the last packet, since each report has to name a stream.
   var lastMedia: UInt32 = 0
   let output: OutputBuffer
   let surroundings: ReceivingSlot.Surroundings
-  /// Those of `receiving` that wait for a packet or a key.
+  /// The slots of `receiving` that wait for a packet or a key.
   private var waiting: [ReceivingSlot] = []
   private(set) var nextTimeout: Instant
-  /// From and to the server; nil on a good path.
+  /// The impaired paths from and to the server; nil on a good path.
   private let arriving: ImpairedDatagrams?
   private let leaving: ImpairedDatagrams?
   private var isSilent = false
@@ -117,7 +117,8 @@ final class MediaPeer {
     nextTimeout = now
   }
 
-  /// The packets that this peer has sent and received while the test measured. Layers are not among those sent: each receiver gets one of them.
+  /// The packets that this peer sent and received while the test measured. Layers are not counted as sent, since each
+  /// receiver gets only one of them.
   var traffic: PeerTraffic {
     var received: [TrackKey: Traffic] = [:]
     for slot in receiving {
@@ -133,12 +134,12 @@ final class MediaPeer {
     )
   }
 
-  /// The frames that this peer received, and those of them that it opened.
+  /// The numbers of frames that this peer received and opened.
   var count: StayCount {
     receiving.reduce(into: StayCount()) { $0.merge($1.stay) }
   }
 
-  /// Takes all that has arrived.
+  /// Handles all datagrams that have arrived.
   func receive(into batch: ReceiveBatch) {
     repeat {
       socket.receive(into: batch)
@@ -148,7 +149,7 @@ final class MediaPeer {
         if let arriving {
           arriving.send(UnsafeRawBufferPointer(datagram.bytes), datagram.source, now: now)
         } else {
-          // This program may read late. The server's latency ends where the datagram lies in the socket.
+          // This program may read late, so the server's latency is measured up to the datagram's arrival in the socket.
           handle(datagram.bytes, from: datagram.source, now: now.advanced(by: .nanoseconds(-Int64(datagram.age))))
         }
       }
@@ -181,7 +182,7 @@ final class MediaPeer {
     sendOn(now)
   }
 
-  /// Looks at the slot at its times from now on, if it has any.
+  /// Adds the slot to those with a timeout, if it has one.
   func watch(_ slot: ReceivingSlot) {
     if slot.nextTimeout != nil, !waiting.contains(where: { $0 === slot }) { waiting.append(slot) }
   }
@@ -216,7 +217,7 @@ final class MediaPeer {
     if let due = leaving.nextDue { nextTimeout = min(nextTimeout, due) }
   }
 
-  /// Hands over to the network what has come through the impaired path.
+  /// Sends the datagrams that have passed the impaired path.
   private func sendOn(_ now: Instant) {
     guard let leaving else { return }
     var target: SocketAddress?
@@ -231,7 +232,7 @@ final class MediaPeer {
     schedule()
   }
 
-  /// Datagrams that the impaired path dropped in both directions, and those of them for which there was no memory.
+  /// Datagrams that the impaired path dropped in both directions, and how many of them for lack of memory.
   var impaired: (dropped: UInt64, withoutRoom: UInt64) {
     let paths = [arriving, leaving].compactMap { $0 }
     return paths.reduce(into: (0, 0)) { sum, path in
@@ -240,14 +241,14 @@ final class MediaPeer {
     }
   }
 
-  /// Sends those layers of a track that receivers want.
+  /// Sends only the layers of a track that receivers want.
   func want(_ layers: [SimulcastLayer], of key: TrackKey) {
     for stream in streams where stream.key == key && stream.track.isLayered {
       stream.isWanted = layers.first { $0.rid == stream.rid }?.isActive ?? true
     }
   }
 
-  /// Ends it without a word to the server, as a device that is gone.
+  /// Ends the peer without telling the server, like a device that has vanished.
   func silence() {
     isSilent = true
     schedule()

@@ -12,16 +12,16 @@ final class MediaThread {
   private var peers: [MediaPeer] = []
   /// Datagrams that the sockets of former peers lost.
   private var formerDrops: UInt64 = 0
-  /// Datagrams that their impaired paths dropped, and those of them for want of memory.
+  /// Datagrams that their impaired paths dropped, and how many of them for lack of memory.
   private var formerImpaired: (dropped: UInt64, withoutRoom: UInt64) = (0, 0)
-  /// No peer has something to do before.
+  /// The earliest timeout of all peers.
   private var nextDue = Instant(nanoseconds: 0)
   private var isMeasuring = false
   private var isStopped = false
   private var nextPublication = Instant(nanoseconds: 0)
 
   private static let publicationInterval = Duration.milliseconds(250)
-  /// The token of `wakeUp`; a peer's is its place in `peers`.
+  /// The token of `wakeUp`; a peer's token is its index in `peers`.
   private static let wakeUpToken = UInt64.max
 
   init(wakeUp: EventFD) throws {
@@ -79,7 +79,7 @@ final class MediaThread {
     return tally
   }
 
-  /// Takes a peer; one that rejoined takes the place of the peer that it was.
+  /// Adds a peer; a participant that rejoined replaces its former peer.
   private func add(_ peer: MediaPeer, at place: Int) {
     guard place < peers.count else { return peers.append(peer) }
     let former = peers[place]

@@ -3,7 +3,7 @@ import LinuxIO
 import MediaModel
 import Synchronization
 
-/// Watches a test with calls: notes its figures each second, and shows them in a terminal.
+/// Watches a test with calls: records its figures each second, and shows them in a terminal.
 final class Monitor: Sendable {
   private let plan: CallPlan
   private let loops: [MediaLoop]
@@ -19,7 +19,7 @@ final class Monitor: Sendable {
   }
 
   private static let interval = Duration.seconds(1)
-  /// A day and more; later seconds are not kept.
+  /// More than a day; later seconds are not kept.
   private static let sampleLimit = 100_000
 
   init(_ plan: CallPlan, loops: [MediaLoop], participants: [SimulatedParticipant]) {
@@ -33,13 +33,13 @@ final class Monitor: Sendable {
 
   var phase: String { state.withLock(\.phase) }
 
-  /// The next samples are of this part of the test.
+  /// The next samples belong to this phase of the test.
   func enter(_ phase: String) {
     state.withLock { $0.phase = phase }
     show()
   }
 
-  /// Until it is cancelled.
+  /// Runs until it is cancelled.
   func run() async {
     var due = MonotonicClock.now()
     while !Task.isCancelled {

@@ -4,8 +4,9 @@ import Octets
 
 /// The frames that the participants of one thread opened last.
 ///
-/// All receivers of a track get the same bytes, so one of them opens a frame for the others: in a call of 1,000 the test would otherwise need several times
-/// the server's CPU time. A frame counts as opened only if all of its bytes are those of the one that was opened.
+/// All receivers of a track get the same bytes, so one of them opens a frame for the others: in a call of 1,000 the
+/// test would otherwise need several times the server's CPU time. A frame counts as opened only if it equals the opened
+/// one in all bytes.
 final class OpenedFrames {
   struct Content {
     var opened: FrameCipher.Opened
@@ -35,7 +36,7 @@ final class OpenedFrames {
     entries[place] = (frame.count, content)
   }
 
-  /// The authentication tag chooses the place. A frame ends with it.
+  /// The place depends on the authentication tag, which is the end of the frame.
   private func place(of frame: UnsafeRawBufferPointer) -> Int? {
     guard 8...Self.largestFrame ~= frame.count else { return nil }
     return Int(frame.bytes.uint64(at: frame.count - 8) % UInt64(Self.capacity))

@@ -1,7 +1,7 @@
 import LinuxIO
 import MediaModel
 
-/// Datagrams of one peer on their way to its socket; equal neighbours leave as one run. One a thread.
+/// Datagrams of one peer that wait to be sent; neighbours of the same length are sent as one run. Each thread has one.
 final class OutputBuffer {
   private static let byteCapacity = 256 << 10
   private static let runCapacity = 256
@@ -9,7 +9,7 @@ final class OutputBuffer {
   private let runs = UnsafeMutablePointer<DatagramRun>.allocate(capacity: runCapacity)
   private var runCount = 0
   private(set) var byteCount = 0
-  /// Longest message that UDP_SEGMENT takes, and most segments.
+  /// The longest message that UDP_SEGMENT accepts, and the highest number of segments.
   private static let longestRun = 60_000
   private static let segmentLimit = 60
 
@@ -26,7 +26,7 @@ final class OutputBuffer {
     return UnsafeMutableRawBufferPointer(rebasing: memory[byteCount..<byteCount + 1_500])
   }
 
-  /// The datagram that was written to `room`.
+  /// Appends the datagram that was written to `room`.
   func append(_ length: Int) {
     let base = memory.baseAddress! + byteCount
     byteCount += length
@@ -52,7 +52,7 @@ final class OutputBuffer {
     removeAll()
   }
 
-  /// The datagrams one by one, in their order.
+  /// Calls `body` with each datagram, in order.
   func forEach(_ body: (UnsafeRawBufferPointer) -> Void) {
     for run in UnsafeBufferPointer(start: runs, count: runCount) {
       for start in stride(from: 0, to: run.length, by: run.segment) {

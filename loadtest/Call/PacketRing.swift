@@ -1,4 +1,5 @@
-/// The last packets of one stream that this side sent, not yet protected, for pacing and retransmission. Allocated once.
+/// The last packets of one stream that this side sent, before encryption, for pacing and retransmission. Allocated
+/// once.
 final class PacketRing {
   /// Room for one packet.
   static let slotSize = 1_280
@@ -38,7 +39,7 @@ final class PacketRing {
     numbers[slot] = number
   }
 
-  /// The packet and the length of its header; nil when it is gone or never was.
+  /// The packet and the length of its header; nil when it has been overwritten or never existed.
   func packet(_ number: UInt16) -> (bytes: UnsafeRawBufferPointer, headerLength: Int)? {
     let slot = Int(number) % capacity
     guard numbers[slot] == number else { return nil }

@@ -4,15 +4,15 @@ import Synchronization
 /// The state of a peer that its media thread publishes to the rest of the program.
 final class PeerProgress: Sendable {
   struct State: Sendable {
-    /// ICE and DTLS are up.
+    /// When ICE and DTLS were up.
     var connectedAt: Instant?
-    /// Why they never will be.
+    /// Why the connection failed for good.
     var failure: String?
-    /// Tracks of which a frame has opened.
+    /// The tracks of which a frame has opened.
     var heard: Set<TrackKey> = []
-    /// Since when it hears all the others: frames that came earlier may be of epochs from before its stay.
+    /// When it began to hear all the others: earlier frames may be of epochs from before its stay.
     var arrivedAt: Instant
-    /// Frames that opened and that did not, when the stay is over.
+    /// The numbers of frames that opened and that did not; set at the end of the stay.
     var count = StayCount()
   }
 
@@ -29,7 +29,7 @@ final class PeerProgress: Sendable {
   func heard(_ track: TrackKey) { guarded.withLock { _ = $0.heard.insert(track) } }
 }
 
-/// The counts of the others' frames during one connection of a participant.
+/// How many frames of the others one connection of a participant opened and refused.
 struct StayCount: Sendable, Hashable {
   private(set) var opened: UInt64 = 0
   /// The opened frames of each epoch.

@@ -3,22 +3,23 @@ import MediaModel
 import Octets
 import RTP
 
-/// One stream from the server: puts packets in order, asks for missing ones, makes frames of them and opens these.
+/// One stream from the server: puts packets in order, asks for missing ones, assembles frames and opens them.
 final class ReceivingSlot {
   let slot: RemoteMedia.Slot
-  /// One entry for each track: few, since a slot seldom changes its track.
+  /// One entry for each track. There are few, since a slot seldom changes its track.
   private var counts: [(key: TrackKey, traffic: Traffic)] = []
   private(set) var stay = StayCount()
-  /// Frames that wait for their key or for the news of their slot: up to 64 for a second (protocol section 5, epochs, rule 5).
+  /// Frames that wait for their key or for the event about their slot: up to 64, for a second (protocol section 5,
+  /// epochs, rule 5).
   private var held: [(bytes: [UInt8], arrived: Instant)] = []
-  /// The cipher's keys and slots with which the held frames were tried last.
+  /// The revision of the cipher's keys and slots at the last try of the held frames.
   private var triedRevision = 0
   private var nextTry = Instant(nanoseconds: 0)
 
   private var unwrapper = SequenceUnwrapper()
   /// The index of the next packet in order; nil before the first.
   private var next: UInt64?
-  /// Packets behind a hole.
+  /// Packets after a hole.
   private var waiting: [UInt64: HeldPacket] = [:]
   private var holes: [Hole] = []
   private var frame: [UInt8] = []
@@ -49,9 +50,10 @@ final class ReceivingSlot {
   private static let holdLimit = 64
   private static let holdTime = Duration.seconds(1)
   private static let tryInterval = Duration.milliseconds(10)
-  /// A packet that did not come in this time is lost. Without a retransmission stream, which only video has, nobody sends it again.
+  /// A packet that does not arrive in this time is lost. Only video has a retransmission stream, by which it may be
+  /// sent again.
   private var patience: Duration { slot.rtxSSRC == nil ? .milliseconds(100) : .seconds(1) }
-  /// A packet that was overtaken has this time before it is asked for.
+  /// How late a reordered packet may be before it is asked for.
   private static let reorderTime = Duration.milliseconds(5)
   private static let nackInterval = Duration.milliseconds(20)
   private static let holeLimit = 256
@@ -83,18 +85,18 @@ final class ReceivingSlot {
       self.hasGuests = hasGuests
     }
 
-    /// Whether a frame may be of an epoch from before this participant's stay.
+    /// Whether a frame may belong to an epoch from before this participant's stay.
     func isEarly(_ now: Instant) -> Bool {
       !statistics.wasMeasuring(at: now) || progress.state.arrivedAt > now
     }
 
-    /// A frame that no key of the call opens.
+    /// Counts a frame that no key of the call opens.
     func refuse() {
       if hasGuests { statistics.tally.guestFrames += 1 } else { statistics.tally.decryptFailures += 1 }
     }
   }
 
-  /// A packet of the stream, its padding excluded; `sequence` and the rest are the original's if it came by RTX.
+  /// Takes a packet of the stream, without its padding; `sequence` and the rest are the original's if it came by RTX.
   func receive(
     _ payload: UnsafeRawBufferPointer, sequence: UInt16, marker: Bool, now: Instant, _ surroundings: Surroundings
   ) {
@@ -165,14 +167,15 @@ final class ReceivingSlot {
     } catch  where error.mayPass && mayHold && held.count < Self.holdLimit {
       held.append((Array(frame), now))
     } catch  where error.mayPass && surroundings.isEarly(now) {
-      // Sent under an epoch from before this participant joined, whose key it must not have.
+      // It was sent under an epoch from before this participant joined, whose key it must not have.
       surroundings.statistics.tally.beforeJoining += 1
     } catch {
       refuse(surroundings)
     }
   }
 
-  /// The content that another participant has found in the frame. This one opens the first frame of each key itself, and then one of `ownShare`.
+  /// The content of the frame, if another participant has opened it. This one opens the first frame of each key itself,
+  /// and then one in `ownShare`.
   private func known(_ frame: UnsafeRawBufferPointer, _ surroundings: Surroundings) -> OpenedFrames.Content? {
     guard let last, stay.opened % Self.ownShare != 0, let content = surroundings.opened.content(of: frame),
       content.opened.participant == last.participant, content.opened.track == last.track,
@@ -224,7 +227,7 @@ final class ReceivingSlot {
 
   // MARK: - Time
 
-  /// Asked after each packet, and mostly nil.
+  /// Read after each packet, and mostly nil.
   var nextTimeout: Instant? {
     var next = held.isEmpty ? nil : nextTry
     for hole in holes { next = min(next ?? hole.due, hole.due) }
@@ -287,6 +290,6 @@ final class ReceivingSlot {
 }
 
 extension FrameCipherError {
-  /// Whether what stands against the frame may be news that is on its way.
+  /// Whether the error may be resolved by an event that has not arrived yet.
   fileprivate var mayPass: Bool { self == .unknownKey || self == .otherTrack }
 }

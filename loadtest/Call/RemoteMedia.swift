@@ -1,7 +1,7 @@
 import MediaModel
 import Octets
 
-/// The server's side in its answer: the part of the SDP that a participant needs.
+/// The server's side, from its answer: the part of the SDP that a participant needs.
 struct RemoteMedia: Sendable {
   /// A stream that the server sends.
   struct Slot: Sendable {
@@ -93,7 +93,8 @@ struct RemoteMedia: Sendable {
     return words[1].split(separator: ":").map { UInt8($0, radix: 16) ?? 0 }
   }
 
-  /// `foundation component udp priority address port typ host` (RFC 8839 section 5.1); link-local ones are of no use without a zone.
+  /// `foundation component udp priority address port typ host` (RFC 8839 section 5.1); link-local addresses are useless
+  /// without a zone.
   private static func candidate(_ value: String) -> [SocketAddress] {
     let words = value.split(separator: " ")
     guard words.count >= 8, words[1] == "1", words[2].lowercased() == "udp", let port = UInt16(words[5]),

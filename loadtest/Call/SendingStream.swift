@@ -3,11 +3,12 @@ import MediaModel
 import Octets
 import RTP
 
-/// One track that a participant sends, or one layer of it: makes encrypted frames at their times, cuts them into packets, and says when each packet leaves.
+/// One track that a participant sends, or one layer of it: makes encrypted frames on schedule, packetizes them, and
+/// says when each packet is sent.
 final class SendingStream {
   let track: LocalMedia.Track
   let encoding: LocalMedia.Encoding
-  /// n of the track `participant.n`.
+  /// The n of the track `participant.n`.
   let number: UInt8
   let key: TrackKey
   private(set) var sequence = UInt16.random(in: 0...0x7fff)
@@ -16,11 +17,11 @@ final class SendingStream {
   /// Packets and payload bytes since the start, for sender reports.
   private(set) var packetCount: UInt32 = 0
   private(set) var octetCount: UInt32 = 0
-  /// The total of the measured frames.
+  /// The totals of the measured frames.
   private(set) var traffic: Traffic
   /// The server wants a key frame, or the key has changed.
   var wantsKeyFrame = true
-  /// Receivers want the layer. It pauses otherwise, and goes on with a key frame.
+  /// Whether receivers want the layer. Otherwise it pauses; it resumes with a key frame.
   var isWanted = true { didSet { if isWanted, !oldValue { wantsKeyFrame = true } } }
   let ring: PacketRing
 
@@ -29,7 +30,7 @@ final class SendingStream {
   private let frameBytes: Int
   private let interval: Duration
   private var nextFrame: Instant
-  /// Packets of the frame being sent that have not left: the first one's number, how many, and when it is due.
+  /// The packets of the current frame that have not been sent: the number of the first, how many, and when it is due.
   private var pending: (first: UInt16, count: Int, due: Instant, gap: Duration)?
   private var pictureID: UInt16 = 0
   private var epoch: UInt32?
@@ -46,9 +47,9 @@ final class SendingStream {
   private static let layerHeaderLength = 24
 
   /// - Parameters:
-  ///   - layer: of a track with several.
-  ///   - videoKbps: of a camera, of its highest layer; a microphone sends 32 kbit/s.
-  ///   - start: when the first frame is due; spread over participants, or all would send at once.
+  ///   - layer: the layer, for a track with several.
+  ///   - videoKbps: the rate of a camera's highest layer; a microphone sends 32 kbit/s.
+  ///   - start: when the first frame is due; different for each participant, since otherwise all would send at once.
   init(
     track: LocalMedia.Track, layer: LayerFrames? = nil, key: TrackKey, cipher: FrameCipher, videoKbps: Int,
     start: Instant
@@ -75,24 +76,24 @@ final class SendingStream {
     sealed.deallocate()
   }
 
-  /// nil where the track has no layers.
+  /// nil for a track without layers.
   var rid: String? { layer.map { CameraLayer.all[Int($0.rank)].rid } }
 
   var nextTimeout: Instant { min(nextFrame, pending?.due ?? nextFrame) }
 
-  /// Makes the frame that is due, if any; nothing without a key to encrypt with.
+  /// Makes the frame that is due, if any, and if there is a key to encrypt it with.
   func advance(_ now: Instant, isMeasuring: Bool) {
     guard nextFrame <= now, pending == nil else { return }
     let due = nextFrame
     nextFrame = nextFrame.advanced(by: interval)
-    // After a stall one frame is late, and those that it swallowed are not made up for.
+    // After a stall one frame is late; the frames that were due meanwhile are skipped.
     if nextFrame <= now { nextFrame = now.advanced(by: interval) }
     timestamp &+= track.isVideo ? 3_000 : 960
     guard isWanted else { return }
     makeFrame(due: due, isMeasured: isMeasuring)
   }
 
-  /// The next packet that is due; to be protected and sent at once.
+  /// The next packet that is due; the caller encrypts and sends it at once.
   func takeDue(_ now: Instant) -> (bytes: UnsafeRawBufferPointer, headerLength: Int)? {
     guard var sending = pending, sending.due <= now, let packet = ring.packet(sending.first) else { return nil }
     packetCount &+= 1
@@ -114,10 +115,10 @@ final class SendingStream {
     let room =
       Self.payloadLimit - (track.isVideo ? Self.descriptorLength : 0) - (track.isLayered ? Self.layerHeaderLength : 0)
     let count = (clear + size + FrameCipher.maximumOverhead + room - 1) / room
-    // A frame's packets leave over at most half of its time, as a browser's pacer does it.
+    // A frame's packets are spread over at most half of the frame interval, as by a browser's pacer.
     let gap = Duration.nanoseconds(min(1_000_000, interval.nanoseconds / 2 / Int64(count)))
     let last = due.advanced(by: gap * (count - 1))
-    // Its own numbers are used up only with the frame that bears them.
+    // The layer's numbers advance only if the frame is sent.
     var frames = layer
     let layered = frames?.next(isKeyFrame: isKeyFrame)
     TestFrame(isMeasured: isMeasured, packets: UInt16(count), sentAt: last.nanoseconds, layered: layered)
@@ -139,7 +140,8 @@ final class SendingStream {
     }
   }
 
-  /// VP8's frame tag, and on key frames the start code and 640 × 360 (RFC 6386 section 9.1): what stays in front of the SFrame.
+  /// VP8's frame tag, and on key frames the start code and 640 × 360 (RFC 6386 section 9.1): the clear bytes in front
+  /// of the SFrame.
   private func writeClearBytes(isKeyFrame: Bool) {
     guard track.isVideo else { return }
     sealed[0] = isKeyFrame ? 0x10 : 0x11
@@ -180,7 +182,7 @@ final class SendingStream {
     let header = extensions.finish()
     var length = header
     if layered != nil {
-      // Browsers leave all numbers to the dependency descriptor.
+      // Browsers number frames only in the dependency descriptor.
       room[length] = isFirst ? 0x10 : 0
       length += 1
     } else if track.isVideo {

@@ -3,13 +3,13 @@ import LinuxIO
 /// The CPU time and memory that the server's process uses while the test measures.
 struct ServerUsage {
   struct Result: Sendable {
-    /// CPU for each RTP packet that the server sent to a participant.
+    /// CPU time for each RTP packet that the server sent to a participant.
     var cpuMicrosPerPacket: Double
     var packetsPerSecond: Double
     var rssBytes: UInt64
     /// The memory that the participants added.
     var addedBytes: UInt64
-    /// The share of one core.
+    /// The share of one core that it used.
     var cpuShare: Double
   }
 

@@ -4,9 +4,9 @@ import MediaModel
 import Synchronization
 import Transport
 
-/// Leaving and coming back in the course of a test.
+/// Leaving and coming back during a test.
 extension SimulatedParticipant {
-  /// False when it is not in its call, or already on its way out and in.
+  /// Returns false if it is not in its call, or is already leaving and joining.
   func beginChange() -> Bool {
     moments.withLock { moments in
       guard moments.joinTime != nil, !moments.isChanging else { return false }
@@ -17,10 +17,10 @@ extension SimulatedParticipant {
 
   func endChange() { moments.withLock { $0.isChanging = false } }
 
-  /// As a person who comes back: the news that it left reaches it before it joins.
+  /// As long as a person would take: the event about its leave reaches it before it joins.
   private static let absence = Duration.seconds(1)
 
-  /// Leaves the call and joins it again, with a media connection of its own.
+  /// Leaves the call and joins it again, with a new media connection.
   func leaveAndJoin(_ call: String, on loop: MediaLoop, certificate: DTLSCertificate) async throws {
     try await leave(call)
     loop.submit(.silence(index))
@@ -28,7 +28,8 @@ extension SimulatedParticipant {
     try await join(call, link: nil, on: loop, certificate: certificate)
   }
 
-  /// Loses its connection and its media path at once, as in a network that goes away, and comes back like an app that is started again.
+  /// Loses its connection and its media path at once, as when a network disappears, and comes back like an app that is
+  /// restarted.
   func loseAndRejoin(_ call: String, on loop: MediaLoop, certificate: DTLSCertificate) async throws {
     loop.submit(.silence(index))
     let now = MonotonicClock.now()

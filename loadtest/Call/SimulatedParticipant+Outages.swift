@@ -3,18 +3,18 @@ import LinuxIO
 import MediaModel
 import Synchronization
 
-/// A server that dies under the call.
+/// A server that dies during the call.
 extension SimulatedParticipant {
-  /// A line of standard output.
+  /// A line on standard output.
   private struct Line: Encodable {
     var step: String
-    /// In the order of the load test, from 0.
+    /// The participant's index in the load test, from 0.
     var participant: Int
-    /// The server's number, where it has one.
+    /// The server's number of the participant, if it has one.
     var number: UInt32?
     /// Seconds of the monotonic clock that all programs of the machine share.
     var at: Double
-    /// Without the others' media.
+    /// The time without the others' media.
     var gap: Double?
   }
 
@@ -30,7 +30,8 @@ extension SimulatedParticipant {
     say("lost", at: now)
   }
 
-  /// A server that only stood still has kept the stay, and media goes on: no rejoin follows, whose event would come within this time.
+  /// A server that only stood still has kept the stay, and media goes on: no event of a rejoin arrives within this
+  /// time.
   func noteReconnection() {
     guard plan.outages, moments.withLock(\.losses) > 0 else { return }
     let losses = moments.withLock(\.losses)
@@ -44,7 +45,7 @@ extension SimulatedParticipant {
 
   func noteRejoin() { say("rejoined", at: MonotonicClock.now()) }
 
-  /// `tracks` are those of the call; who hears all that are not its own is back.
+  /// Notes that the participant is back if it hears all `tracks` of the call that are not its own.
   func noteReturn(hearing tracks: Set<TrackKey>) {
     let before = moments.withLock { $0 }
     guard !before.isAway, !before.absences.isBack,

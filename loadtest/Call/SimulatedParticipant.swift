@@ -6,11 +6,12 @@ import NIOPosix
 import Synchronization
 import Transport
 
-/// One participant: signs in, starts or accepts the call, offers its media, and notes when it had all it needs.
+/// One participant: signs in, starts or accepts the call, offers its media, and records when it had everything it
+/// needs.
 final class SimulatedParticipant: Sendable {
   let index: Int
   let call: Int
-  /// nil where nobody signs in: on a server that is not Conclave. `JanusRooms` joins for it there.
+  /// nil on a server without sign-in, which is not Conclave. `JanusRooms` joins for it there.
   let client: CallClient?
   let account: TokenSource.Account?
   let plan: CallPlan
@@ -19,11 +20,11 @@ final class SimulatedParticipant: Sendable {
   private let rings: AsyncStream<String>
   private let ringSink: AsyncStream<String>.Continuation
 
-  /// When joining began, when the first key was there, and when the last.
+  /// When joining began, when the first key was available, and when the last.
   struct Moments: Sendable {
-    /// The join times of stays that are over.
+    /// The join times of past stays.
     var joinTimes: [Duration] = []
-    /// It leaves and joins again at the moment.
+    /// It is leaving and joining again.
     var isChanging = false
     var began: Instant?
     var keyed: Instant?
@@ -31,12 +32,12 @@ final class SimulatedParticipant: Sendable {
     var number: UInt32?
     var tracks: Set<TrackKey> = []
     var failure: String?
-    /// The progress of the present stay, the last of all.
+    /// The progress of each stay; the last one is the current stay's.
     var progress: PeerProgress
     var stays: [PeerProgress]
-    /// The server was lost, and there is no new media connection yet.
+    /// Whether the server was lost and there is no new media connection yet.
     var isAway = true
-    /// The losses so far, and whether a new stay follows the last one: the server may also have kept the old one.
+    /// The number of losses, and whether a new stay followed the last one: the server may also have kept the old stay.
     var losses = 0
     var isRejoining = false
     var absences = Absences()
@@ -46,7 +47,7 @@ final class SimulatedParticipant: Sendable {
       stays = [progress]
     }
 
-    /// The join time of this stay, since its media connection was replaced.
+    /// The join time of the current stay, kept after its media connection was replaced.
     private var firstJoinTime: Duration?
 
     mutating func move(to progress: PeerProgress) {
@@ -55,14 +56,14 @@ final class SimulatedParticipant: Sendable {
       stays.append(progress)
     }
 
-    /// nil while joining lasts.
+    /// nil while it is joining.
     var joinTime: Duration? {
       if let firstJoinTime { return firstJoinTime }
       guard let began, let keyed, let connected = progress.state.connectedAt else { return nil }
       return began.duration(to: max(keyed, connected))
     }
 
-    /// The stay is over, and `next` follows.
+    /// Ends the stay; `next` follows it.
     mutating func leave(for next: PeerProgress) {
       if let joinTime { joinTimes.append(joinTime) }
       (began, keyed, number, tracks, isAway, firstJoinTime) = (nil, nil, nil, [], true, nil)
@@ -70,7 +71,7 @@ final class SimulatedParticipant: Sendable {
     }
   }
 
-  /// - Parameter account: nil where nobody signs in.
+  /// - Parameter account: nil for a server without sign-in.
   init(
     _ account: TokenSource.Account?, index: Int, plan: CallPlan, group: MultiThreadedEventLoopGroup, work: PublicWork
   ) throws {
@@ -96,10 +97,10 @@ final class SimulatedParticipant: Sendable {
   /// The tracks that it sends; empty before it has joined.
   var tracks: Set<TrackKey> { moments.withLock(\.tracks) }
 
-  /// From the first request to the call until media flowed and could be encrypted; nil while that lasts.
+  /// The time from the first request to the call until media flowed and could be encrypted; nil before.
   var joinTime: Duration? { moments.withLock(\.joinTime) }
 
-  /// That of each stay.
+  /// The join time of each stay.
   var joinTimes: [Duration] { moments.withLock { $0.joinTimes + ($0.joinTime.map { [$0] } ?? []) } }
 
   var lastKey: Instant? { moments.withLock(\.rekeyed) }
@@ -172,7 +173,7 @@ final class SimulatedParticipant: Sendable {
     try await bringMedia(to: try await signedIn.rejoin(call), on: loop, certificate)
   }
 
-  /// The end of its connection belongs to the stay that is over.
+  /// Leaves the call. The end of its connection concerns only the past stay.
   func leave(_ call: String) async throws {
     try await signedIn.leave(call)
     moments.withLock { $0.leave(for: PeerProgress(isArriving: plan.churns(index))) }
@@ -180,7 +181,7 @@ final class SimulatedParticipant: Sendable {
 
   func begin() { moments.withLock { $0.began = MonotonicClock.now() } }
 
-  /// It is in a call without key agreement, and its connections are on their way.
+  /// Records a join without key agreement, whose connections are being set up.
   func joined(as number: UInt32, sending tracks: Set<TrackKey>) {
     let now = MonotonicClock.now()
     moments.withLock {
@@ -194,7 +195,7 @@ final class SimulatedParticipant: Sendable {
     do {
       try await connectMedia(of: call, on: loop, certificate)
     } catch SignalingError.disconnected where plan.outages {
-      // It rejoins by itself.
+      // Rejoins after the loss of its server.
     }
   }
 
@@ -209,7 +210,7 @@ final class SimulatedParticipant: Sendable {
       tracks: local.tracks.map { OfferedTrack(mid: $0.mid, source: $0.source) })
     var tracks: [String: TrackKey] = [:]
     for (mid, track) in answer.tracks { tracks[mid] = TrackKey(track) }
-    // Rejoined meanwhile: this answer was for the participant that was.
+    // It has rejoined meanwhile: this answer was for the former participant.
     guard call.participant == participant else { return }
     let progress = moments.withLock {
       $0.number = participant
@@ -226,16 +227,16 @@ final class SimulatedParticipant: Sendable {
           hasGuests: !plan.guests.isEmpty, progress: progress)))
   }
 
-  /// A new participant in the old one's place: with a connection of its own, as the old one's is of no use to the server.
+  /// A new participant in the old one's place: with a new connection, since the server no longer knows the old one.
   private func comeBack(to call: JoinedCall, on loop: MediaLoop, _ certificate: DTLSCertificate) async {
     noteRejoin()
     moments.withLock { $0.move(to: PeerProgress(isArriving: true)) }
     do {
       try await connectMedia(of: call, on: loop, certificate)
     } catch SignalingError.disconnected {
-      // Lost again: another rejoin follows.
+      // It was lost again: another rejoin follows.
     } catch SignalingError.refused("call.not-joined", _) {
-      // Asked on the connection after: the same.
+      // The request was made on the next connection: the same applies.
     } catch {
       fail("could not bring media back: \(error)")
     }
@@ -249,7 +250,7 @@ final class SimulatedParticipant: Sendable {
     }
   }
 
-  /// Notes keys, and what goes wrong.
+  /// Records keys and problems.
   private func follow(_ call: JoinedCall, on loop: MediaLoop, _ certificate: DTLSCertificate) {
     Task {
       for await update in call.updates {

@@ -1,9 +1,9 @@
 import MediaModel
 
-/// The running numbers of one media thread.
+/// The running totals of one media thread.
 final class Statistics {
   var tally = Tally()
-  /// Since when frames count; nil before.
+  /// The start of the measurement; nil before.
   var measuringSince: Instant?
 
   func count(_ frame: TestFrame, isVideo: Bool, at now: Instant) {
@@ -13,7 +13,7 @@ final class Statistics {
     if !isVideo { tally.audioLatency.record(nanoseconds: latency) }
   }
 
-  /// The thread runs for a timer that was due at `due`.
+  /// Notes that the thread runs now for a timer that was due at `due`.
   func woke(at now: Instant, due: Instant) { tally.lateness.record(nanoseconds: now.nanoseconds - due.nanoseconds) }
 
   func wasMeasuring(at time: Instant) -> Bool { measuringSince.map { time >= $0 } ?? false }

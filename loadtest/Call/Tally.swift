@@ -5,15 +5,15 @@ struct Tally: Sendable {
   var packetsSent: UInt64 = 0
   var bytesReceived: UInt64 = 0
   var bytesSent: UInt64 = 0
-  /// Frames that did not open: another key, changed bytes, or delivered twice.
+  /// Frames that did not open: wrong key, changed bytes, or delivered twice.
   var decryptFailures: UInt64 = 0
   /// Frames of epochs from before the receiver joined.
   var beforeJoining: UInt64 = 0
-  /// Frames of guests, or what looks like them, where there are some.
+  /// Frames that may come from guests, if the call has guests.
   var guestFrames: UInt64 = 0
   /// Measured frames that opened.
   var frames: UInt64 = 0
-  /// Packets that were asked for again, and that came by RTX.
+  /// Packets that were asked for again, and packets that came by RTX.
   var nacked: UInt64 = 0
   var retransmitted: UInt64 = 0
   /// Packets given up as lost.
@@ -22,18 +22,18 @@ struct Tally: Sendable {
   var keyFrameRequests: UInt64 = 0
   /// Packets that SRTP or the parsers refused.
   var refused: UInt64 = 0
-  /// Datagrams that the kernel lost on this side, for want of buffer.
+  /// Datagrams that the kernel lost on this side, for lack of buffer.
   var socketDrops: UInt64 = 0
-  /// Datagrams that the impairments of the command line dropped, those included for which their memory had no room.
+  /// Datagrams that the impairments dropped, and how many of them for lack of memory.
   var impaired: UInt64 = 0
   var impairedWithoutRoom: UInt64 = 0
   /// CPU time of the thread, in nanoseconds.
   var threadNanoseconds: UInt64 = 0
-  /// How long after its time the thread ran for a timer.
+  /// How late the thread ran for its timers.
   var lateness = LatencyHistogram()
   var latency = LatencyHistogram()
   var layers = LayerCount()
-  /// The part of it that is of audio.
+  /// The latency of audio only.
   var audioLatency = LatencyHistogram()
 
   mutating func merge(_ other: Tally) {
@@ -61,7 +61,7 @@ struct Tally: Sendable {
   }
 }
 
-/// Frames of one track while the test measured, and the RTP packets they went in.
+/// The frames of one track while the test measured, and their RTP packets.
 struct Traffic: Sendable, Hashable {
   var frames: UInt64 = 0
   var packets: UInt64 = 0
@@ -73,7 +73,7 @@ struct Traffic: Sendable, Hashable {
   }
 }
 
-/// A track as all participants of a call name it.
+/// A track, by the name that all participants of a call use.
 struct TrackKey: Sendable, Hashable {
   var participant: UInt32
   var track: UInt8
@@ -88,13 +88,13 @@ extension TrackKey {
   }
 }
 
-/// The measured frames of layered tracks that came.
+/// The measured frames of layered tracks that arrived.
 struct LayerCount: Sendable, Hashable {
   /// Frames of each layer that a decoder could show, the lowest layer first.
   var decodable = [UInt64](repeating: 0, count: CameraLayer.all.count)
-  /// Frames that lack one to which they refer.
+  /// Frames whose reference is missing.
   var undecodable: UInt64 = 0
-  /// How often a slot went over to another layer.
+  /// How often a slot switched to another layer.
   var switches: UInt64 = 0
   /// The longest time in which a slot showed nothing new, in nanoseconds.
   var longestGap: UInt64 = 0
@@ -106,7 +106,7 @@ struct LayerCount: Sendable, Hashable {
     longestGap = max(longestGap, other.longestGap)
   }
 
-  /// The part that came after `earlier`. The longest gap remains that of the whole time.
+  /// The difference to `earlier`. The longest gap remains that of the whole time.
   func since(_ earlier: LayerCount) -> LayerCount {
     var rest = self
     for rank in decodable.indices { rest.decodable[rank] -= min(decodable[rank], earlier.decodable[rank]) }
@@ -120,13 +120,13 @@ struct LayerCount: Sendable, Hashable {
 
 /// One peer's part of the result.
 struct PeerTraffic: Sendable {
-  /// The participant's, over all calls.
+  /// The participant's index over all calls.
   var index: Int
   var call: Int
   var sent: [TrackKey: Traffic]
   var received: [TrackKey: Traffic]
 
-  /// That of both connections of the participant.
+  /// The sum of both connections of the participant.
   func with(_ other: PeerTraffic) -> PeerTraffic {
     var sum = self
     sum.sent.merge(other.sent) { first, _ in first }
@@ -134,7 +134,7 @@ struct PeerTraffic: Sendable {
     return sum
   }
 
-  /// The part that came after `earlier`, the same participant's.
+  /// The difference to `earlier`, of the same participant.
   func since(_ earlier: PeerTraffic?) -> PeerTraffic {
     guard let earlier else { return self }
     var rest = self

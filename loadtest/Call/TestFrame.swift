@@ -3,11 +3,11 @@ import RTP
 
 /// The plaintext of a frame of the load test, before it is padded to its size.
 struct TestFrame {
-  /// Whether it counts: it was sent while the test measured.
+  /// Whether it was sent during the measurement.
   var isMeasured: Bool
-  /// RTP packets that it was sent in.
+  /// The number of RTP packets in which it was sent.
   var packets: UInt16
-  /// When its last packet was due to leave, in nanoseconds of the monotonic clock that sender and receiver share.
+  /// When its last packet was due to be sent, in nanoseconds of the monotonic clock that sender and receiver share.
   var sentAt: UInt64
   /// nil for a frame of a track without layers.
   var layered: LayeredFrame?

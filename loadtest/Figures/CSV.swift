@@ -1,6 +1,6 @@
 import Foundation
 
-/// Samples as comma-separated values, one line each under a line of names (RFC 4180).
+/// Samples as comma-separated values: a header line, then a line for each sample (RFC 4180).
 enum CSV {
   private static let columns: [(name: String, value: @Sendable (Sample) -> String)] = [
     ("seconds", { number($0.seconds, 2) }),
@@ -28,7 +28,7 @@ enum CSV {
     return lines.map { $0.joined(separator: ",") + "\r\n" }.joined()
   }
 
-  /// Empty for a figure that is not known.
+  /// Empty for an unknown figure.
   private static func number(_ value: Double?, _ digits: Int) -> String {
     value.map { String(format: "%.\(digits)f", $0) } ?? ""
   }

@@ -3,7 +3,7 @@ import Foundation
 /// A limit that a figure must not pass, as `loss>0.1%`.
 struct Condition: Sendable, Hashable {
   enum Comparison: String, CaseIterable {
-    // The longer ones first: `>` begins `>=`.
+    // The longer ones first, since `>` is a prefix of `>=`.
     case atLeast = ">="
     case atMost = "<="
     case above = ">"
@@ -14,9 +14,9 @@ struct Condition: Sendable, Hashable {
 
   let metric: Metric
   let comparison: Comparison
-  /// In the unit of the metric's kind.
+  /// In the base unit of the metric.
   let limit: Double
-  /// As it was written.
+  /// The condition as it was written.
   let text: String
 
   init(_ text: some StringProtocol) throws(Failure) {
@@ -61,7 +61,7 @@ struct Condition: Sendable, Hashable {
     }
   }
 
-  /// Why `figure` fails the test: it meets the condition, or there is no figure, which proves nothing. nil when it passes.
+  /// Why `figure` fails the test: it meets the condition, or is missing, which proves nothing. nil when it passes.
   func failure(_ figure: Double?) -> String? {
     guard let figure else { return "\(text): there is no such figure in this run" }
     return holds(for: figure) ? "\(text): it is \(metric.text(figure))" : nil

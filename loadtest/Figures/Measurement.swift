@@ -1,18 +1,18 @@
-/// The figures of the time in which a test measured, or of one step of a ramp.
+/// The figures of the measurement, or of one step of a ramp.
 struct Measurement: Sendable {
   var seconds: Double
-  /// To all participants that stayed.
+  /// Arrivals at all participants that stayed.
   var delivery: PacketArrivals
-  /// The part of it that is audio.
+  /// The audio among them.
   var audio: PacketArrivals
-  /// Among those whose paths this program does not impair.
+  /// Arrivals among participants whose paths this program does not impair.
   var undisturbed: PacketArrivals
   var latency: LatencyHistogram
   var audioLatency: LatencyHistogram
   /// All zero without layers.
   var layers: LayerCount
   var decryptFailures: UInt64
-  /// RTP packets that came.
+  /// RTP packets that arrived.
   var packets: UInt64
   var server: ServerUsage.Result?
   var own: OwnUsage
@@ -25,7 +25,7 @@ struct Measurement: Sendable {
 
   var packetsPerSecond: Double { seconds > 0 ? Double(packets) / seconds : 0 }
 
-  /// nil when it was not measured.
+  /// The value of a metric; nil when it was not measured.
   func figure(_ metric: Metric) -> Double? {
     func late(_ share: Double) -> Double? { latency.count > 0 ? latency.milliseconds(atShare: share) : nil }
     return switch metric {
@@ -58,8 +58,8 @@ struct RampStep: Sendable {
   var limit: String?
 
   /// - Parameters:
-  ///   - joined: those of the participants that came in.
-  ///   - conditions: one that holds ends the ramp.
+  ///   - joined: the number of participants that joined.
+  ///   - conditions: the first one that holds ends the ramp.
   init(_ participants: Int, joined: Int, _ measurement: Measurement, until conditions: [Condition]) {
     self.participants = participants
     self.measurement = measurement

@@ -13,7 +13,7 @@ enum Metric: String, CaseIterable, Sendable, Encodable {
   case memory
   case ownCPU = "own-cpu"
 
-  /// The unit that limits of this metric have; each is compared in the unit in brackets.
+  /// The kind of unit in which limits of this metric are written. They are compared in the unit in parentheses.
   enum Kind {
     /// (1)
     case share
@@ -34,19 +34,19 @@ enum Metric: String, CaseIterable, Sendable, Encodable {
     }
   }
 
-  /// For `--help`, in few words.
+  /// A short description for `--help`.
   var meaning: String {
     switch self {
     case .loss: "share of the packets (or messages) that did not arrive"
     case .p50, .p90, .p99, .max: "one-way latency"
-    case .audioLoss: "the same of audio alone"
-    case .audioP99: "one-way latency of audio alone"
+    case .audioLoss: "the same, of audio only"
+    case .audioP99: "one-way latency of audio only"
     case .joinP50, .joinP99, .joinMax: "join time"
     case .joined: "share of the participants that joined"
     case .rejoined: "share of the participants that came back"
     case .rejoinP99: "time without the others after a lost connection"
     case .undecryptable: "frames that did not open"
-    case .undecodable: "share of the frames (--layers) that lack one to which they refer"
+    case .undecodable: "share of the frames (--layers) whose reference is missing"
     case .freeze: "longest time without a new picture (--layers)"
     case .packets: "packets (or messages) received each second"
     case .cpu: "share of a core that the server uses"
@@ -56,7 +56,7 @@ enum Metric: String, CaseIterable, Sendable, Encodable {
     }
   }
 
-  /// For a heading.
+  /// The name in headings.
   var title: String {
     switch self {
     case .loss: "Loss"
@@ -84,7 +84,7 @@ enum Metric: String, CaseIterable, Sendable, Encodable {
   /// Whether it is known only with `--server-pid`.
   var needsServerProcess: Bool { [.cpu, .cpuPerPacket, .memory].contains(self) }
 
-  /// Reads a limit of this metric, as `0.1%`, `10ms` or `200MiB`.
+  /// Parses a limit of this metric, such as `0.1%`, `10ms` or `200MiB`.
   func limit(_ text: some StringProtocol) -> Double? {
     switch kind {
     case .share: Quantity.share(text)

@@ -1,22 +1,24 @@
 import Foundation
 import LinuxIO
 
-/// The resources that the load test itself used for a time, and whether they were too many for its figures to be the server's.
+/// The resources that the load test itself used in some time, and whether it used so much that its figures no longer
+/// describe the server.
 struct OwnUsage: Sendable {
   /// Share of a core: of the whole process, and of each media thread.
   let cpu: Double
   let threads: [Double]
-  /// The processors that it may run on.
+  /// The number of processors that it may run on.
   let processors: Int
   /// Datagrams that its sockets lost.
   let socketDrops: UInt64
-  /// How long after their times the media threads ran for their timers.
+  /// How late the media threads ran for their timers.
   let lateness: LatencyHistogram
 
-  /// Above this share of a core a thread, and above this share of its cores the program, delays what it measures.
+  /// A thread that uses more than this share of a core, or a program that uses more than this share of its cores,
+  /// delays what it measures.
   static let busy = 0.85
 
-  /// Between two readings.
+  /// The usage between two readings.
   init(from before: Reading, to after: Reading, processors: Int = availableProcessors().count) {
     self.processors = processors
     func share(_ cpu: UInt64, _ earlier: UInt64, _ time: UInt64) -> Double {
@@ -35,7 +37,7 @@ struct OwnUsage: Sendable {
 
   var busiestThread: Double { threads.max() ?? 0 }
 
-  /// Why the latency is the load test's own; nil when it is not.
+  /// Why the load test itself determined the latency; nil when it did not.
   var bottleneck: String? {
     if busiestThread > Self.busy {
       return String(

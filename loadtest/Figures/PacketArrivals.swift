@@ -1,10 +1,10 @@
-/// The packets that participants sent while the test measured, once for each other participant of the call, and those of them that came.
+/// The packets that were sent while the test measured, counted once for each receiver, and how many of them arrived.
 struct PacketArrivals: Sendable, Hashable {
   private(set) var expected: UInt64 = 0
   private(set) var received: UInt64 = 0
 
   /// - Parameters:
-  ///   - counts: whether a participant takes part, by its index; what others send or receive is left out.
+  ///   - counts: whether to count the participant of an index, as a sender and as a receiver.
   ///   - isAudioOnly: video is left out.
   init(_ traffic: [PeerTraffic], isAudioOnly: Bool = false, of counts: (Int) -> Bool = { _ in true }) {
     for members in Dictionary(grouping: traffic.filter { counts($0.index) }, by: \.call).values {

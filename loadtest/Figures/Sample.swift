@@ -2,15 +2,15 @@
 struct Sample: Sendable, Hashable, Encodable {
   /// Since the test began.
   var seconds = 0.0
-  /// The part of the test.
+  /// The phase of the test.
   var phase = ""
   /// Participants that are in their calls with media and a key.
   var joined = 0
   var packetsPerSecond = 0.0
   var megabitsPerSecond = 0.0
-  /// One-way latency of the frames that came; nil without any.
+  /// One-way latency of the frames that arrived; nil without any.
   var p50Ms, p90Ms, p99Ms, maxMs: Double?
-  /// Packets given up, as a share of those that were due.
+  /// Packets given up as lost, as a share of those expected.
   var loss = 0.0
   /// Decodable frames a second of each layer, the lowest first; empty without layers.
   var layers: [Double] = []
@@ -19,7 +19,7 @@ struct Sample: Sendable, Hashable, Encodable {
   /// Share of a core of the whole load test, and of its busiest media thread.
   var ownCPU = 0.0
   var busiestThread = 0.0
-  /// Datagrams that were lost on this side, for want of buffer.
+  /// Datagrams that were lost on this side, for lack of buffer.
   var socketDrops: UInt64 = 0
 }
 
@@ -31,7 +31,7 @@ extension Sample {
 /// The state of the running test at one moment.
 struct Reading: Sendable {
   var nanoseconds: UInt64
-  /// One for each media thread, with the time at which it was published.
+  /// The counts of each media thread, with the time at which they were published.
   var threads: [(at: UInt64, tally: Tally)]
   var joined: Int
   /// CPU time in nanoseconds.
@@ -39,7 +39,7 @@ struct Reading: Sendable {
   /// nil when the server's process is not known.
   var serverCPU, serverMemory: UInt64?
 
-  /// The figures of the time since `earlier`.
+  /// The figures for the time since `earlier`.
   func sample(since earlier: Reading, start: UInt64, phase: String) -> Sample {
     func share(_ cpu: UInt64, _ before: UInt64, _ time: UInt64) -> Double {
       time == 0 ? 0 : Double(cpu - min(before, cpu)) / Double(time)
@@ -54,7 +54,7 @@ struct Reading: Sendable {
     var (received, lost) = (UInt64(0), UInt64(0))
     for (now, before) in zip(threads, earlier.threads) {
       let tally = now.tally
-      // A thread publishes its counts a few times a second, so its own clock says how long they took.
+      // A thread publishes its counts a few times a second, so their own times say how long an interval they cover.
       let own = now.at - min(before.at, now.at)
       guard own > 0 else { continue }
       let packets = tally.packetsReceived - before.tally.packetsReceived

@@ -1,9 +1,9 @@
-/// Whether a test passed, and what stands against it.
+/// Whether a test passed, and if not, why.
 struct Verdict: Sendable {
   let faults: [String]
   var isOK: Bool { faults.isEmpty }
 
-  /// Faults of the run always count. Losses do where no condition says how much may be lost.
+  /// Faults of the run always count. Losses count only if no condition limits them.
   init(faults: [String], losses: [String], conditions: [Condition], figure: (Metric) -> Double?) {
     self.faults =
       faults + (conditions.isEmpty ? losses : conditions.compactMap { $0.failure(figure($0.metric)) })

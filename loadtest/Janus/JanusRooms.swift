@@ -4,14 +4,15 @@ import MediaModel
 import Synchronization
 import Transport
 
-/// The calls of a test as rooms of Janus's VideoRoom plugin. A participant has one connection to send, and a second one to receive.
+/// The calls of a test as rooms of Janus's VideoRoom plugin. A participant has one connection to send and another to
+/// receive.
 struct JanusRooms: Sendable {
   let plan: CallPlan
   let certificate: DTLSCertificate
   private let session: JanusSession
-  /// The first room's number, so that rooms of an earlier run are not in the way.
+  /// The first room's number, chosen so that rooms of an earlier run do not collide.
   private let first = UInt64.random(in: 1...1 << 40)
-  /// The participants that send, by their call.
+  /// The participants that send, by call.
   private let senders = Senders()
 
   private final class Senders: Sendable {
@@ -26,7 +27,7 @@ struct JanusRooms: Sendable {
     var request = "create"
     var room: UInt64
     var publishers: Int
-    /// Publishers are not bounded.
+    /// The number of publishers is not limited.
     var bitrate = 0
     var audiocodec = "opus"
     var videocodec = "vp8"
@@ -77,7 +78,7 @@ struct JanusRooms: Sendable {
 
   func close() async { await session.close() }
 
-  /// Participants that send come first, so that everybody can ask for their streams.
+  /// Participants that send join first, so that everybody can subscribe to their streams.
   func join(_ participants: [SimulatedParticipant], on loops: [MediaLoop], _ pace: JoinPace?) async {
     await forEach(participants.filter(\.isPublisher), nil) { participant in
       participant.begin()
@@ -114,7 +115,7 @@ struct JanusRooms: Sendable {
     ParticipantNumber(participant.index + 1)
   }
 
-  /// The track that an m-line of a sender is.
+  /// The track of a sender's m-line.
   private func track(_ mid: String, of participant: ParticipantNumber) -> TrackKey? {
     UInt8(mid).map { TrackKey(participant: participant, track: $0 + 1) }
   }
@@ -123,7 +124,7 @@ struct JanusRooms: Sendable {
     let number = number(of: participant)
     let local = LocalMedia(sendsAudio: true, sendsVideo: plan.videoKbps != nil, audioSlots: 0, videoSlots: 0)
     let handle = try await session.attach()
-    // Janus is the server in DTLS, as Conclave is.
+    // Janus is the DTLS server, like Conclave.
     let offer = local.offer(fingerprint: certificate.fingerprint, setup: "active")
     let answer = try await session.ask(
       handle, Publication(room: room(of: participant), id: number), .init(type: "offer", sdp: offer))

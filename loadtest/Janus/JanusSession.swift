@@ -3,7 +3,8 @@ import MediaModel
 import OutboundHTTP
 import Synchronization
 
-/// A session with Janus over its HTTP API (https://janus.conf.meetecho.com/docs/rest.html). One long poll brings the events of all its handles.
+/// A session with Janus over its HTTP API (https://janus.conf.meetecho.com/docs/rest.html). One long poll returns the
+/// events of all its handles.
 final class JanusSession: Sendable {
   struct Failure: Error, CustomStringConvertible { var description: String }
 
@@ -110,7 +111,7 @@ final class JanusSession: Sendable {
   }
 
   /// Sends a request to the plugin.
-  /// - Returns: its answer, at once or by an event.
+  /// - Returns: its answer, which may come as an event.
   func ask(_ handle: UInt64, _ body: some Encodable, _ description: Message.Description? = nil) async throws -> Message
   {
     let transaction = transaction()
@@ -133,7 +134,7 @@ final class JanusSession: Sendable {
     return answer
   }
 
-  /// Says that no candidate follows: the server learns this side's address from its checks.
+  /// Signals the end of candidates: the server learns this side's address from its checks.
   func endCandidates(_ handle: UInt64) async throws {
     let request = Request<Nothing>(janus: "trickle", transaction: transaction(), candidate: ["completed": true])
     _ = try await post(JSONCoding.encode(request), handle: handle)
@@ -176,7 +177,7 @@ final class JanusSession: Sendable {
     state.withLock { $0.waiting.removeValue(forKey: transaction) }?.resume(returning: answer)
   }
 
-  /// No event comes for requests that wait.
+  /// No event will answer the waiting requests.
   private func fail(_ error: any Error) {
     let waiting = state.withLock { state in
       defer { state.waiting = [:] }

@@ -19,7 +19,7 @@ struct Chart: Sendable {
   var unit: String
   var content: Content
 
-  /// Small, so that its letters are still readable on a phone's width.
+  /// Small, so that its text is still readable on a phone.
   private static let size = (width: 440.0, height: 230.0)
   private static let margin = (left: 52.0, right: 12.0, top: 10.0, bottom: 38.0)
   private static var plot: (width: Double, height: Double) {
@@ -114,7 +114,7 @@ struct Chart: Sendable {
     return frame(parts, label: "\(title), \(unit): \(number(first.from, 0.01)) to \(number(last.to, 0.01)) ms")
   }
 
-  /// Round parts of each power of ten; the fewer, the more powers there are.
+  /// Round values in each power of ten; fewer of them for a wider range.
   private static func logarithmicTicks(_ from: Double, _ to: Double) -> [Double] {
     let powers = Int(log10(from).rounded(.down))...Int(log10(to).rounded(.up))
     let digits: [Double] = log10(to / from) > 2.5 ? [1] : to / from > 6 ? [1, 2, 5] : [1, 1.5, 2, 3, 5, 7]

@@ -1,6 +1,6 @@
 import Foundation
 
-/// The report as one HTML file that needs nothing else: no script, no font, no request.
+/// The report as one self-contained HTML file: no script, no font, no request.
 struct Page: Sendable {
   struct Fact: Sendable {
     var name, value: String

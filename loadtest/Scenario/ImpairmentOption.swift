@@ -1,6 +1,6 @@
 import Paths
 
-/// An impairment as the command line writes it, as `loss=5%,delay=50ms,jitter=10ms,rate=400kbit/s,queue=200ms`.
+/// An impairment on the command line, as `loss=5%,delay=50ms,jitter=10ms,rate=400kbit/s,queue=200ms`.
 struct ImpairmentOption: Sendable, Hashable {
   struct Failure: Error, CustomStringConvertible { var description: String }
 

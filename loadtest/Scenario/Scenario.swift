@@ -47,8 +47,8 @@ enum Scenario: String, ExpressibleByArgument, CaseIterable, Sendable {
     case .meeting: "calls of 10 in which all send audio and video"
     case .webinar: "3 send audio and 1 Mbit/s of video, 60 watch"
     case .audioRoom: "25 send audio"
-    case .churn: "20, of whom 5 send; each second one of the last half leaves and joins again (--churn)"
-    case .ramp: "3 send, and each 5 s 20 more watch, until a limit is passed (--step, --until)"
+    case .churn: "20, of whom 5 send; every second a participant of the last half leaves and joins again (--churn)"
+    case .ramp: "3 send, and every 5 s 20 more watch, until a limit is passed (--step, --until)"
     case .rejoinStorm: "50 hear 5; all lose their connections at the same time, and come back as new participants"
     case .lossy: "a meeting over bad paths: 2 % loss, 40 ms ± 10 ms each way (--impair, --impaired)"
     case .signaling: "one publisher and many subscribers of a topic, and many connections at once"
@@ -67,9 +67,9 @@ struct CallPreset: Sendable, Hashable {
   var publishers: Int?
   var isAudioOnly = false
   var videoKbps = 600
-  /// The time of the measurement, or of each step.
+  /// The duration of the measurement, or of each step.
   var seconds = 20.0
-  /// Participants a second that leave and join again.
+  /// Participants that leave and join again per second.
   var churnRate: Double?
   /// Participants that a step adds.
   var step: Int?

@@ -2,7 +2,7 @@ import MediaModel
 
 /// The measurements of all runs at one broker.
 struct BrokerResult {
-  /// Median, least and most of the runs.
+  /// Median, minimum and maximum of the runs.
   struct Spread: Encodable {
     private(set) var median = 0.0
     private(set) var min = 0.0
@@ -20,10 +20,10 @@ struct BrokerResult {
 
   let address: BrokerAddress
   private(set) var serverName: String?
-  /// In the order of the command line.
+  /// The loads, in the order of the command line.
   private(set) var fanOuts: [FanOut: [FanOutMeasurement]] = [:]
   private var connectSeconds: [Double] = []
-  /// Measured in the first run alone: a process may keep memory that it once had, so only new memory can be measured.
+  /// Measured only in the first run: a process may keep freed memory, and later runs would reuse it.
   private(set) var bytesAConnection: Double?
 
   init(_ address: BrokerAddress) { self.address = address }
@@ -41,7 +41,7 @@ struct BrokerResult {
 
   var lost: Int { fanOuts.values.joined().reduce(0) { $0 + $1.lost } }
 
-  /// Deliveries that were due.
+  /// The expected deliveries.
   var sent: Int { fanOuts.values.joined().reduce(0) { $0 + $1.due } }
 
   var connectTime: Spread? { Spread(connectSeconds) }

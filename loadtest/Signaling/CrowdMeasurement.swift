@@ -1,9 +1,9 @@
 import LinuxIO
 import MediaModel
 
-/// Many connections that come in at once, subscribe, and stay idle.
+/// Many connections that are opened at once, subscribe, and stay idle.
 struct CrowdMeasurement {
-  /// Until the last was CONNECTED.
+  /// The time until the last was CONNECTED.
   let connectTime: Duration
   /// The memory that a connection with one subscription adds to the broker; nil when its process is not known.
   let bytesAConnection: Double?
@@ -25,7 +25,8 @@ struct CrowdMeasurement {
 extension MeasuredBroker {
   var usage: ProcessUsage? { process.flatMap { ProcessUsage(of: $0) } }
 
-  /// Waits until the broker has no more to do, at most 30 s: what it does for connections that are gone would count for the next.
+  /// Waits until the broker is idle, at most 30 s: its work for closed connections would count for the next
+  /// measurement.
   func settle() {
     let end = MonotonicClock.now().advanced(by: .seconds(30))
     let step = Duration.milliseconds(500)

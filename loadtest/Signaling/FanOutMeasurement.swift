@@ -1,12 +1,12 @@
 import LinuxIO
 import MediaModel
 
-/// One publisher, its subscribers, and what came of some seconds of it.
+/// One publisher and its subscribers, measured for some seconds.
 struct FanOutMeasurement {
   private(set) var deliveriesPerSecond = 0.0
   /// The CPU time of the broker's process; nil when it is not known.
   private(set) var cpuMicrosPerDelivery: Double?
-  /// The share of a core that this process used. Near 1 the load test itself was the limit.
+  /// The share of a core that this process used. Near 1, the load test itself was the limit.
   private(set) var ownShare = 0.0
   private(set) var latency = LatencyHistogram()
   /// Messages that some subscriber did not get.
@@ -15,11 +15,11 @@ struct FanOutMeasurement {
   private(set) var due = 0
   let serverName: String?
 
-  /// At full speed so many messages are on their way at a time: enough that the broker always has work, and little enough
-  /// that none waits for long.
+  /// The messages in flight at full speed: enough that the broker always has work, and few enough that none waits for
+  /// long.
   private static let window = 64
   private static let warmUp = Duration.seconds(1)
-  /// Fewer than any server lets wait to be accepted: how it takes a crowd is measured elsewhere.
+  /// Connections opened at a time: fewer than any server's backlog, since crowds are measured elsewhere.
   private static let atOnce = 50
   /// Time for the last messages to arrive.
   private static let drainTime = Duration.seconds(5)
@@ -69,7 +69,7 @@ struct FanOutMeasurement {
       let now = MonotonicClock.now()
       guard now < end else { return }
       if let rate = load.rate {
-        // A message bears the time at which it was due, so that a late one counts as late.
+        // A message carries the time at which it was due, so that a late one counts as late.
         while next <= now {
           send(swarm, at: next)
           next = next.advanced(by: .nanoseconds(Int64(1e9 / rate)))

@@ -1,14 +1,15 @@
 import Glibc
 
-/// Cuts a server's bytes into STOMP frames at their NUL. Not a parser: bodies must hold no NUL, which those of this test don't.
+/// Cuts a server's bytes into STOMP frames at their NUL. It is not a parser: bodies must not contain NUL, and those of
+/// this test do not.
 struct FrameScanner {
-  /// The beginning of a frame whose end has not come.
+  /// The beginning of an incomplete frame.
   private var rest: [UInt8] = []
-  /// Nothing that this test asks for is as long.
+  /// No frame that this test asks for is as long.
   private static let longestFrame = 64 << 10
 
   /// Calls `body` with each frame, without its NUL and the line ends before it.
-  /// - Returns: false when a frame is longer than any that was asked for.
+  /// - Returns: false when a frame is too long.
   mutating func scan(_ bytes: UnsafeRawBufferPointer, _ body: (UnsafeRawBufferPointer) -> Void) -> Bool {
     var start = 0
     while let end = Self.end(of: bytes, from: start) {

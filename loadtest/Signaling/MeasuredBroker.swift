@@ -3,9 +3,9 @@ import ConclaveClient
 /// A STOMP server under measurement.
 struct MeasuredBroker {
   enum Credentials {
-    /// Each connection is a user of its own, with a token.
+    /// Each connection has its own user and token.
     case each([TokenSource.Account])
-    /// All connections sign in alike.
+    /// All connections have the same login.
     case same(BrokerAddress.Credentials)
   }
 
@@ -14,9 +14,9 @@ struct MeasuredBroker {
   var process: Int32?
   var credentials: Credentials
 
-  /// The CONNECT frame of a connection by its number.
+  /// The CONNECT frame of the connection of this number.
   func connectFrame(_ number: Int) -> [UInt8] {
-    // Heart-beats would be a load of their own. "/" is RabbitMQ's default virtual host; Conclave takes any.
+    // Heart-beats would add load. "/" is RabbitMQ's default virtual host; Conclave takes any.
     var text = "CONNECT\naccept-version:1.2\nhost:/\nheart-beat:0,0\n"
     switch credentials {
     case .each(let accounts): text += "passcode:\(accounts[number].token)\n"

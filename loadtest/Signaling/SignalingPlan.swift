@@ -3,7 +3,7 @@ import ArgumentParser
 /// The measurements to make, from the command line.
 struct SignalingPlan {
   var fanOuts: [FanOut]
-  /// Connections that come in at once.
+  /// Connections that are opened at once.
   var connections: Int
   var destination: String
   var runs: Int
@@ -15,10 +15,10 @@ struct SignalingPlan {
 /// One publisher and its subscribers.
 struct FanOut: Hashable, ExpressibleByArgument {
   var subscribers: Int
-  /// Messages a second; nil as fast as they arrive.
+  /// Messages per second; nil: as fast as they arrive.
   var rate: Double?
 
-  /// The loads that Conclave is judged by.
+  /// The default loads, by which Conclave is judged.
   static let usual = [
     FanOut(subscribers: 100, rate: nil), FanOut(subscribers: 100, rate: 50), FanOut(subscribers: 1_000, rate: 5),
   ]

@@ -6,10 +6,10 @@ struct SignalingReport: LoadReport {
   let plan: SignalingPlan
   let results: [BrokerResult]
 
-  /// The part in which the test was interrupted.
+  /// The phase in which the test was interrupted.
   let interruption: String?
 
-  /// That everyone came in, the run has seen to.
+  /// The run itself fails if a connection does not sign in.
   var faults: [String] {
     interruption.map { hasFigures ? [] : ["interrupted (\($0)) before there was a measurement"] } ?? []
   }
@@ -25,7 +25,7 @@ struct SignalingReport: LoadReport {
 
   func page(_ verdict: Verdict) -> Page? { nil }
 
-  /// The first server's, by its worst load; medians of the runs.
+  /// The first server's figures at its worst load; medians of the runs.
   func figure(_ metric: Metric) -> Double? {
     guard let first = results.first else { return nil }
     func worst(_ figure: Figure) -> Double? { plan.fanOuts.compactMap { first.spread($0, figure.value)?.median }.max() }

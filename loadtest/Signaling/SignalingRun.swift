@@ -1,6 +1,6 @@
 import MediaModel
 
-/// Puts each load on each broker in turn, run by run, so that disturbances of the machine affect all alike.
+/// Puts each load on the brokers in turn, run by run, so that disturbances of the machine affect all equally.
 struct SignalingRun {
   private let plan: SignalingPlan
   private let brokers: [MeasuredBroker]
@@ -46,7 +46,7 @@ struct SignalingRun {
   private func prepare(_ run: Int, _ index: Int, _ what: String) {
     let broker = brokers[index]
     progress.show("run \(run) of \(plan.runs), \(broker.address.host):\(broker.address.port): \(what)")
-    // All of them: they may share a core.
+    // Wait for all brokers, since they may share a core.
     for broker in brokers { broker.settle() }
   }
 }

@@ -17,7 +17,7 @@ enum StampedBody {
     return frame
   }
 
-  /// The time in a MESSAGE frame that ends with the body; nil when its body is another's.
+  /// The time in a MESSAGE frame that ends with the body; nil when it is not from this test.
   static func time(of frame: UnsafeRawBufferPointer) -> Instant? {
     guard frame.count > length else { return nil }
     var value: UInt64 = 0

@@ -1,6 +1,6 @@
 import LinuxIO
 
-/// One client of the broker: what waits to be written, and what has come in part.
+/// One client of the broker, with its unsent bytes and its incomplete frame.
 final class StompConnection {
   enum Phase { case connecting, greeting, connected, subscribed }
 
@@ -15,7 +15,7 @@ final class StompConnection {
   private var scanner = FrameScanner()
   private var outgoing: [UInt8]
 
-  /// `connectFrame` leaves once there is a connection.
+  /// `connectFrame` is sent once the connection is established.
   init(_ socket: consuming StreamSocket, connectFrame: [UInt8]) {
     self.socket = socket
     outgoing = connectFrame
@@ -26,7 +26,7 @@ final class StompConnection {
     flush()
   }
 
-  /// Writes what waits, as far as there is room.
+  /// Writes the waiting bytes, as far as the socket has room.
   func flush() {
     guard !outgoing.isEmpty else { return }
     let count = outgoing.withUnsafeBytes { socket.send($0) }
@@ -34,23 +34,23 @@ final class StompConnection {
     if phase == .connecting, count > 0 { phase = .greeting }
   }
 
-  /// To be called before anything is written: sending would take the error away.
+  /// Check this before writing: sending would clear the error.
   func checkConnecting() throws(Failure) {
     if phase == .connecting, let error = socket.connectError { throw .notConnected(error) }
   }
 
-  /// Takes all that the socket holds.
+  /// Reads all that the socket holds.
   func read(into buffer: UnsafeMutableRawBufferPointer, _ body: (UnsafeRawBufferPointer) -> Void) throws(Failure) {
     while true {
       switch socket.receive(into: buffer) {
       case .nothing: return
       case .end:
-        // A socket that is not connected yet says so too.
+        // A socket that is not connected yet also reports this.
         if phase == .connecting { return }
         throw .ended
       case .bytes(let count):
         guard scanner.scan(UnsafeRawBufferPointer(rebasing: buffer[..<count]), body) else { throw .frameTooLong }
-        // Less than there was room for: it is empty, and what comes later is a new edge (epoll(7)).
+        // A short read: the socket is empty, and later bytes cause a new edge (epoll(7)).
         if count < buffer.count { return }
       }
     }

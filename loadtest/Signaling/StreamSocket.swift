@@ -6,13 +6,13 @@ struct StreamSocket: ~Copyable {
   enum Arrival {
     case bytes(Int)
     case nothing
-    /// The other side has closed it, or it broke.
+    /// The other side has closed the connection, or it broke.
     case end
   }
 
   let descriptor: Int32
 
-  /// Begins to connect; whether it is connected shows in `connectError` once the socket is writable.
+  /// Begins to connect; once the socket is writable, `connectError` tells the result.
   init(to address: UnsafePointer<addrinfo>) throws(SystemError) {
     let type = Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue)
     descriptor = socket(address.pointee.ai_family, type, 0)
@@ -36,7 +36,7 @@ struct StreamSocket: ~Copyable {
     return code == 0 ? nil : SystemError("connect", code: code)
   }
 
-  /// Number of bytes taken; 0 when there is no room at present, or no connection yet.
+  /// Number of bytes taken; 0 when there is no room, or no connection yet.
   func send(_ bytes: UnsafeRawBufferPointer) -> Int {
     max(0, Glibc.send(descriptor, bytes.baseAddress, bytes.count, Int32(MSG_NOSIGNAL)))
   }
@@ -48,7 +48,7 @@ struct StreamSocket: ~Copyable {
   }
 }
 
-/// A process starts with room for 1,024 open files, often.
+/// The limit of open files is often 1,024 by default.
 func raiseOpenFileLimit(to wanted: Int) throws(SystemError) {
   let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
   var limit = rlimit()

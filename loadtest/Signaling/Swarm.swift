@@ -2,15 +2,15 @@ import Glibc
 import LinuxIO
 import MediaModel
 
-/// Connections to one broker, driven by the thread that calls. The first may publish, all may be subscribed.
+/// Connections to one broker, driven by the calling thread. The first may publish, and all may subscribe.
 final class Swarm {
-  /// In words for the person who runs the test.
+  /// A message for the person who runs the test.
   struct Failure: Error, CustomStringConvertible { var description: String }
 
   /// The `server` header of CONNECTED.
   private(set) var serverName: String?
   private(set) var deliveries = 0
-  /// The latency of messages that were due from `measuringSince` on.
+  /// The latency of messages that were due after `measuringSince`.
   private(set) var latency = LatencyHistogram()
   var measuringSince = Instant(nanoseconds: .max)
 
@@ -71,13 +71,14 @@ final class Swarm {
     connections[0].write(StampedBody.frame(to: destination, at: time))
   }
 
-  /// The test is to end at once.
+  /// The test has been interrupted.
   struct Interrupted: Error {}
 
-  /// A signal may come to another thread: so often it is asked for.
+  /// The interval at which the interrupt flag is polled, since a signal may arrive on another thread.
   private static let longestTurn = Duration.milliseconds(100)
 
-  /// Takes what comes until `end` or for a moment, at least once, and returns early when something came.
+  /// Handles what arrives until `end`, at most for `longestTurn`, and at least once; returns early when something
+  /// arrived.
   func turn(until end: Instant) throws {
     if Interrupt.hasCome { throw Interrupted() }
     let now = MonotonicClock.now()

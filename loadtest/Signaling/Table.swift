@@ -1,6 +1,6 @@
 import Foundation
 
-/// Figures by row and server; with two servers also the second's by the first's.
+/// Figures by row and server; with two servers also the ratio of the second's to the first's.
 struct Table {
   private let columns: Int
   private var lines: [String]
@@ -14,7 +14,7 @@ struct Table {
 
   mutating func title(_ title: String) { lines.append(title) }
 
-  /// nil is a figure that could not be had; a row of them alone is left out.
+  /// nil is a figure that was not measured; a row without figures is left out.
   mutating func row(_ title: String, _ values: [Double?]) {
     guard values.contains(where: { $0 != nil }) else { return }
     var cells = values.map { $0.map(Self.number) ?? "-" }
@@ -31,7 +31,7 @@ struct Table {
     return title + padding(title, 30) + cells.map { padding($0, width) + $0 }.joined()
   }
 
-  /// Three digits that count, and all of a large number.
+  /// Three significant digits, and all digits of a large number.
   private static func number(_ value: Double) -> String {
     String(format: abs(value) >= 100 ? "%.0f" : abs(value) >= 10 ? "%.1f" : "%.2f", value)
   }

@@ -1,4 +1,4 @@
-// A bare loop of what forwarding a packet to 50 receivers cannot do without, as OpenSSL's and Linux's manuals show it: the baseline of `deploy/bench`.
+// A bare loop with the minimum work of forwarding a packet to 50 receivers, done as in the manuals of OpenSSL and Linux: the baseline of `deploy/bench`.
 // It knows its packets and checks none of their lengths.
 // Prints "NAME NANOSECONDS" for each part, CPU time of this thread, the best of several rounds.
 #define _GNU_SOURCE
@@ -21,7 +21,7 @@ static unsigned char key[20] = "a key for this loop";
 static unsigned char nonce[16];
 static unsigned char input[1500];
 static unsigned char plain[1500];
-// The packets of a receiver lie one behind another.
+// The packets of a receiver are contiguous.
 static unsigned char output[RECEIVERS][RUN * 1216];
 static EVP_CIPHER_CTX *sealing, *opening, *counter;
 static HMAC_CTX *mac;
@@ -104,7 +104,7 @@ static void cm(int i) {
   memcpy(packet + length, tag, 10);
 }
 
-// One packet comes in sealed and leaves for each receiver.
+// Opens one packet and seals it for each receiver.
 static void forward(int i) {
   int count;
   memset(nonce, 0, sizeof nonce);
@@ -129,14 +129,14 @@ static int udp(struct sockaddr_in *address) {
 static int sender;
 static struct sockaddr_in receiver;
 
-// Another thread takes what arrives, so that the kernel delivers all of it.
+// Another thread reads what arrives, so that the kernel delivers all of it.
 static void *drain(void *descriptor) {
   static unsigned char datagram[65536];
   while (recv(*(int *)descriptor, datagram, sizeof datagram, 0) > 0) {}
   return NULL;
 }
 
-// RUN packets for each receiver, as one message each, by one call.
+// Sends RUN packets to each receiver, as one message each, by one call.
 static void forward_run(int i) {
   struct mmsghdr messages[RECEIVERS];
   struct iovec parts[RECEIVERS];

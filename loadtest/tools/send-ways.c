@@ -1,7 +1,7 @@
 // The ways in which Linux lets a program send runs of datagrams to 50 receivers, from one thread. `loadtest/tools/send-ways` runs it on two devices.
 //   send-ways ROUNDS DESTINATION [DEVICE SOURCE-MAC DESTINATION-MAC]
-// Prints "NAME|1|4|16": the CPU time of this process in ns for each datagram of 1,200 bytes, in runs of 1, 4 and 16 for each receiver, the best of several rounds; "-" where
-// a way is not there. Without a device it receives by sockets that nobody reads.
+// Prints "NAME|1|4|16": the CPU time of this process in ns for each datagram of 1,200 bytes, in runs of 1, 4 and 16 for each receiver, the best of several
+// rounds; "-" where a way is not available. Without a device the datagrams go to sockets that nobody reads.
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
@@ -48,7 +48,7 @@ static int open_socket(int family) {
   return descriptor;
 }
 
-// Messages with ancillary data: each receiver's run.
+// Messages with ancillary data: a run for each receiver.
 
 static int messages_socket;
 static struct mmsghdr messages[RECEIVERS * LONGEST];
@@ -85,7 +85,7 @@ static void make_messages(int isMapped, int isRun, int hasSource, int hasTime) {
     message->msg_control = ancillary[i];
     if (run > 1) *(uint16_t *)add_ancillary(message, SOL_UDP, UDP_SEGMENT, 2) = LENGTH;
     if (hasSource) {
-      // Any interface, and any IPv4 address of this side.
+      // Any interface, and any local IPv4 address.
       struct in6_pktinfo *source = add_ancillary(message, IPPROTO_IPV6, IPV6_PKTINFO, sizeof *source);
       source->ipi6_addr.s6_addr[10] = source->ipi6_addr.s6_addr[11] = 0xff;
     }
@@ -133,7 +133,7 @@ static int inet_zero_copy(void) {
   return setsockopt(messages_socket, SOL_SOCKET, SO_ZEROCOPY, &on, sizeof on) == 0;
 }
 
-/// Sends, and waits until the kernel has given the memory back.
+/// Sends, and waits until the kernel has released the memory.
 static void send_zero_copy(void) {
   send_messages();
   for (int left = message_count; left > 0;) {
@@ -214,7 +214,7 @@ static struct io_uring_sqe *entry(int i) {
   return &ring.entries[index];
 }
 
-/// Submits the entries and waits for so many results.
+/// Submits the entries and waits for that number of results.
 static void submit(int entries, int results) {
   __atomic_store_n(ring.submit_tail, *ring.submit_tail + entries, __ATOMIC_RELEASE);
   for (int left = results; left > 0; entries = 0) {
@@ -251,7 +251,7 @@ static void close_ring_run(void) {
   close_messages();
 }
 
-/// Registered memory that is not copied; the length of a segment is the socket's.
+/// Uses registered memory without copying; the segment length is a socket option.
 static int ring_zero_copy(void) {
   int length = LENGTH;
   struct iovec memory = {payload, sizeof payload};
@@ -271,11 +271,11 @@ static void send_zero_copy_by_ring(void) {
     next->addr_len = sizeof inet_address[i];
     next->ioprio = IORING_RECVSEND_FIXED_BUF;
   }
-  // One result when it was sent, one when the memory is free again.
+  // One result when it has been sent, another when the memory is free again.
   submit(RECEIVERS, 2 * RECEIVERS);
 }
 
-// AF_XDP: whole frames, past the kernel's IP and UDP. The kernel copies them, since no driver of these devices shares its memory.
+// AF_XDP: whole frames, bypassing the kernel's IP and UDP. The kernel copies them, since the drivers of these devices do not share memory.
 
 static const char *device;
 static unsigned char link_header[14];

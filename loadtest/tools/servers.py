@@ -1,4 +1,4 @@
-"""The servers that are measured whole, and the loads that measure them: a server has core 0, and the load test core 1."""
+"""The servers under measurement and their loads: a server has core 0, and the load test core 1."""
 
 import json
 import os
@@ -17,14 +17,14 @@ from janus_server import JanusServer, wait_until_it_listens
 
 BINARIES = pathlib.Path(os.environ.get("BINARIES", ".build/release"))
 PORT = int(os.environ.get("PORTS", "18800"))
-# Shape: its options.
+# Each shape with its options.
 SHAPES = {
     "5 × 5, audio and 1 Mbit/s": ["--participants", "5", "--video-kbps", "1000"],
     "10 × 10, audio and 600 kbit/s": ["--participants", "10"],
     "3 + 60, audio and 1 Mbit/s": ["--scenario", "webinar"],
     "25 × 25, audio": ["--scenario", "audio-room"],
 }
-# Call: its options, and for Conclave and for Janus the participants of the first step and how many each step adds.
+# Each call with its options, and for Conclave and Janus each the participants of the first step and of each further step.
 CALLS = {
     "3 + N, audio and 1 Mbit/s": (["--publishers", "3", "--video-kbps", "1000"], (80, 80), (40, 20)),
     "1 + N, audio and 4 Mbit/s": (["--publishers", "1", "--video-kbps", "4000"], (80, 80), (20, 10)),
@@ -35,7 +35,7 @@ LIMIT = 45 * 60
 
 
 class Server:
-    """A server of its own on core 0."""
+    """A new server on core 0."""
 
     def __init__(self, folder):
         self.state = folder / "state"
@@ -58,7 +58,7 @@ class Server:
         self.log.close()
 
     def passes(self, name):
-        """How many passes took at most a millisecond of CPU time, and how many in all."""
+        """The number of passes that took at most a millisecond of CPU time, and the number of all passes."""
         page = urllib.request.urlopen(f"http://127.0.0.1:{PORT + 1}/metrics").read().decode()
         counts = dict(re.findall(rf'conclave_media_pass_seconds_bucket{{pass="{name}",le="([^"]+)"}} (\d+)', page))
         return int(counts["0.001"]), int(counts["+Inf"])
@@ -74,7 +74,7 @@ class Janus(JanusServer):
 
 
 def memory(server):
-    """Resident memory, and the part of it that is no file's, in MB."""
+    """Resident memory, and the part of it that is not backed by files, in MB."""
     status = pathlib.Path(f"/proc/{server.process.pid}/status").read_text()
     return [int(re.search(rf"{name}:\s+(\d+) kB", status)[1]) * 1024 / 1e6 for name in ("VmRSS", "RssAnon")]
 
@@ -92,24 +92,24 @@ def load(server, folder, *options):
     while run.poll() is None and time.monotonic() < deadline:
         most = max(most, memory(server)[1])
         time.sleep(0.2)
-    run.kill()  # only what has lasted too long still runs
+    run.kill()  # a process that is still alive took too long
     run.wait()
     if not report.exists():
         sys.exit("the load test has no report: see its output above")
     found = json.loads(report.read_text())
     report.unlink()
-    # The first call also touches pages of the program, which are no participant's.
+    # The first call also touches pages of the program, which do not count for participants.
     return found | {"addedMemory": most - before}
 
 
 def alone(kind, *options):
-    """The report of a load on a server of its own."""
+    """The report of a load on a new server."""
     with tempfile.TemporaryDirectory() as folder, kind(pathlib.Path(folder)) as server:
         return load(server, pathlib.Path(folder), *options)
 
 
 def prepare():
-    """Ends the program with a reason if nothing can be measured here."""
+    """Exits with a reason if this machine cannot measure."""
     if os.cpu_count() < 2:
         sys.exit("two cores are needed: one for the server, one for the load test")
     if not (BINARIES / "loadtest").exists():

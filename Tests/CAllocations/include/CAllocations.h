@@ -3,10 +3,10 @@
 
 #include <stdbool.h>
 
-// How often this thread has asked for memory, in any library of the process.
+// The number of allocations by this thread, in all libraries of the process.
 unsigned long allocations_of_this_thread(void);
 
-// False under a sanitizer, which brings its own allocator; the number above is then always 0.
+// False under a sanitizer, which has its own allocator; the number above is then always 0.
 bool allocations_are_counted(void);
 
 #endif

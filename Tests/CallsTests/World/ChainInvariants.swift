@@ -3,15 +3,16 @@ import MediaModel
 
 @testable import Calls
 
-/// Lists form one chain without gaps and are stored before they are announced, also over a restart; confirmations and refreshed join keys are passed on as they came (protocol section 5).
+/// Lists form one chain without gaps and are stored before they are announced, also across restarts. Confirmations and
+/// refreshed join keys are forwarded unchanged (protocol section 5).
 struct ChainInvariants {
   let verdict: Verdict
-  /// `listHash` of each epoch that was ever announced.
+  /// The `listHash` of each epoch announced so far.
   private var hashes: [CallID: [UInt32: Base64Bytes]] = [:]
   private var lists: [CallID: [UInt32: [ListEntry]]] = [:]
   /// The first tag of each participant, by epoch.
   private var tags: [CallID: [UInt32: [ParticipantNumber: [UInt8]]]] = [:]
-  /// The confirmations that buckets have shown, by epoch.
+  /// The confirmations shown by buckets, by epoch.
   private var shown: [CallID: [UInt32: [Int: UInt64]]] = [:]
   /// The newest join key of each stay that was refreshed.
   private var refreshed: [CallID: [Base64Bytes: JoinKey]] = [:]
@@ -51,7 +52,7 @@ struct ChainInvariants {
     for link in epochs.links where hashes[id]?[link.epoch] == nil {
       let previous = link.epoch == 1 ? Base64Bytes([UInt8](repeating: 0, count: 32)) : hashes[id]?[link.epoch - 1]
       guard let previous else {
-        return verdict.require(.listsAreChained, false, "epoch \(link.epoch) follows on none")
+        return verdict.require(.listsAreChained, false, "epoch \(link.epoch) has no predecessor")
       }
       hashes[id, default: [:]][link.epoch] = Self.hash(id, link.epoch, previous, link.roster)
     }
@@ -82,7 +83,7 @@ struct ChainInvariants {
     verdict.require(.listsAreChained, changed == list, "what was added and removed makes another list")
   }
 
-  /// Changes are stored before anybody is told.
+  /// Changes are stored before anybody is told about them.
   private func checkOrder(_ effects: [Calls.Effect]) {
     let isStore = effects.map { if case .store = $0 { true } else { false } }
     guard let last = isStore.lastIndex(of: true) else { return }
@@ -102,7 +103,8 @@ struct ChainInvariants {
     if let joinKey = body.joinKey { refreshed[id, default: [:]][participant.joinId] = joinKey }
   }
 
-  /// `keys.confirmed` is not kept: what is told while no listed device reads its events, as after a restart, comes with `keys/list`.
+  /// `keys.confirmed` is not kept: if no listed device reads its events, as after a restart, `keys/list` has the
+  /// confirmations.
   private mutating func noteUnheard(_ step: WorldStep) {
     for id in step.changed {
       guard let epochs = step.node.control.calls[id]?.epochs else { continue }
@@ -140,14 +142,14 @@ struct ChainInvariants {
       }
       let bytes = (0..<8).map { UInt8(truncatingIfNeeded: who >> UInt64(56 - 8 * $0)) }
       verdict.require(
-        .confirmationsAdd, bucket.who.bytes == bytes && bucket.tag.bytes == sum, "a bucket is not what was confirmed")
+        .confirmationsAdd, bucket.who.bytes == bytes && bucket.tag.bytes == sum, "a bucket differs from its tags")
       let former = shown[id]?[event.epoch]?[bucket.index] ?? 0
       verdict.require(.confirmationsAdd, who & former == former, "a bucket lost a bit")
       shown[id, default: [:]][event.epoch, default: [:]][bucket.index] = who
     }
   }
 
-  /// All that was confirmed has been told when nothing is under way any more.
+  /// When nothing is pending any longer, all confirmations have been announced.
   func checkTold(_ node: Node) {
     for (id, call) in node.control.calls {
       let epoch = call.epochs.newest.number

@@ -3,15 +3,16 @@ import MediaModel
 
 @testable import Calls
 
-/// The changes of members that one listener has to hear of, each once and in order. In a large call they may wait (protocol section 3).
+/// The changes of members that one listener must be told, each once and in order. In a large call they may wait
+/// (protocol section 3).
 struct ChangeQueue {
   struct Entry {
     var user: UserID
-    /// nil: the member may have been anything in this step, and need not have been.
+    /// nil: the member may have had any state in this step, and need not have had one.
     var state: MemberState?
   }
 
-  /// 100 ms is the least that protocol section 3 allows, and no world has a call of more than 100.
+  /// 100 ms is the minimum of protocol section 3, since no world has a call of more than 100.
   private static let longest = Duration.milliseconds(100)
 
   private var waiting: [(entry: Entry, step: Int, at: Timestamp)] = []
@@ -21,17 +22,18 @@ struct ChangeQueue {
     for entry in entries { waiting.append((entry, step, now)) }
   }
 
-  /// Something has not been heard.
+  /// Some change has not been told.
   var isOwed: Bool { waiting.contains { $0.entry.state != nil } }
 
-  /// Something has not been heard of what was done before this step.
+  /// Some change from before this step has not been told.
   func isOwed(before step: Int) -> Bool { waiting.contains { $0.entry.state != nil && $0.step < step } }
 
   func isLate(now: Timestamp) -> Bool {
     waiting.contains { $0.entry.state != nil && $0.at + ChangeQueue.longest < now }
   }
 
-  /// Returns false when nobody made the change, when it was heard already, or when another comes first. Changes of one step have no order.
+  /// Returns false if nobody made the change, if it was told already, or if another one has to come first. Changes of
+  /// one step have no order.
   mutating func hear(_ state: MemberState) -> Bool {
     let state = state.withoutTracks
     guard let place = waiting.firstIndex(where: { $0.entry.state == state }) else {
@@ -56,7 +58,7 @@ extension EventBody {
 }
 
 extension WorldStep {
-  /// The members of a call that goes on that are not what they were, and those that may have been something else in between.
+  /// The members of a continuing call whose state has changed, and those that may have had another state in between.
   func memberChanges(of id: CallID) -> [ChangeQueue.Entry] {
     guard let after = after[id] else { return [] }
     guard let before = before[id] else { return after.members.keys.map { ChangeQueue.Entry(user: $0, state: nil) } }
@@ -64,11 +66,11 @@ extension WorldStep {
     for (user, member) in after.members {
       guard before.members[user]?.withoutTracks != member.withoutTracks else { continue }
       changes.append(ChangeQueue.Entry(user: user, state: member.withoutTracks))
-      // Several timers may be due, and a transfer may take the place of another.
+      // Several timers may be due, and a transfer may replace another one.
       let isStepwise = isTimeout || isForgetting || (entry != nil && asker?.user == user)
       if isStepwise { changes.append(ChangeQueue.Entry(user: user, state: nil)) }
     }
-    // A user who is forgotten has left before.
+    // A forgotten user has left before.
     changes += before.members.keys.filter { after.members[$0] == nil }.map { ChangeQueue.Entry(user: $0, state: nil) }
     return changes
   }

@@ -6,8 +6,9 @@ import Simulation
 
 @testable import Calls
 
-/// The messages under way between `People` and `CallControl`, as in a network: each takes its own time, overtakes others, and may arrive twice. Their numbers
-/// restore the order of one sender to one receiver. Each call and each user is a sender; a call's messages are one sequence for all users.
+/// The messages in flight between `People` and `CallControl`, as in a network: each has its own delay, may overtake
+/// others, and may arrive twice. Their numbers restore the order of one sender to one receiver. Each call and each user
+/// is a sender; a call's messages are one sequence for all users.
 struct DelayedMail {
   enum Message {
     /// From a call; nil for the answer to a request about none.
@@ -34,22 +35,22 @@ struct DelayedMail {
     var due: Timestamp
     var lane: Lane
     var letter: Letter<Message>
-    /// The same letter is, or was, under way besides.
+    /// A copy of a letter that is or was in flight.
     var isRepeat: Bool
   }
 
-  /// The longest time, in milliseconds.
+  /// The longest delay, in milliseconds.
   var slowest: Int
-  /// Letters are written as JSON and read again.
+  /// Whether letters are encoded as JSON and decoded again.
   var isCoded = false
-  /// A fault of the receivers: they handle a letter again that they had before.
+  /// A fault of the receivers: they handle a repeated letter again.
   var takesRepeats = false
   /// Letters that were dropped because they had arrived before.
   private(set) var repeats = 0
   /// Letters that arrived before an earlier one.
   private(set) var gaps = 0
   private var random: SeededGenerator
-  /// The generator for repeats, so that they change nothing about the times of the others.
+  /// The generator for repeats, separate so that they do not affect the delays of other letters.
   private var whims: SeededGenerator
   private var senders: [Lane: OutgoingLink] = [:]
   private var receivers: [Lane: IncomingLink<Message>] = [:]
@@ -66,7 +67,7 @@ struct DelayedMail {
     slowest = [1, 20, 300, 2_000][random.below(4)]
   }
 
-  /// Nothing new is under way.
+  /// Nothing but repeats is in flight.
   var isEmpty: Bool { firsts == 0 && held == 0 }
 
   /// Letters have arrived that wait for an earlier one.
@@ -110,7 +111,7 @@ struct DelayedMail {
   /// The network loses the message.
   mutating func lose(_ message: Message) { _ = senders[Lane(message), default: OutgoingLink()].letter(message) }
 
-  /// The letter that arrives next: the messages that can be handled now.
+  /// Lets the next letter arrive; returns the messages that can be handled now.
   mutating func take() -> [Message] {
     guard !entries.isEmpty else { return [] }
     let entry = entries.removeFirst()
@@ -129,7 +130,7 @@ struct DelayedMail {
     }
   }
 
-  /// The server dies: nothing is under way, and all numbers begin again.
+  /// The server dies: nothing is in flight any longer, and all numbers restart.
   mutating func restart() {
     entries = []
     senders = [:]
@@ -138,7 +139,7 @@ struct DelayedMail {
     held = 0
   }
 
-  /// Exchanges the last two of the lane of this message, as if they had been sent in the other order.
+  /// Swaps the last two letters in the lane of this message, as if they had been sent in the other order.
   mutating func swapLast(of message: Message) {
     let lane = Lane(message)
     let places = entries.indices.filter { entries[$0].lane == lane && !entries[$0].isRepeat }
@@ -151,7 +152,8 @@ struct DelayedMail {
 }
 
 extension ToPeople {
-  /// The call that sends it; nil: the one that the request is about, which a request may go beyond (protocol section 4, "Calls that cross").
+  /// The call that sends it; nil: the call of the request, which a request may also leave for another (protocol section
+  /// 4, "Calls that cross").
   var call: CallID? {
     switch self {
     case .speaks(_, let call, _), .greeting(_, let call, _, _), .topic(_, let call, _), .removed(_, let call),
@@ -163,7 +165,7 @@ extension ToPeople {
 }
 
 extension ToCalls {
-  /// The receiver; nil: whatever calls there are.
+  /// The receiver; nil: all calls.
   var call: CallID? {
     switch self {
     case .request(let request): request.request.callID
@@ -201,7 +203,7 @@ extension ToCalls {
     }
   }
 
-  /// The command that the message stands for, with which one server would have done the same; nil for those that change no member.
+  /// The command with which a whole server would have done the same; nil for messages that change no member.
   var command: NodeCommand? {
     let none = SessionID(rawValue: 0)
     switch self {

@@ -3,29 +3,30 @@ import MediaModel
 
 @testable import Calls
 
-/// The events that the server owes one device, by what it was seen to send and to keep: an independent mailbox.
+/// The events that the server owes one device, derived from what it was seen to send and to keep: an independent
+/// mailbox.
 struct DeviceModel {
   struct Owed {
     /// 0: not written yet.
     var seq: UInt64
     var message: EventMessage
     var since: Timestamp
-    /// It was void in the very step in which it came into being, or perhaps.
+    /// It was void in the step in which it was created, or may have been.
     var mayBeGone = false
   }
 
   var owed: [Owed] = []
   private(set) var lastSeq: UInt64 = 0
-  /// Numbers may jump, since something was dropped that had none.
+  /// Numbers may jump, since an event without a number was dropped.
   var mayJump = true
   var awaySince: Timestamp?
   private(set) var mode: AcknowledgementMode?
   private var resumedAt: UInt64 = 0
-  /// Calls whose ring was written to it and is not over.
+  /// Calls that ring on it.
   var rung: Set<CallID> = []
   /// The numbers of the events that its user has seen.
   private(set) var seen: Set<UInt64> = []
-  /// The newest revision of each call that it was told.
+  /// The newest revision of each call that it has been told.
   private var revisions: [CallID: UInt64] = [:]
 
   static let lifetime = Duration.seconds(120)
@@ -41,7 +42,7 @@ struct DeviceModel {
     owed.append(Owed(seq: delivery.seq, message: delivery.message, since: now, mayBeGone: mayBeGone))
   }
 
-  /// Each change has a higher one than what was told before, and a state has no lower one, over restarts too.
+  /// Each change has a higher revision than everything before, and a state no lower one, also across restarts.
   private mutating func checkRevision(_ message: EventMessage, _ verdict: Verdict) {
     guard let call = message.call else { return }
     let known = revisions[call] ?? 0
@@ -70,7 +71,7 @@ struct DeviceModel {
     owed.append(Owed(seq: 0, message: message, since: now, mayBeGone: mayBeGone))
   }
 
-  /// The device reads (again). Returns how many deliveries were what it was owed.
+  /// The device reads (again). Returns how many deliveries matched what it was owed.
   mutating func comeBack(
     _ mode: AcknowledgementMode, isNewConnection: Bool, _ deliveries: [EventDelivery], _ device: Device, now: Timestamp,
     _ verdict: Verdict
@@ -79,7 +80,7 @@ struct DeviceModel {
     awaySince = nil
     self.mode = mode
     var rest = deliveries[...]
-    // Expired events have their numbers after those of the states.
+    // The numbers of expired events come after those of the states.
     let jumps = mayJump
     defer { mayJump = mayJump || (jumps && lastSeq == resumedAt) }
     while let first = rest.first, case .state = first.message.body, !first.redelivered {
@@ -155,7 +156,7 @@ struct DeviceModel {
     owed.removeAll(where: isOver)
   }
 
-  /// Only envelopes survive a restart, and that a call rings here.
+  /// Only envelopes and rings survive a restart.
   mutating func restart(now: Timestamp) {
     drop { !$0.message.body.isEnvelope }
     mode = nil

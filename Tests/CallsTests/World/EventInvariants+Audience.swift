@@ -5,14 +5,14 @@ import MediaModel
 
 /// The devices that must get an event, and those that may.
 extension EventInvariants {
-  /// `least` have been entitled all the time of the step, `most` at some time of it.
+  /// `least` were entitled during the whole step, `most` at some time during it.
   private struct Audience {
     var least: Set<Device> = []
     var most: Set<Device> = []
   }
 
   func checkAudience(_ event: Told, _ step: WorldStep) {
-    // Presence is `WatcherInvariants`' matter.
+    // `WatcherInvariants` checks presence.
     guard let id = event.message.call else { return }
     let audience = audience(of: event.message, id, event.devices, step)
     let name = event.message.body.name
@@ -32,13 +32,13 @@ extension EventInvariants {
     Set(users.flatMap(step.node.people.directory.devices))
   }
 
-  /// - Parameter heard: the devices that got it.
+  /// - Parameter heard: the devices that got the event.
   private func audience(
     of message: EventMessage, _ id: CallID, _ heard: Set<Device>, _ step: WorldStep
   ) -> Audience {
     let before = step.before[id]
     let after = step.after[id]
-    // A call that nobody could be rung for ends in the step in which it starts.
+    // A call that can ring nobody ends in the step in which it starts.
     if before == nil, after == nil {
       return Audience(most: devices(of: Set([step.asker?.user].compactMap { $0 }), step))
     }
@@ -47,7 +47,7 @@ extension EventInvariants {
       let stable = (before?.listeners ?? []).intersection(after?.listeners ?? [])
       let any = (before?.listeners ?? []).union(after?.listeners ?? [])
       let subjects = Set(message.body.memberChanges.map(\.member.user))
-      // Each listener gets its own part of the changes that wait: `WaitingInvariants` knows it.
+      // Each listener gets its own part of the waiting changes: `WaitingInvariants` checks it.
       let least = step.mayWait(id, crowd: waiting.crowd) ? Set(heard.map(\.user)) : stable.union(subjects)
       return Audience(
         least: after == nil ? [] : devices(of: least, step),
@@ -78,7 +78,7 @@ extension EventInvariants {
       if case .calls(.inCall(_, .message(let body))) = step.request, body.to != nil { audience.least = [] }
       return audience
     case .rotate(let rotate):
-      // A device that comes in may thereby end the call, as nobody else is there.
+      // A device that joins may thereby end the call, since nobody else is there.
       return Audience(
         most: participants(before, after).most.union(entering(step)).filter { device in
           after?.list.contains { $0.address == device } != false || rotate.epoch < after?.newest ?? 0
@@ -90,7 +90,7 @@ extension EventInvariants {
     }
   }
 
-  /// The devices that were removed in this step, and heard of it.
+  /// The devices that were removed in this step, and were told so.
   private func goneDevices(_ step: WorldStep) -> Set<Device> {
     guard let asker = step.asker, case .people(.removeDevice(let body)) = step.request else {
       return step.isForgetting ? Set(models.keys) : []
@@ -109,7 +109,7 @@ extension EventInvariants {
     return Audience(least: Set(stable.keys), most: Set(old.keys).union(new.keys))
   }
 
-  /// The devices of the user that were rung, but the one that acted.
+  /// The devices of the user that were rung, except the one that acted.
   private func rungDevices(
     _ id: CallID, of user: UserID?, but actor: Device?, _ before: CallView?, _ step: WorldStep
   ) -> Audience {
@@ -119,7 +119,7 @@ extension EventInvariants {
 
   // MARK: what has to be told
 
-  /// Each change of a call's view was told, and to all.
+  /// Each change in a call was told, and to everybody.
   func checkChanges(_ told: [Told], _ step: WorldStep) {
     for id in step.gone {
       let ends = told.filter { $0.message.call == id && $0.message.body.name == .callEnded }
@@ -164,7 +164,7 @@ extension EventInvariants {
 
   private func checkEpochs(_ before: CallView, _ after: CallView, _ events: [Told]) {
     let present = after.participants
-    /// Those on the list in this stay of theirs.
+    /// The devices on the list with their current stay.
     func audience(_ list: [ListEntry]) -> Set<Device> {
       participants(before, after).least.filter { device in
         list.contains { $0.address == device && ($0.joinId == nil || $0.joinId == present[device]?.joinId) }
@@ -186,7 +186,8 @@ extension EventInvariants {
     }
   }
 
-  /// A ring begins on every device of the callee; those that were rung hear once how it ended, but the one that acted.
+  /// A ring begins on every device of the callee. The devices that were rung are told once how it ended, except the one that
+  /// acted.
   private func checkRings(_ id: CallID, _ told: [Told], _ step: WorldStep) {
     let before = step.before[id]?.rings ?? [:]
     let after = step.after[id]?.rings ?? [:]

@@ -3,7 +3,8 @@ import MediaModel
 
 @testable import Calls
 
-/// Every event reaches every entitled device, in order, and no other: the table "Who gets what" of protocol section 4.
+/// Every event reaches every entitled device, in order, and no other device: the table "Who gets what" of protocol
+/// section 4.
 struct EventInvariants {
   /// An event of one step, with the devices that got it, or for which it is kept.
   struct Told {
@@ -24,7 +25,7 @@ struct EventInvariants {
 
   mutating func check(_ step: WorldStep) -> [Told] {
     noteConnections(step)
-    // A device that reconnects first gets the events owed to it; their receipt may end what they are about.
+    // A device that reconnects first gets the events owed to it; receiving them may end what they concern.
     let comesBack = if case .subscribe(_, .events, _) = step.command { true } else { false }
     if !comesBack { dropWhatIsOver(step) }
     var heard: [Device: [EventMessage]] = [:]
@@ -47,7 +48,7 @@ struct EventInvariants {
     return all
   }
 
-  /// - Parameter told: the events that a call tells, in order, with the devices that have to get them.
+  /// - Parameter told: the events that a call sends, in order, with the devices that have to get them.
   mutating func checkAudiences(_ told: [Told], _ step: WorldStep) {
     for event in told { checkAudience(event, step) }
     checkChanges(told, step)
@@ -128,7 +129,7 @@ struct EventInvariants {
     }
   }
 
-  /// Notes the events kept for absent devices: they show only in the mailbox.
+  /// Records the events kept for absent devices, which are visible only in the mailbox.
   private mutating func keepForAway(_ step: WorldStep, _ heard: inout [Device: [EventMessage]]) {
     var users = Set([step.asker?.user].compactMap { $0 })
     // Its call may have ended at once.
@@ -157,7 +158,7 @@ struct EventInvariants {
 
   // MARK: what is void
 
-  /// It came and went in one step.
+  /// It joined and left in one step.
   private func mayBeGone(_ message: EventMessage, _ device: Device, _ step: WorldStep) -> Bool {
     guard let id = message.call else { return false }
     guard let after = step.after[id] else { return message.body.isForParticipants || message.body.isRing }
@@ -203,7 +204,8 @@ struct EventInvariants {
 
   // MARK: restarts
 
-  /// - Parameter devices: all of the world, also those that no event was for: what is kept for them from now on expires as for the others.
+  /// - Parameter devices: all devices of the world, also those without an event: what is kept for them from now on
+  ///   expires as for the others.
   mutating func restart(_ devices: [Device], now: Timestamp) {
     for device in devices { models[device, default: DeviceModel()].restart(now: now) }
     greeted = []

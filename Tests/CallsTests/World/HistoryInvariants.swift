@@ -3,7 +3,7 @@ import MediaModel
 
 @testable import Calls
 
-/// History as the world saw it, against the facts that were stored (protocol section 8).
+/// History as observed in the world, compared with the stored facts (protocol section 8).
 struct HistoryInvariants {
   struct Stay: Equatable {
     var came: Timestamp
@@ -21,10 +21,10 @@ struct HistoryInvariants {
     var initiator: UserID
     var parts: [UserID: Part] = [:]
     var last: [UserID: MemberPhase] = [:]
-    /// They were not rung, and missed it.
+    /// They were not rung, and have missed it.
     var silenced: Set<UserID> = []
     var hasSilenced = false
-    /// A user other than the initiator was in.
+    /// Whether a user other than the initiator was in.
     var wasAnswered = false
     /// The user whose entry ended the call, as nobody else was there.
     var visitor: UserID?
@@ -79,7 +79,7 @@ struct HistoryInvariants {
   private mutating func follow(_ id: CallID, _ step: WorldStep) {
     guard let view = step.after[id] else { return }
     var chronicle = chronicles[id] ?? Chronicle(initiator: view.initiator)
-    // A restart forgets them: their history is written.
+    // A restart forgets them, since their history has been written.
     chronicle.silenced.formUnion(step.node.control.calls[id]?.silenced.keys.map { $0 } ?? [])
     if !chronicle.silenced.isEmpty { chronicle.hasSilenced = true }
     for member in view.members.values {
@@ -107,7 +107,7 @@ struct HistoryInvariants {
     chronicles[id] = chronicle
   }
 
-  /// How a ring ended that was the last of its call: its devices hear of it.
+  /// The end of a ring that was the last of its call: its devices are told.
   private func end(of user: UserID, _ id: CallID, _ step: WorldStep) -> MemberPhase {
     if case .calls(.call(id, .decline)) = step.request, step.asker?.user == user { return .declined }
     if step.isTimeout, let ring = step.before[id]?.rings[user], ring.expiresAt <= step.now {
@@ -124,7 +124,7 @@ struct HistoryInvariants {
       var expected = part
       expected.outcome = outcome(of: user, chronicle)
       let found = stored[id]?[user]
-      // A user who came and went in one step has no stay.
+      // A user who joined and left in one step has no stay.
       verdict.require(
         .historyAgrees, found == expected,
         "history of \(user.text) has \(String(describing: found)), it was \(expected)")

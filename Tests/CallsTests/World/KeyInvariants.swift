@@ -10,22 +10,22 @@ struct KeyInvariants {
     var list: [ListEntry]
     /// Devices that were asked to lead, in order.
     var asked: [Device] = []
-    /// Not to be asked again while they stay connected.
+    /// Devices that must not be asked again while they stay connected.
     var tried: Set<Device> = []
     /// The device that answered first.
     var answeredBy: Device?
     /// The recipients that each device was asked to send a key to.
     var demands: [Device: Set<Device>] = [:]
-    /// Envelopes that were handed out, and not seen on their way yet.
+    /// Envelopes that were handed out, but not yet seen in flight.
     var handedOut: [Device: [Device]] = [:]
-    /// The recipients that an envelope was handed out for.
+    /// The recipients of the envelopes that were handed out.
     var given: Set<Device> = []
   }
 
   let verdict: Verdict
   private var epochs: [CallID: [UInt32: EpochView]] = [:]
   private var spreadSince: [CallID: (epoch: UInt32, since: Timestamp)] = [:]
-  /// Participants whose device had keys when it came.
+  /// Participants whose device had keys when it joined.
   private var withKeys: [CallID: Set<ParticipantNumber>] = [:]
 
   init(_ verdict: Verdict) { self.verdict = verdict }
@@ -53,7 +53,7 @@ struct KeyInvariants {
     }
   }
 
-  /// After a restart nobody is asked any more: the epoch under way is given up.
+  /// After a restart nobody is asked any longer: the pending epoch is abandoned.
   mutating func restart() { spreadSince = [:] }
 
   // MARK: epochs
@@ -95,7 +95,7 @@ struct KeyInvariants {
     checkList(id, old, view)
   }
 
-  /// The list of every epoch after the first is the joined devices, and no other.
+  /// The list of every epoch after the first has exactly the joined devices.
   private func checkList(_ id: CallID, _ old: CallView, _ view: CallView) {
     for entry in view.list {
       let isJoined = [old, view].contains { $0.participants[entry.address]?.joinId == entry.joinId }
@@ -137,7 +137,7 @@ struct KeyInvariants {
       verdict.require(
         .firstAnswerWins,
         keys.envelopes.allSatisfy {
-          // The leader may later give the key to a device that it left out.
+          // The leader may later give the key to a device that it skipped.
           wanted.contains($0.to) || (known.answeredBy == asker && !known.given.contains($0.to))
         }, "a second answer for an epoch was taken")
     }
@@ -176,7 +176,8 @@ struct KeyInvariants {
     epochs[id]?[envelope.epoch]?.handedOut[envelope.to]?.removeFirst()
   }
 
-  /// The lowest number with a connection and the same joinId on the list before, else the lowest connected (Epochs 4).
+  /// The lowest connected number with the same joinId on the previous list, or else the lowest connected one (Epochs
+  /// 4).
   private mutating func checkLeader(
     _ rotate: Rotate, _ id: CallID, _ event: EventInvariants.Told, _ step: WorldStep
   ) {
@@ -184,11 +185,11 @@ struct KeyInvariants {
       let device = event.devices.first
     else { return }
     verdict.require(.leaderIsLowest, event.devices.count == 1, "two devices are told to lead at once")
-    // It may be gone at the end of the step in which it was asked.
+    // It may have left by the end of the step in which it was asked.
     let numbers = [view, step.before[id]].compactMap { $0?.participants[device]?.participant }
     verdict.require(.leaderIsLowest, numbers.contains(rotate.leader), "the leader is told that another leads")
     let before = epochs[id]?[rotate.epoch - 1]?.list ?? []
-    // In one step of time several may have been asked, or have gone.
+    // In one step several may have been asked, or have left.
     let stayed = step.before[id]?.participants.mapValues(\.participant) == view.participants.mapValues(\.participant)
     let isQuiet = !step.isTimeout || (step.before[id]?.newest == rotate.epoch && stayed)
     let candidates = view.list.filter {
@@ -200,12 +201,12 @@ struct KeyInvariants {
     }
     let best = old.isEmpty ? candidates : old
     let lowest = best.map(\.participant).min()
-    // A connection that is replaced is gone for a moment.
+    // A connection that is being replaced is gone for a moment.
     var others = candidates
     if case .connect = step.command { others.removeAll { $0.address == step.asker } }
     let oldOthers = others.filter { old.contains($0) }
     let lowestOther = (oldOthers.isEmpty ? others : oldOthers).map(\.participant).min()
-    // A transfer may take the place of the device that was asked in the same step: it was the lowest until then.
+    // A transfer may replace the device that was asked in the same step: it was the lowest until then.
     let isThere = view.participants[device]?.participant == rotate.leader
     if isQuiet, isThere {
       verdict.require(

@@ -3,8 +3,8 @@ import MediaModel
 
 @testable import Calls
 
-/// `People` and `CallControl` agree once all messages between them have arrived, however late: every request is answered once, and what a device was told is
-/// how the call is.
+/// `People` and `CallControl` agree once all messages between them have arrived, however late. Every request is
+/// answered once, and each device has been told the true state of its call.
 struct LateInvariants {
   let verdict: Verdict
   private(set) var requests: [String: Request] = [:]
@@ -14,11 +14,12 @@ struct LateInvariants {
   var waiting: [QuestionID: String] = [:]
   /// Requests without an answer.
   private var open: [String: SessionID] = [:]
-  /// Requests whose reply is the first to tell of a participant.
+  /// Requests whose reply is the first to mention a participant.
   private var fresh: Set<String> = []
   private var participants: [CallID: Set<ParticipantNumber>] = [:]
   private var lastSeq: [Device: UInt64] = [:]
-  /// The members of a call as a connection was told of them, since it let the device in: by its reply, and by every event that followed.
+  /// The members of a call as told to a connection since the call let the device in: by its reply, and by every event
+  /// that followed.
   private var beliefs: [SessionID: [CallID: [UserID: MemberState]]] = [:]
 
   init(_ verdict: Verdict) { self.verdict = verdict }
@@ -41,7 +42,7 @@ struct LateInvariants {
       requests[id] = request
       open[id] = session
     case .offer(let session, let id, _, _, _): open[id] = session
-    // The device never hears of events that expire while it does not read.
+    // The device is never told of events that expire while it does not read.
     case .unsubscribe(let session, .events): beliefs[session] = nil
     default: break
     }
@@ -57,8 +58,8 @@ struct LateInvariants {
   }
 
   /// - Parameters:
-  ///   - devices: at the other end of each connection.
-  ///   - isReading: the connection has its subscription to events.
+  ///   - devices: the device at the other end of each connection.
+  ///   - isReading: whether the connection is subscribed to events.
   mutating func check(
     _ effects: [Calls.Effect], _ devices: [SessionID: Device], isReading: (SessionID) -> Bool
   ) {
@@ -67,7 +68,8 @@ struct LateInvariants {
       case .client(.reply(let session, let id, let reply)):
         answered(id, session)
         guard case .ok(.joined(let joined)) = reply else { break }
-        // A repetition gets the first reply, with the state of that time (rule 14). Events that wait for a device may expire.
+        // A repetition gets the first reply, with the state at that time (rule 14). Events that wait for a device may
+        // expire.
         if fresh.remove(id) != nil, isReading(session) { believe(joined.call, session) }
       case .history(let session, let id, _): answered(id, session)
       case .client(.event(let session, let delivery)):
@@ -83,7 +85,7 @@ struct LateInvariants {
   }
 
   private mutating func follow(_ delivery: EventDelivery, _ session: SessionID, _ device: Device) {
-    // It was acknowledged by nobody, and may be older than the state.
+    // It has not been acknowledged, and may be older than the state.
     guard !delivery.redelivered else { return }
     verdict.require(
       .inOrder, delivery.seq > lastSeq[device] ?? 0, "seq \(delivery.seq) after \(lastSeq[device] ?? 0)")
@@ -91,7 +93,7 @@ struct LateInvariants {
     guard let call = delivery.message.call else { return }
     for change in delivery.message.body.memberChanges {
       beliefs[session]?[call]?[change.member.user] = change.member.withoutTracks
-      // A user that left hears no more of the call until it comes back.
+      // A user that left is told nothing about the call until it comes back.
       let isListening = [.ringing, .joined, .disconnected].contains(change.member.state)
       if change.member.user == device.user, !isListening { beliefs[session]?[call] = nil }
     }
@@ -101,9 +103,9 @@ struct LateInvariants {
   // MARK: when nothing is under way
 
   /// - Parameters:
-  ///   - connected: connections that are still there; those of others need no answer.
+  ///   - connected: connections that still exist; requests of others need no answer.
   ///   - waiting: requests that the app's back end has not answered.
-  ///   - changes: those that wait to be told.
+  ///   - changes: the changes that wait to be told.
   mutating func checkQuiet(
     _ node: Node, connected: Set<SessionID>, waiting: Set<String>, changes: WaitingInvariants
   ) {
@@ -116,7 +118,7 @@ struct LateInvariants {
     checkBeliefs(node, connected, changes)
   }
 
-  /// The people's side knows who is in which call, and the calls know whose connection is there.
+  /// The people's side knows who is in which call, and the calls know which devices are connected.
   private func checkMembers(_ node: Node) {
     let directory = node.people.directory
     for (id, call) in node.control.calls {
@@ -146,11 +148,11 @@ struct LateInvariants {
     verdict.require(.settles, node.people.leaving.isEmpty, "a removal is never confirmed")
     for device in node.people.directory.devices {
       let greeting = node.people.directory[device]?.connection?.greeting
-      verdict.require(.settles, greeting == nil, "a device waits for ever for \(greeting?.missing.count ?? 0) calls")
+      verdict.require(.settles, greeting == nil, "a device waits forever for \(greeting?.missing.count ?? 0) calls")
     }
   }
 
-  /// A participant that has read all events since its join sees the members as they are.
+  /// A participant that has read all events since its join knows the true state of the members.
   private func checkBeliefs(_ node: Node, _ connected: Set<SessionID>, _ changes: WaitingInvariants) {
     for session in connected {
       guard let calls = beliefs[session], let device = node.people.directory.device(of: session),

@@ -24,7 +24,7 @@ struct MemberInvariants {
       checkCounts(call, step)
       for member in view.members.values { check(member, id, view, step) }
       for user in step.before[id]?.members.keys.filter({ view.members[$0] == nil }) ?? [] {
-        verdict.require(.nobodyIsRemoved, step.isForgetting, "\(user.text) is no member any more")
+        verdict.require(.nobodyIsRemoved, step.isForgetting, "\(user.text) is no longer a member")
       }
       if step.isWhole, case .request = step.command { for member in call.members { checkHolds(member, step.node) } }
     }
@@ -98,7 +98,7 @@ struct MemberInvariants {
     let number = participant.participant
     verdict.require(.numberIsNew, numbers[id, default: []].insert(number).inserted, "number \(number) is used again")
     var kind = entry?.kind
-    // On a device to which a transfer is under way any request goes on with that.
+    // On a device with a pending transfer, any request continues the transfer.
     let others = step.before[id]?.members[user]?.participants ?? []
     if let old = others.first(where: { $0.device == participant.device }), others.count == 2,
       arrivals[id]?[old.participant] == .transfer
@@ -108,7 +108,7 @@ struct MemberInvariants {
     arrivals[id, default: [:]][number] = kind
   }
 
-  /// A ring is over, or another took its place: that never happens in one step.
+  /// A ring is over, or another one has replaced it: that never happens in one step.
   private func checkRingEnd(_ member: MemberState, _ ring: CallView.Ring, _ id: CallID, _ step: WorldStep) {
     let asker = step.asker?.user
     let isRight: Bool
@@ -128,7 +128,7 @@ struct MemberInvariants {
     verdict.require(.ringEndsOnce, isRight, "a ring ended in \(member.state) by \(asker?.text ?? "nobody")")
   }
 
-  /// The request came into another call, in which this user is: they need not ring each other here ("Calls that cross").
+  /// The request joined another call, in which this user is: they need not ring each other here ("Calls that cross").
   private func isMet(_ caller: UserID, beside id: CallID, _ step: WorldStep) -> Bool {
     guard step.isOK, let other = step.entry?.call, other != id else { return false }
     return step.after[other]?.members[caller]?.state == .joined
@@ -169,7 +169,7 @@ struct MemberInvariants {
       call.ringingCount == call.members.count(where: \.isRinging)
         && call.presentCount == call.members.count(where: \.isPresent)
         && call.joinedCount == call.members.count(where: \.isJoined), "a count of members is wrong")
-    verdict.require(.settles, call.presentCount > 0 || call.awaitsFirst, "nobody is in a call that goes on")
+    verdict.require(.settles, call.presentCount > 0 || call.awaitsFirst, "nobody is in a call that continues")
     verdict.require(.settles, step.node.control.timers.count(of: call.id) > 0, "a call has no timer")
   }
 
@@ -186,7 +186,8 @@ struct MemberInvariants {
 
   private func checkEnds(_ step: WorldStep) {
     if case .calls(.call(let id, .end)) = step.request, let old = step.before[id], !step.isService {
-      // An initiator that could not be rung for a service, or was forgotten since, is no member: for it there is no such call.
+      // An initiator that could not be rung for a service, or that was forgotten since, is not a member: for it there
+      // is no such call.
       let mayEnd = step.asker?.user == old.initiator && old.members[old.initiator] != nil
       verdict.require(
         .onlyInitiatorEnds, step.isOK == mayEnd,
@@ -222,7 +223,7 @@ struct MemberInvariants {
 }
 
 extension MemberState {
-  /// Without what tracks and their events say.
+  /// The state without tracks.
   var withoutTracks: MemberState {
     var state = self
     for place in state.participants.indices { state.participants[place].tracks = [] }

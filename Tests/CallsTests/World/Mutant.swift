@@ -5,7 +5,7 @@ import Simulation
 
 @testable import Calls
 
-/// Stands between the server and the invariants, and breaks one rule now and then.
+/// Sits between the server and the invariants, and sometimes breaks one rule.
 struct Mutant {
   let mutation: Mutation
   var random: SeededGenerator
@@ -45,7 +45,7 @@ struct Mutant {
     }
   }
 
-  /// At a restart: what was read from the disk.
+  /// The contents read from the disk, at a restart.
   mutating func change(_ stored: inout Stored) {
     switch mutation {
     case .dropsEnvelopeAtRestart:
@@ -61,20 +61,20 @@ struct Mutant {
     }
   }
 
-  /// The command as the mutant understands it.
+  /// The command that the mutant executes.
   func heard(_ command: NodeCommand, _ world: SimulatedWorld) -> NodeCommand {
     guard mutation == .ignoresAnswer, case .answer(let id, _) = command else { return command }
     return .answer(id, allowed: Set(world.devices.map(\.device.user)))
   }
 
-  /// The fault of the network that meets the next message.
+  /// The network fault for the next message.
   mutating func fault() -> Mutation? {
     mutation.isOfMail && mutation != .takesRepeats && random.chance(5) ? mutation : nil
   }
 
   // MARK: events
 
-  /// Forgets to tell, or tells in the wrong order.
+  /// Omits events, or sends them in the wrong order.
   private mutating func drop(from effects: inout [Calls.Effect], _ command: NodeCommand) {
     let greets = if case .subscribe(_, .events, _) = command { true } else { false }
     let places = effects.indices.filter { place in
@@ -244,7 +244,7 @@ struct Mutant {
     switch mutation {
     case .dropsWaiting: call.waiting = WaitingChanges()
     case .skipsListener: if let user = call.listeners.randomElement(using: &random) { call.waiting.skip(user) }
-    // Devices that heard a part hear it again.
+    // Devices that were told a part are told it again.
     case .tellsWaitingAgain: call.waiting = waits(call.waiting.takeAll().changes)
     case .reordersWaiting: call.waiting = waits(call.waiting.takeAll().changes.reversed())
     default: node.control.timers.set(.members, of: id, at: node.control.now + .milliseconds(400))

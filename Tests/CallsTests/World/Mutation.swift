@@ -13,7 +13,7 @@ enum Mutation: CaseIterable {
   case losesMessage, repeatsMessage, swapsMessages, losesLetter, takesRepeats
   case dropsWaiting, skipsListener, tellsWaitingAgain, reordersWaiting, waitsOn
 
-  /// It is a fault in telling what waits in a large call.
+  /// Whether it is a fault in sending the waiting changes of a large call.
   var isOfWaiting: Bool {
     switch self {
     case .dropsWaiting, .skipsListener, .tellsWaitingAgain, .reordersWaiting, .waitsOn: true
@@ -21,7 +21,7 @@ enum Mutation: CaseIterable {
     }
   }
 
-  /// It is a fault of the network between people and calls.
+  /// Whether it is a fault of the network between people and calls.
   var isOfMail: Bool {
     switch self {
     case .losesMessage, .repeatsMessage, .swapsMessages, .losesLetter, .takesRepeats: true
@@ -29,7 +29,7 @@ enum Mutation: CaseIterable {
     }
   }
 
-  /// The invariants whose matter it is.
+  /// The invariants that may catch it.
   var caughtBy: Set<Check> {
     switch self {
     case .dropsEvent:
@@ -86,7 +86,7 @@ enum Mutation: CaseIterable {
         .requestIsAnswered, .peopleFollowCalls, .callsFollowPeople, .deviceSeesMembers, .settles, .presenceIsTold,
         .queueEmpties, .topicIsTold, .oneCallIsHeard,
       ]
-    // A message of long ago, or one that keeps others waiting for ever, may break any rule.
+    // A very old message, or one that keeps others waiting forever, may break any rule.
     case .losesLetter, .takesRepeats: Set(Check.allCases)
     }
   }

@@ -4,11 +4,11 @@ import Simulation
 
 @testable import Calls
 
-/// Invariants of the state left after the end, on the disk, over a restart, and when all is quiet.
+/// Invariants of the state after the end of calls, on the disk, across a restart, and when all is quiet.
 struct RestInvariants {
   let verdict: Verdict
 
-  /// All that survives a restart is there, and nothing else (rule 11).
+  /// The disk has everything that survives a restart, and nothing else (rule 11).
   func checkDisk(_ contents: Set<StoreChange>, _ node: Node) {
     let storable = node.storable
     verdict.require(
@@ -21,7 +21,7 @@ struct RestInvariants {
       separator: ",")
   }
 
-  /// No envelope is left that is acknowledged, superseded, or of a call that ended.
+  /// No envelope remains that is acknowledged, superseded, or from a call that has ended.
   func checkQueues(_ node: Node, _ disk: Disk) {
     for device in node.people.directory.devices {
       for event in node.people.directory[device]?.mailbox.kept ?? [] {
@@ -57,14 +57,14 @@ struct RestInvariants {
 
   // MARK: restarts
 
-  /// After a restart all is as it was, but nobody is there.
+  /// After a restart the state is the same, but nobody is connected.
   func checkRestored(_ node: Node, from old: Node) {
     verdict.require(
       .restartTells, Set(node.control.calls.keys) == Set(old.control.calls.keys), "a call is lost, or came back")
     for (id, call) in old.control.calls {
       guard let again = node.control.calls[id] else { continue }
       var before = CallView(call)
-      // Where the clock went back, a ring lasts its time from now on.
+      // If the clock went back, a ring's time restarts now.
       for user in before.rings.keys { before.rings[user]?.bound(by: node.control.now + call.rules.ringTime) }
       let after = CallView(again)
       let cutOff = before.members.mapValues { member in
@@ -86,7 +86,7 @@ struct RestInvariants {
     }
   }
 
-  /// All numbers of a run are above those of the runs before, so that a device sees the jump.
+  /// All numbers of a run are above those of earlier runs, so that a device sees the jump.
   func checkNumbers(_ effects: [Calls.Effect], boots: UInt32) {
     for case .client(.event(_, let delivery)) in effects where !delivery.redelivered {
       verdict.require(.restartTells, delivery.seq > UInt64(boots) << 32, "seq does not tell of the restart")
@@ -95,7 +95,7 @@ struct RestInvariants {
 
   // MARK: quiet
 
-  /// All is quiet: each call is in its newest epoch, and its list is who is there.
+  /// All is quiet: each call is in its newest epoch, and its list has exactly the present devices.
   func checkSettled(_ node: Node) {
     for call in node.control.calls.values {
       verdict.require(.settles, call.epochs.pending == nil, "an epoch is still called for")
@@ -103,10 +103,10 @@ struct RestInvariants {
       let keyedDevices = call.epochs.keyedDevices.keys.sorted()
       if call.epochs.newest.number > 1 {
         verdict.require(
-          .listIsJoined, call.epochs.newest.list.map(\.address) == keyedDevices, "the list is not who is there")
+          .listIsJoined, call.epochs.newest.list.map(\.address) == keyedDevices, "the list is not the joined devices")
       }
       verdict.require(.queueEmpties, call.epochs.unopened.isEmpty, "an envelope was not opened")
-      verdict.require(.settles, call.members.allSatisfy { $0.arriving == nil }, "a transfer goes on for ever")
+      verdict.require(.settles, call.members.allSatisfy { $0.arriving == nil }, "a transfer never ends")
     }
   }
 
@@ -118,7 +118,7 @@ struct RestInvariants {
       "a call's traces are left")
   }
 
-  /// A device that reads and acknowledges has seen all that it was owed.
+  /// A device that reads and acknowledges has seen everything that it was owed.
   func checkSeen(_ models: [Device: DeviceModel], _ devices: [SimulatedWorld.SimulatedDevice]) {
     for device in devices where device.mode != .auto && device.session != nil {
       guard let model = models[device.device] else { continue }

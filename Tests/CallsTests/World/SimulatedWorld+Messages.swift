@@ -5,7 +5,8 @@ import Simulation
 
 @testable import Calls
 
-/// `People` and `CallControl` by themselves: each takes a command or a message as a step of its own, and what it tells the other is under way for a while.
+/// `People` and `CallControl` separately: each handles a command or a message in its own step, and its messages to the
+/// other are in flight for a while.
 extension SimulatedWorld {
   func handleLate(_ command: NodeCommand, _ place: Int?) {
     switch command {
@@ -39,7 +40,7 @@ extension SimulatedWorld {
     checkQuiet()
   }
 
-  /// All that is under way arrives.
+  /// Everything in flight arrives.
   func deliverAll() {
     while verdict.failure == nil, let due = mail.due { advance(max(due - now, .zero)) }
   }
@@ -89,7 +90,7 @@ extension SimulatedWorld {
     events.checkAudiences(told, step)
   }
 
-  /// The event that a message of a call brings, with the devices that have to get it. Rings are for `People` to know.
+  /// The event that a call's message causes, with the devices that have to get it. Only `People` knows about rings.
   private func told(_ message: ToPeople) -> EventInvariants.Told? {
     guard case .news(.event(let audience, let body), let call, let rev) = message else { return nil }
     let event = EventMessage(at: now, call: call, rev: rev, body: body)
@@ -162,7 +163,7 @@ extension SimulatedWorld {
 
   // MARK: requests
 
-  /// The request that a message of a call goes on with, or the device's subscription that it completes.
+  /// The request that a call's message continues, or the device's subscription that it completes.
   private func command(for message: ToPeople) -> NodeCommand {
     switch message {
     case .reply(let session, let id, _): late.requests[id].map { .request(session, id: id, $0) } ?? .drain

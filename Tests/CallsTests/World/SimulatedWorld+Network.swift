@@ -5,7 +5,7 @@ import Simulation
 
 @testable import Calls
 
-/// Connections, and what is under way on them.
+/// Connections, and the frames in flight on them.
 extension SimulatedWorld {
   func connect(_ place: Int) {
     lastSession += 1
@@ -22,7 +22,7 @@ extension SimulatedWorld {
   func disconnect(_ place: Int) {
     guard let session = devices[place].session else { return }
     guard random.chance(70) else {
-      // The server goes on writing to nobody for a while.
+      // The server keeps writing to nobody for a while.
       devices[place].isDeaf = true
       agenda.append((now + .milliseconds(random.below(20_000)), session, .notice))
       return
@@ -46,7 +46,7 @@ extension SimulatedWorld {
         ? .subscribe(session, .events, devices[place].mode) : .unsubscribe(session, .events), place)
   }
 
-  /// Comes to the server when its time is over, unless the connection breaks before.
+  /// It reaches the server after its delay, unless the connection breaks first.
   func send(_ command: NodeCommand, _ place: Int) {
     guard let session = devices[place].session, !devices[place].isDeaf else { return }
     guard devices[place].latency > .zero else { return handle(command, place) }
@@ -86,11 +86,11 @@ extension SimulatedWorld {
     }
   }
 
-  /// The app's back end answers which users the request may reach: at once, late, too late, or never.
+  /// The app's back end answers which users the request may reach, at once, late, too late, or never.
   private func askBackEnd(_ id: QuestionID, _ users: [UserID], _ command: NodeCommand) {
     guard let session = SimulatedWorld.session(of: command) else { return }
     let due = now + configuration.answerTime
-    // Two requests that time out at once could not be told apart.
+    // Two requests that time out at the same time could not be told apart.
     let isAlone = !asked.values.contains { $0.due == due }
     asked[id] = Asked(command: command, session: session, due: due)
     let allowed = Set(users.filter { _ in whims.chance(80) })

@@ -30,7 +30,7 @@ extension SimulatedWorld {
 
   func mediaEvent() {
     let peers = node.control.peers.sorted { $0.key.rawValue < $1.key.rawValue }
-    // The last one often: that is who waits for media.
+    // Often the last one, since that is the one that waits for media.
     guard let (peer, place) = random.chance(30) ? peers.last : peers.randomElement(using: &random) else { return }
     switch random.below(10) {
     case 0..<5: handle(.media(.connected(peer)), nil)
@@ -71,7 +71,7 @@ extension SimulatedWorld {
     }
   }
 
-  /// A call that the device is in.
+  /// A call of the device.
   private func joined(_ place: Int) -> CallID? {
     let device = devices[place].device
     let inside = node.people.calls(of: device.user).filter {
@@ -129,7 +129,7 @@ extension SimulatedWorld {
           joinKey: join.joinKey, envelopes: devices[place].hasKeys ? envelopes : nil)))
   }
 
-  /// The body of a new join; now and then without a join key, so that the device is on no list.
+  /// The body of a new join; sometimes without a join key, so that the device is on no list.
   private func join(_ place: Int) -> Join {
     devices[place].joins += 1
     let joinId = joinId(of: UInt64(place) << 32 + devices[place].joins)
@@ -137,7 +137,7 @@ extension SimulatedWorld {
     return Join(joinId: joinId, joinKey: joinKey(joinId, generation: 0))
   }
 
-  /// After its switch a device confirms, at some moment, perhaps twice, perhaps with a new join key.
+  /// After its switch a device confirms at a random moment, perhaps twice, perhaps with a new join key.
   func confirm(_ epoch: UInt32, _ call: CallID, _ place: Int) {
     guard let session = devices[place].session, whims.chance(80) else { return }
     let keyedDevice = node.control.calls[call]?.epochs.keyedDevices[devices[place].device]
@@ -155,7 +155,7 @@ extension SimulatedWorld {
     }
   }
 
-  /// Devices of a user speak of each other, and to each other.
+  /// Devices of a user make statements about each other, and send each other messages.
   func vouch(_ place: Int) {
     let own = devices.map(\.device).filter { $0.user == devices[place].device.user }
     guard let other = own.randomElement(using: &whims) else { return }
@@ -203,7 +203,7 @@ extension SimulatedWorld {
       ciphertext: Base64Bytes([1]), sigAlg: nil, signature: nil)
   }
 
-  /// - Parameter link: the key of the link by which the device comes.
+  /// - Parameter link: the key of the link by which the device joins.
   func ask(_ place: Int, _ request: Request, link: Base64Bytes? = nil) {
     guard let session = devices[place].session else { return }
     let request = withWords(request, of: devices[place].device, link: link)
@@ -238,7 +238,7 @@ extension SimulatedWorld {
     handle(.request(session, id: "\(lastRequest)", request), nil)
   }
 
-  /// The app's back end does something.
+  /// The app's back end makes a random request.
   func serve() {
     guard let service else { return }
     let call = node.control.calls.keys.sorted().randomElement(using: &random)

@@ -5,27 +5,28 @@ import Simulation
 
 @testable import Calls
 
-/// Users with one to three devices that do random things in virtual time: connections get lost, repeated, replaced and delayed, leaders are slow, envelopes are refused, the server dies.
+/// Users with one to three devices that act at random in virtual time. Connections are lost, repeated, replaced and
+/// delayed, leaders are slow, envelopes are refused, and the server dies.
 ///
-/// The invariants look at each command and what it did; a `Mutation` stands between the server and them.
-/// In a late world the server is its two state machines by themselves, with `DelayedMail` between them. A step is then what one of them does. In an eighth of
-/// these worlds the messages are JSON on the way.
+/// The invariants check each command and its effects; a `Mutation` sits between the server and them. In a late world
+/// the server consists of its two separate state machines, with `DelayedMail` between them, and each step is one of
+/// theirs. In an eighth of these worlds the messages are encoded as JSON.
 final class SimulatedWorld {
-  /// How a device behaves all its life.
+  /// The permanent behaviour of a device.
   struct SimulatedDevice {
     let device: Device
     let mode: AcknowledgementMode
     let hasKeys: Bool
     let roles: [String]
-    /// One way.
+    /// The delay in one direction.
     let latency: Duration
-    /// Until it answers `keys.rotate`; nil: never.
+    /// The time until it answers `keys.rotate`; nil: never.
     var answerTime: Duration?
-    /// Until it acknowledges; nil: never.
+    /// The time until it acknowledges; nil: never.
     var ackTime: Duration?
-    /// As the server has it.
+    /// The connection from the server's view.
     var session: SessionID?
-    /// The connection is broken, and the server has not noticed.
+    /// Whether the connection is broken and the server has not noticed.
     var isDeaf = false
     var isSubscribed = false
     /// The last join, to repeat it.
@@ -47,21 +48,21 @@ final class SimulatedWorld {
   struct Asked {
     var command: NodeCommand
     var session: SessionID
-    /// Then it is given up.
+    /// The time at which it is given up.
     var due: Timestamp
   }
 
   var random: SeededGenerator
-  /// The generator for later additions: seeds that failed before still lead to the same run.
+  /// The generator for later additions, separate so that old seeds still lead to the same run.
   var whims: SeededGenerator
   var node: Node
   var now = Stage.start
   var devices: [SimulatedDevice] = []
-  /// Where the connections end, as the server has it.
+  /// The devices at the ends of the connections, from the server's view.
   var places: [SessionID: Int] = [:]
   /// The app's back end.
   var service: SessionID?
-  /// All links that were ever made.
+  /// All links made so far.
   var links: [(call: CallID, link: String, key: Base64Bytes)] = []
   var agenda: [(due: Timestamp, session: SessionID, plan: Plan)] = []
   var lastSession: UInt64 = 0
@@ -78,9 +79,9 @@ final class SimulatedWorld {
   var views: [CallID: CallView] = [:]
   private var log: [(at: Timestamp, place: Int?, command: NodeCommand)] = []
 
-  /// All behave: it is about what settles.
+  /// All devices behave well: this checks what settles.
   private var isHealing = false
-  /// The server has just started.
+  /// Whether the server has just started.
   private var isStarting = false
 
   let verdict: Verdict
@@ -94,7 +95,7 @@ final class SimulatedWorld {
   var late: LateInvariants
   let rest: RestInvariants
 
-  /// - Parameter crowd: the participants from which on changes of members wait for others.
+  /// - Parameter crowd: the number of participants from which on changes of members wait for others.
   init(seed: UInt64, isLate: Bool = false, crowd: Int = 64, mutation: Mutation? = nil) {
     self.isLate = isLate
     mail = DelayedMail(seed: seed ^ 0x1a7e)
@@ -127,7 +128,7 @@ final class SimulatedWorld {
     if mutation != .ignoresRole { configuration.neverStarts = ["guest"] }
     configuration.asksBackEnd = asksBackEnd
     configuration.limits.crowd = crowd
-    // Events dropped for lack of room are another matter.
+    // Events dropped for lack of room are tested elsewhere.
     configuration.maximumKeptEvents = 100_000
     configuration.maximumKeptBytes = 1 << 30
     return configuration
@@ -137,7 +138,7 @@ final class SimulatedWorld {
     let answerTimes: [Duration?] = [.milliseconds(20), .milliseconds(300), .seconds(2), .seconds(4), nil]
     let ackTimes: [Duration?] = [.milliseconds(10), .milliseconds(200), .seconds(3), nil]
     let latencies: [Duration] = [.zero, .zero, .milliseconds(30), .milliseconds(400)]
-    // Most are small: they bring things together sooner.
+    // Most are small, since events coincide more often in them.
     let users = random.chance(3) ? 10 + random.below(21) : random.chance(10) ? 6 + random.below(5) : 2 + random.below(5)
     for user in 0..<users {
       let roles = random.chance(5) ? ["guest"] : random.chance(5) ? ["interpreter"] : []
@@ -195,7 +196,7 @@ final class SimulatedWorld {
     }
   }
 
-  /// Everybody comes back and behaves: whatever was open has to settle.
+  /// Everybody comes back and behaves well: everything pending has to settle.
   private func heal() {
     isHealing = true
     mail.slowest = 20
@@ -205,8 +206,8 @@ final class SimulatedWorld {
       connect(place)
     }
     advance(.seconds(40))
-    // `rotateMinutes` may be over at this very moment, or the last confirmation be gathered with others. An epoch does not wait for the ACK of a device that has
-    // sent `keys/wait`.
+    // `rotateMinutes` may end at this very moment, or the last confirmation may still be collected with others. An
+    // epoch does not wait for the ACK of a device that has sent `keys/wait`.
     for _ in 0..<50
     where node.control.calls.values.contains(where: {
       $0.epochs.current != $0.epochs.newest.number || $0.epochs.pending != nil || $0.epochs.isTelling
@@ -221,7 +222,7 @@ final class SimulatedWorld {
     advance(.seconds(10))
     rest.checkSeen(events.models, devices)
     advance(.seconds(300))
-    verdict.require(.settles, mail.isEmpty, "messages go back and forth for ever")
+    verdict.require(.settles, mail.isEmpty, "messages go back and forth forever")
     rest.checkEmpty(node)
     rest.checkQueues(node, disk)
     rest.checkDisk(disk.contents, node)
@@ -264,7 +265,7 @@ final class SimulatedWorld {
     keys.restart()
     late.restart()
     webhooks.restart()
-    // Watches went with their connections.
+    // Watches ended with their connections.
     watchers = WatcherInvariants(verdict, crowd: configuration.limits.crowd)
     views = node.control.calls.mapValues(CallView.init)
     handle(.timeout, nil)
@@ -288,7 +289,7 @@ final class SimulatedWorld {
     if case .disconnect(let session) = command { places[session] = nil }
     look(at: command, by: place, effects)
     if verdict.failure != nil { return }
-    // The server dies after it has written what it confirms, and before it confirms it.
+    // The server dies after writing what it would confirm, and before confirming it.
     if !isHealing, random.below(1_500) == 0, !isStarting { return restart() }
     for effect in effects { spread(effect, command) }
     if random.chance(3) {
@@ -335,7 +336,7 @@ final class SimulatedWorld {
     rest.checkNumbers(effects, boots: boots)
   }
 
-  /// The request that continues with this command, and the users that it may reach.
+  /// The request that this command continues, and the users that it may reach.
   private func takeAsked(_ command: NodeCommand) -> (
     command: NodeCommand, session: SessionID, allowed: Set<UserID>
   )? {
@@ -354,7 +355,7 @@ final class SimulatedWorld {
     return (waiting.command, waiting.session, allowed)
   }
 
-  /// The calls that a command can have changed, so that not all are looked at each time; nil: any.
+  /// The calls that a command may have changed, so that not all are checked each time; nil: any.
   private func touched(_ command: NodeCommand) -> [CallID]? {
     switch command {
     case .media(.connected(let peer)), .media(.disconnected(let peer, _)), .media(.quality(let peer, _, _)):

@@ -9,13 +9,13 @@ struct SimulatedWorldTests {
   #else
     static let batches = 0..<8
   #endif
-  /// Seeds that failed once are kept.
+  /// Seeds that have failed once are kept.
   static let kept: [UInt64] = [9, 49, 77, 265, 362, 454, 566, 911, 1_304, 1_644, 1_666, 1_969, 2_257]
 
   /// In a third of the worlds changes of members wait as in a large call.
   private static func crowd(_ seed: UInt64) -> Int { seed / 2 % 3 == 0 ? 2 + Int(seed / 6 % 2) : 64 }
 
-  /// Each seed is a world of its own; the one that fails is printed with what led to it.
+  /// Each seed is a separate world; a failing one is printed with the steps that led to the failure.
   @Test(arguments: batches) func theRulesHoldWhateverHappens(batch: Int) {
     var counts: [EventName: Int] = [:]
     var causes: [MemberCause: Int] = [:]
@@ -37,13 +37,13 @@ struct SimulatedWorldTests {
     let elsewhere: Set<EventName> = [.mediaSlots, .mediaNeed, .mediaWanted, .pushRing, .pushCancel, .report]
     let seldom = EventName.allCases.filter { counts[$0, default: 0] == 0 && !elsewhere.contains($0) }
     #expect(seldom.isEmpty)
-    // This world has no guests, who alone can be removed.
+    // This world has no guests, and only guests can be removed.
     #expect(MemberCause.allCases.filter { causes[$0, default: 0] == 0 } == [.removed])
     #expect(Check.allCases.filter { looked[$0.rawValue] == 0 }.isEmpty)
     #expect(repeats > 0 && gaps > 0, "the network repeats and reorders")
   }
 
-  /// With messages under way between people and calls.
+  /// With messages in flight between people and calls.
   @Test(arguments: [5, 159, 251, 275, 443, 501, 535, 583, 1_023, 1_449] as [UInt64])
   func keptSeedsHoldWithLateMessages(seed: UInt64) {
     let failure = SimulatedWorld(seed: seed, isLate: true).run(steps: 100)
@@ -61,7 +61,7 @@ struct SimulatedWorldTests {
     #expect(failure == nil, "seed \(seed)")
   }
 
-  /// Breaking a rule on purpose is caught by its invariant.
+  /// Each deliberately broken rule is caught by its invariant.
   @Test(arguments: Mutation.allCases) func aServerThatBreaksARuleIsCaught(mutation: Mutation) {
     for seed: UInt64 in 0..<240 {
       let world = SimulatedWorld(

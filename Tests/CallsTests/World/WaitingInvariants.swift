@@ -3,10 +3,11 @@ import MediaModel
 
 @testable import Calls
 
-/// Every listener hears each change of a member once and in order: at once, or in a large call within its time and before what follows from it (protocol section 3).
+/// Every listener is told each change of a member once and in order: at once, or in a large call within its time limit
+/// and before any event that depends on it (protocol section 3).
 struct WaitingInvariants {
   let verdict: Verdict
-  /// Participants from which on changes may wait.
+  /// The number of participants from which on changes may wait.
   let crowd: Int
   private var queues: [CallID: [UserID: ChangeQueue]] = [:]
   private var number = 0
@@ -16,13 +17,13 @@ struct WaitingInvariants {
     self.crowd = crowd
   }
 
-  /// Each device gets a state, with all that waited.
+  /// Each device gets a state that includes all waiting changes.
   mutating func restart() { queues = [:] }
 
-  /// The user will yet hear of changes of the call's members.
+  /// Whether the user will still be told of changes of the call's members.
   func isWaiting(_ user: UserID, _ id: CallID) -> Bool { queues[id]?[user]?.isOwed == true }
 
-  /// - Parameter told: what each device heard in this step, in order.
+  /// - Parameter told: what each device was told in this step, in order.
   mutating func check(_ step: WorldStep, _ told: [Device: [EventMessage]]) {
     number += 1
     let heard = heard(told)
@@ -40,7 +41,7 @@ struct WaitingInvariants {
     let after = step.after[id]?.listeners ?? []
     var queues = queues.removeValue(forKey: id) ?? [:]
     for entry in step.memberChanges(of: id) {
-      // A listener from this step on may have the change in the state that it got.
+      // A new listener may have the change in the state that it got.
       let isNew = step.before[id] == nil
       for user in isNew ? after : after.intersection(before).union([entry.user]) {
         queues[user, default: ChangeQueue()].add([entry], step: number, at: step.now)
@@ -52,7 +53,7 @@ struct WaitingInvariants {
       }
     }
     for (user, bodies) in heard { hear(bodies, user, &queues[user, default: ChangeQueue()], step.after[id] == nil) }
-    // The changes that end a call are in its end.
+    // The changes that end a call are part of its end.
     guard step.after[id] != nil else { return checkEnd(queues, step) }
     for (user, queue) in queues {
       guard !step.node.people.directory.devices(of: user).isEmpty, after.contains(user) else {
@@ -75,7 +76,7 @@ struct WaitingInvariants {
       for change in body.memberChanges {
         verdict.require(
           .inOrder, queue.hear(change.member) || isEnd,
-          "\(user.text) hears of \(change.member.user.text) \(change.cause) in the wrong place, or again")
+          "\(user.text) is told of \(change.member.user.text) \(change.cause) in the wrong place, or again")
       }
       if case .members(let changes) = body {
         verdict.require(.inOrder, (2...64).contains(changes.members.count), "\(changes.members.count) changes in one")
@@ -85,7 +86,7 @@ struct WaitingInvariants {
     }
   }
 
-  /// A user whose own change ends that it listens hears it, and what waited before it.
+  /// A user whose own change ends its listening is told that change, and the changes that waited before it.
   private func checkLeft(_ user: UserID, _ queue: ChangeQueue, _ step: WorldStep) {
     guard !step.node.people.directory.devices(of: user).isEmpty else { return }
     verdict.require(.waitingIsTold, !queue.isOwed, "\(user.text) has not heard all when it goes")
@@ -97,7 +98,8 @@ struct WaitingInvariants {
     }
   }
 
-  /// All that the devices of a user heard of each call, in the order of the one that heard the most.
+  /// Everything that the devices of a user were told about each call, in the order of the device that was told the
+  /// most.
   private func heard(_ told: [Device: [EventMessage]]) -> [CallID: [UserID: [EventBody]]] {
     var heard: [CallID: [UserID: [EventMessage]]] = [:]
     for (device, messages) in told.sorted(by: { ($1.value.count, $0.key) < ($0.value.count, $1.key) }) {

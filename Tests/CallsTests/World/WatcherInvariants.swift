@@ -6,12 +6,12 @@ import MediaModel
 /// Invariants after each step for connections that watch users, or read the topic of a call.
 struct WatcherInvariants {
   let verdict: Verdict
-  /// The last state that each connection was told of each user it watches; nil: it may have missed something.
+  /// The last state of each watched user that each connection was told; nil: it may have missed something.
   private var told: [SessionID: [UserID: PresenceState.State?]] = [:]
   private var readers: [CallID: Set<SessionID>] = [:]
-  /// Participants from which on changes of members may wait.
+  /// The number of participants from which on changes of members may wait.
   private let crowd: Int
-  /// The changes of members that a topic has not brought its readers yet.
+  /// The changes of members that a topic has not delivered to its readers yet.
   private var changes: [CallID: [SessionID: ChangeQueue]] = [:]
   private var number = 0
 
@@ -50,7 +50,7 @@ struct WatcherInvariants {
       default: break
       }
     }
-    // Presence is not kept: who does not read misses it.
+    // Presence is not kept: a connection that does not read misses it.
     told = told.filter { there[$0.key] != nil }
     for session in told.keys where !isReading(session, node) {
       told[session] = told[session]?.mapValues { _ in nil }
@@ -58,7 +58,7 @@ struct WatcherInvariants {
     if step.isWhole { checkPresence(node, there) }
   }
 
-  /// Every watcher knows the present state of each user that it was told of.
+  /// Every watcher knows the current state of each user about whom it was told.
   func checkPresence(_ node: Node, _ there: [SessionID: Device]) {
     let connected = Set(there.values.map(\.user))
     for states in told.values {
@@ -96,11 +96,11 @@ struct WatcherInvariants {
       verdict.require(.topicIsTold, event.body.isPublic || event.body.isRing, "\(event.body.name) is not public")
       published[session, default: [:]][id, default: []].insert(message)
     }
-    // Events pending for a device are written at its subscription, and were published long ago.
+    // Pending events of a device are written when it subscribes, and were published long before.
     if case .subscribe = step.command { return }
     for case .client(.event(_, let delivery)) in step.effects
     where delivery.message.body.isPublic && !delivery.redelivered {
-      // Each device has its own part of the changes that wait: see `checkChanges`.
+      // Each device has its own part of the waiting changes: see `checkChanges`.
       guard let id = delivery.message.call, delivery.message.body.memberChanges.isEmpty else { continue }
       for session in before[id] ?? [] where readers[id]?.contains(session) == true {
         verdict.require(
@@ -110,7 +110,7 @@ struct WatcherInvariants {
     }
   }
 
-  /// A topic brings each change of a member once and in order, however it is divided among the members' own events.
+  /// A topic delivers each change of a member once and in order, however it is divided among the members' own events.
   private mutating func checkChanges(_ before: [CallID: Set<SessionID>], _ step: WorldStep) {
     number += 1
     var published: [CallID: [SessionID: [MemberState]]] = [:]
@@ -125,7 +125,7 @@ struct WatcherInvariants {
       let entries = step.memberChanges(of: id)
       for session in readers[id] ?? [] {
         let isNew = before[id]?.contains(session) != true
-        // A new reader may also hear what waits already.
+        // A new reader may also get changes that are already waiting.
         let passing = step.after[id]?.members.keys.map { ChangeQueue.Entry(user: $0, state: nil) } ?? []
         changes[id, default: [:]][session, default: ChangeQueue()].add(
           isNew ? passing : entries, step: number, at: step.now)

@@ -3,14 +3,14 @@ import MediaModel
 
 @testable import Calls
 
-/// The app's back end is told all that the service's topics carry, in order for a call (protocol section 11).
+/// The app's back end gets everything that the service's topics carry, in order for each call (protocol section 11).
 struct WebhookInvariants {
   let verdict: Verdict
   private var begun: Set<CallID> = []
   private var ended: Set<CallID> = []
-  /// The users whose devices are to be woken.
+  /// The users whose devices should be woken.
   private var pushed: [CallID: Set<UserID>] = [:]
-  /// Participants from which on changes of members may wait.
+  /// The number of participants from which on changes of members may wait.
   private let crowd: Int
   private var changes: [CallID: ChangeQueue] = [:]
   private var number = 0
@@ -20,7 +20,7 @@ struct WebhookInvariants {
     self.crowd = crowd
   }
 
-  /// Changes that waited are never told.
+  /// Waiting changes are never told.
   mutating func restart() { changes = [:] }
 
   mutating func check(_ step: WorldStep, _ told: [EventInvariants.Told], service: SessionID?) {
@@ -44,9 +44,9 @@ struct WebhookInvariants {
     }
     checkChanges(posted, step)
     for event in told where event.message.body.isForServices && event.message.at == step.now {
-      // Each device has its own part of the changes that wait.
+      // Each device has its own part of the waiting changes.
       guard event.message.body.memberChanges.isEmpty else { continue }
-      // The rings of several may end alike.
+      // The rings of several users may end in the same way.
       verdict.require(.webhooksTell, posted.contains(event.message), "\(event.message.body.name) was not posted")
     }
     for id in step.gone {

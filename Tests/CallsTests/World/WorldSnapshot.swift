@@ -3,7 +3,7 @@ import MediaModel
 
 @testable import Calls
 
-/// The state of a call that is examined before and after a step.
+/// The state of a call that is compared before and after a step.
 struct CallView {
   struct Ring: Equatable {
     var by: UserID
@@ -19,7 +19,7 @@ struct CallView {
   var newest: UInt32
   var list: [ListEntry]
   var listHash: Base64Bytes
-  /// Devices that were asked to lead, while no answer has come.
+  /// Devices that were asked to lead, as long as none has answered.
   var isAsking = false
   var isSpreading = false
 
@@ -41,14 +41,14 @@ struct CallView {
     }
   }
 
-  /// Their devices hear of members.
+  /// The users whose devices are told about members.
   var listeners: Set<UserID> {
     Set(members.values.filter { [.ringing, .joined, .disconnected].contains($0.state) }.map(\.user))
   }
 
   var joined: Set<UserID> { Set(members.values.filter { $0.state == .joined }.map(\.user)) }
 
-  /// The devices that are in the call, with their numbers.
+  /// The devices in the call, with their numbers.
   var participants: [Device: ParticipantState] {
     var participants: [Device: ParticipantState] = [:]
     for member in members.values where member.state == .joined {
@@ -60,60 +60,60 @@ struct CallView {
   }
 }
 
-/// One command, and what it did.
+/// One command and its effects.
 struct WorldStep {
   /// The command; for an answer of the app's back end, or its absence, the request that waited for it.
   let command: NodeCommand
-  /// The device whose connection it came by; nil: no device's.
+  /// The device on whose connection it came; nil: none.
   let asker: Device?
   let isService: Bool
   /// The users that the back end allows the request to reach; nil: it was not asked.
   let allowed: Set<UserID>?
   let isTimeout: Bool
-  /// As the operator wanted.
+  /// The operator's request.
   let isDraining: Bool
   let effects: [Calls.Effect]
   let before: [CallID: CallView]
   let after: [CallID: CallView]
-  /// The calls that it can have touched and that go on.
+  /// The calls that it may have changed and that continue.
   let changed: [CallID]
   let node: Node
   let now: Timestamp
-  /// The devices at the other end of the connections, as the server has them.
+  /// The devices at the ends of the connections, from the server's view.
   let devices: [SessionID: Device]
-  /// nil: the command was handled by the whole server, with all that follows from it.
+  /// nil: the whole server handled the command, with all consequences.
   var part: Part?
 
-  /// A step of one of the two state machines, while messages between them are under way.
+  /// A step of one of the two state machines, while messages between them are in flight.
   enum Part {
     case people
-    /// With the message that it took, if it was a request.
+    /// The message that it handled, if it was a request.
     case calls(BriefedRequest?)
   }
 
-  /// The people's side knows of all that the calls did, and the other way round.
+  /// Whether the people's side knows everything that the calls did, and vice versa.
   var isWhole: Bool { part == nil }
 
   private var callRequest: BriefedRequest? { if case .calls(let request) = part { request } else { nil } }
 
-  /// The roles of the device that asks, as the server knew them when it took the request.
+  /// The roles of the requesting device, as known when the server took the request.
   var roles: [String] {
     callRequest?.caller.identity.roles ?? asker.flatMap { node.people.directory[$0]?.connection?.identity.roles } ?? []
   }
 
-  /// The device that asks had registered keys then.
+  /// Whether the requesting device had registered keys then.
   var hasKeys: Bool {
     if let callRequest { return callRequest.caller.keys != nil }
     return asker.flatMap { node.people.directory[$0]?.entry } != nil
   }
 
-  /// The device has a connection, as far as the call knows.
+  /// Whether the device has a connection, as far as the call knows.
   func isConnected(_ device: Device, in call: CallID) -> Bool {
     guard !isWhole else { return devices.values.contains(device) }
     return node.control.calls[call]?.member(device.user)?.participant(on: device)?.isSignaling == true
   }
 
-  /// The user hears of the call's members, as far as the people's side knows.
+  /// Whether the user is told about the call's members, as far as the people's side knows.
   func isListening(_ user: UserID, _ call: CallID) -> Bool {
     isWhole
       ? node.control.calls[call]?.member(user)?.isListening == true
@@ -131,7 +131,7 @@ struct WorldStep {
 
   var request: Request? { if case .request(_, _, let request) = command { request } else { nil } }
 
-  /// That the request brings; without one the device is on no list.
+  /// The join key in the request; without one the device is on no list.
   var joinKey: JoinKey? {
     switch request {
     case .calls(.start(let body)): body.joinKey
@@ -142,7 +142,7 @@ struct WorldStep {
     }
   }
 
-  /// The call that the request wants to come into, nil for another request.
+  /// The call that the request wants to join; nil for other requests.
   var entry: (kind: JoinMemory.Kind, call: CallID?)? {
     switch request {
     case .calls(.start): (.start, nil)

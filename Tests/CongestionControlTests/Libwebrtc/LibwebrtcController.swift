@@ -4,8 +4,9 @@ import CongestionControl
 @testable import struct CongestionControl.Probe
 @testable import struct CongestionControl.SendHistory
 
-/// A port of libwebrtc's sending side (M150: `GoogCcNetworkController` with `DelayBasedBwe`, `LossBasedBweV2`, `ProbeController`, `AlrDetector`) as
-/// an SFU would use it. It shares the trendline and the measure of a probe with ours, which are libwebrtc's.
+/// A port of libwebrtc's sending side (M150: `GoogCcNetworkController` with `DelayBasedBwe`, `LossBasedBweV2`,
+/// `ProbeController`, `AlrDetector`) as an SFU would use it. It shares the trendline and the measurement of probes with
+/// our estimator, which took them from libwebrtc.
 struct LibwebrtcController: RateController {
   private static let start = 600_000.0
 
@@ -42,7 +43,7 @@ struct LibwebrtcController: RateController {
 
   var pacingRate: Int { max(target / 2 * 3, 300_000) }
   var isCongested: Bool { false }
-  /// It has no notion of it, and takes steps without a margin.
+  /// It does not know margins, and takes steps without one.
   func proven(now: Microseconds) -> Int { target * 2 }
 
   mutating func sent(_ number: UInt16, size: Int, kind: SentKind, probe: UInt8, now: Microseconds) {
@@ -119,7 +120,7 @@ struct LibwebrtcController: RateController {
     let old = Double(target)
     target = max(30_000, Int(rate))
     if rate < 0.66 * old { beforeDrop = (old, now) }
-    // SetEstimatedBitrate: go on while the result is above 0.7 of what was sent.
+    // SetEstimatedBitrate: continue while the result is above 0.7 of what was sent.
     if isWaitingForResult, rate > furtherAbove { initiate([2 * rate], further: true, now: now) }
   }
 
@@ -151,7 +152,7 @@ struct LibwebrtcController: RateController {
       isWaitingForResult = false
       furtherAbove = .infinity
     }
-    // RttBasedBackoff: no progress of the feedback for 3 s.
+    // RttBasedBackoff: no progress in the feedback for 3 s.
     if lastReport > 0, now - lastReport > 3 * second, lastBackoff == .min || now - lastBackoff > second {
       lastBackoff = now
       control.set(control.rate * 0.8, now: now)

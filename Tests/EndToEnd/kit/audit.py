@@ -1,4 +1,4 @@
-"""The frames that browsers seal and open, noted by a hook on WebCrypto in the page and in its worker: which key, which nonce, which header. Only for tests."""
+"""The frames that browsers seal and open, recorded by a hook on WebCrypto in the page and in its worker: the key, the nonce and the header. Only for tests."""
 
 import collections
 import itertools
@@ -9,7 +9,7 @@ import urllib.request
 
 import websocket
 
-# Keys are named by the SHA-256 of their bytes. Key pairs and derived secrets are noted with their bytes: a test searches for them.
+# Keys are identified by the SHA-256 of their bytes. Key pairs and derived secrets are recorded as bytes, since a test searches for them.
 PROBE = """
 (() => {
   // A worker has no SubtleCrypto yet when it is stopped before its first line: its first listener brings the hook.
@@ -88,7 +88,7 @@ def sframe_numbers(header):
 
 
 class Watch:
-    """One tab's notes, over the Chrome DevTools Protocol. Begins before the page makes a key: `tab` is loaded again."""
+    """The records of one tab, over the Chrome DevTools Protocol. It reloads `tab`, so that it begins before the page makes a key."""
 
     def __init__(self, audit, tab):
         self.audit, self.tab = audit, tab
@@ -97,7 +97,7 @@ class Watch:
             pages = {page["id"]: page["webSocketDebuggerUrl"] for page in json.load(reply)}
         self.socket = websocket.create_connection(pages[tab.driver.current_window_handle], timeout=30, suppress_origin=True)
         self.numbers, self.lock = itertools.count(1), threading.Lock()
-        # Sessions of the tab's SFrame workers, the newest last; what is to run in each before its own first line.
+        # Sessions of the tab's SFrame workers, the newest last, and the scripts to run in each before its own first line.
         self.workers, self.worker_script = [], ""
         self.results, self.changed = {}, threading.Condition()
         threading.Thread(target=self._read, daemon=True).start()
@@ -153,7 +153,7 @@ class Watch:
 
 
 class Audit:
-    """The notes of all tabs, and what must hold of them."""
+    """The records of all tabs, and the invariants that they must satisfy."""
 
     def __init__(self):
         self.lock = threading.Lock()
@@ -197,7 +197,7 @@ class Audit:
         return {sealed.kid & 255 for sealed in self.frames(user, since)}
 
     def repeats(self):
-        """The (key, nonce) pairs under which more than one thing was sealed, with who did."""
+        """The (key, nonce) pairs that were used more than once, with the users who did it."""
         with self.lock:
             count = collections.Counter((sealed.key, sealed.iv) for sealed in self.sealed)
             users = collections.defaultdict(set)
@@ -206,7 +206,8 @@ class Audit:
         return {pair: users[pair] for pair, times in count.items() if times > 1}
 
     def check(self, known_keys=(), hearers=()):
-        """No (key, nonce) seals twice. No device opens its own frames. No key that seals is among `known_keys`, but where it is one of the `hearers`' that seals."""
+        """Asserts that no (key, nonce) is used twice, that no device opens its own frames, and that no sealing key is among `known_keys`, except those with
+        which the `hearers` seal."""
         with self.lock:
             sealed, opened = list(self.sealed), list(self.opened)
         repeats = self.repeats()

@@ -1,4 +1,4 @@
-"""A headless Chromium that is one person on the web client, driven by what a person sees: names of buttons and fields."""
+"""A headless Chromium in which one person uses the web client, driven by what a person sees: names of buttons and fields."""
 
 import atexit
 import json
@@ -13,7 +13,7 @@ from selenium.webdriver.common.by import By
 
 from conftest import PATIENCE, wait_for
 
-# Pictures a second of the cameras. All browsers of a test encode and decode on one machine.
+# The frame rate of the cameras. All browsers of a test encode and decode on one machine.
 CAMERA_RATE = os.environ.get("CONCLAVE_CAMERA_RATE", "10")
 FLAGS = [
     "--headless=new",
@@ -25,7 +25,7 @@ FLAGS = [
     "--window-size=1280,800",
 ]
 
-# A quarter of the pixels that the page asks for: what is encoded and decoded takes most of the time of a test with several people.
+# A quarter of the pixels that the page asks for: encoding and decoding takes most of the time of a test with several people.
 SMALL_CAMERA = """
 (() => {
   const open = MediaDevices.prototype.getUserMedia;
@@ -38,11 +38,11 @@ SMALL_CAMERA = """
 
 
 def drawn_face(name):
-    """A script that gives the browser of this person a camera with a drawn face, for pictures of the page."""
+    """A script that gives this person's browser a camera with a drawn face, for pictures of the page."""
     return f"const conclaveFace = {json.dumps(name)};\n" + (pathlib.Path(__file__).parent / "face.js").read_text()
 
 
-# Keeps the page's PeerConnections where the test can ask for their statistics, by the track that a tile shows.
+# Keeps the page's PeerConnections, so that the test can read their statistics by the track that a tile shows.
 PROBE = """
 (() => {
   const peers = [];
@@ -116,7 +116,7 @@ PROBE = """
 })();
 """
 
-# A call of this page rings for two minutes instead of half of one: a test with several browsers may need longer on a busy machine.
+# Calls of this page ring for two minutes instead of half a minute: a test with several browsers may need longer on a busy machine.
 LONG_RING = """
 (() => {
   const write = JSON.stringify;
@@ -124,7 +124,7 @@ LONG_RING = """
 })();
 """
 
-# The answer's candidates are only those of TCP, as for somebody in a network that lets no UDP out.
+# Keeps only the TCP candidates of the answer, as in a network that blocks UDP.
 TCP_ONLY = """
 (() => {
   const set = RTCPeerConnection.prototype.setRemoteDescription;
@@ -134,7 +134,7 @@ TCP_ONLY = """
 })();
 """
 
-# Every key that the page hands to its worker becomes another one.
+# Replaces every key that the page passes to its worker by another one.
 WRONG_KEY = """
 (() => {
   let wrong;
@@ -147,7 +147,7 @@ WRONG_KEY = """
 """
 
 
-# Browsers that a test has left. A browser starts in a second, a tab in a tenth of it.
+# Browsers that earlier tests have left for reuse: a browser takes a second to start, a tab a tenth of that.
 IDLE = []
 atexit.register(lambda: [driver.quit() for driver in IDLE])
 
@@ -170,7 +170,7 @@ def started(profile, *flags):
 
 
 def make_as_new(driver, origin):
-    """Leaves a browser as it was when it started: one tab, which nothing emulates, and nothing stored."""
+    """Resets a browser to its initial state: one tab, no emulation, nothing stored."""
     used = driver.window_handles
     driver.switch_to.new_window("tab")
     fresh = driver.current_window_handle
@@ -189,7 +189,8 @@ class Tab:
     """One browser with the web client open and somebody signed in."""
 
     def __init__(self, url, name, scripts=(), profile=None, view="#lobby", words=("Your name", "Sign in"), driver=None):
-        """`driver` is a browser of this tab's own, else one is taken that other tests leave; `profile` is a folder that outlives the browser; `view` is what signing in leads to; `words` are those of the sign-in in the page's language; without them nobody signs in."""
+        """`driver` is a browser for this tab only; by default one that earlier tests have left is reused. `profile` is a folder that outlives the browser.
+        `view` is the view after signing in. `words` are the labels of the sign-in in the page's language; without them nobody signs in."""
         self.url, self.is_shared = url, not (profile or driver)
         self.driver = driver or (IDLE.pop() if IDLE and self.is_shared else started(profile))
         self.driver.set_script_timeout(10 * PATIENCE)
@@ -221,7 +222,7 @@ class Tab:
     # A person's actions
 
     def find(self, selector, name, seconds=10):
-        # Likely ones first: each question about an element takes the driver a while.
+        # Likely elements first: each query about an element takes the driver a while.
         likely = """
           const shown = [...document.querySelectorAll(arguments[0])].filter((one) => one.checkVisibility({ visibilityProperty: true }));
           const fits = (one) => [one.ariaLabel, one.labels?.[0]?.innerText, one.innerText].some((text) => text?.trim() === arguments[1]);
@@ -238,7 +239,7 @@ class Tab:
         return wait_for(visible, seconds, f"{self.name} finds “{name}”")
 
     def click(self, selector, name, seconds=10):
-        """Clicks, again if the page draws the element again between the look and the click."""
+        """Clicks, and retries if the page redraws the element between finding and clicking it."""
 
         def clicked():
             try:
@@ -273,7 +274,7 @@ class Tab:
         self.press("Ring them")
 
     def verify(self, person):
-        """Says that the codes were compared with somebody."""
+        """Confirms that the code matches somebody's."""
         self.press("Call code")
         self.press(f"They match: {person}")
         self.hears(f"{person} is verified")
@@ -290,7 +291,7 @@ class Tab:
 
     def of_device(self, action, device):
         """Presses a button in the row of another own device."""
-        # Found and pressed in one step: the row may be drawn again in between.
+        # Finds and presses it in one step: otherwise the row might be redrawn in between.
         press = """
           const button = document.querySelector(`#own-device-list [data-device='${arguments[0]}'] [aria-label^='${arguments[1]}']`);
           if (!button?.checkVisibility()) return false;
@@ -310,7 +311,7 @@ class Tab:
         self.click("#devices-dialog button", "Close")
 
     def open_setup(self):
-        """Opens "Camera and sound" in the lobby. Where the browser would ask, that is explained first."""
+        """Opens "Camera and sound" in the lobby. If the browser will ask for permission, the page explains that first."""
         self.press("Camera and sound")
         wait_for(lambda: self.shown("#preview-allow, #setup-video"), 10, f"{self.name} sees the own picture, or why the browser asks for it")
         if self.shown("#preview-allow"):
@@ -340,7 +341,7 @@ class Tab:
         wait_for(lambda: self.shown(selector), seconds, f"{self.name} sees {selector}")
 
     def loses(self, selector, seconds=10):
-        wait_for(lambda: not self.shown(selector), seconds, f"{self.name} sees {selector} no more")
+        wait_for(lambda: not self.shown(selector), seconds, f"{self.name} no longer sees {selector}")
 
     def text(self, selector):
         """The text of the element; empty if there is none."""
@@ -349,7 +350,7 @@ class Tab:
         )
 
     def hears(self, words, seconds=10):
-        """A notice that a screen reader says."""
+        """Waits for a notice that a screen reader announces."""
         wait_for(lambda: self.driver.execute_script("return conclaveSaid(arguments[0])", words), seconds, f"{self.name} is told “{words}”")
 
     def screenshot(self, path):
@@ -369,8 +370,8 @@ class Tab:
         return self.driver.execute_async_script("conclaveSent().then(arguments[0])")
 
     def decodes(self, *tracks, voices, seconds=5):
-        """Within `seconds`: video of each of `tracks` ("bob/camera") and sound of so many people, all still rising."""
-        # A slot counts on when it shows another track, and a track may move: what rises is a track within one slot.
+        """Waits until video of each of `tracks` ("bob/camera") and the sound of `voices` people keep arriving, within `seconds`."""
+        # A slot keeps its count when it shows another track, and a track may move: only the count of a track in the same slot can be compared.
         first, now = {}, {}
 
         def rises():

@@ -1,4 +1,4 @@
-"""A client of the protocol on top of stomp.py, with device keys of Python's cryptography; it shares no code with the project's own clients."""
+"""A client of the protocol on top of stomp.py, with device keys from Python's cryptography package. It shares no code with the project's own clients."""
 
 import base64
 import itertools
@@ -61,7 +61,7 @@ class Client(stomp.ConnectionListener):
     def on_disconnected(self):
         self.closed.set()
 
-    # what a test does
+    # actions of a test
 
     def request(self, destination, body=None, raw=None):
         """Sends a request and returns the reply's body; raises RequestFailed for `status: error`. A request that lets people in gets the words for them."""
@@ -94,7 +94,7 @@ class Client(stomp.ConnectionListener):
             self.seen.append((kind, body))
 
     def register(self):
-        """Registers fresh public keys; what is wrapped for them nobody opens."""
+        """Registers fresh public keys; nobody opens what is wrapped for them."""
         self.sign_key = words.SignKey()
         named = [("wrap", "HPKE-P256-SHA256-AES256GCM", words.SignKey()), ("sign", "ES256", self.sign_key)]
         keys = [{"use": use, "alg": alg, "publicKey": words.b64(key.spki)} for use, alg, key in named]

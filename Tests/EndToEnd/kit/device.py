@@ -1,4 +1,4 @@
-"""A client written from the protocol's text alone: raw STOMP 1.2 over TCP or WebSocket, with made-up keys."""
+"""A client written only from the protocol's text: raw STOMP 1.2 over TCP or WebSocket, with made-up keys."""
 
 import base64
 import hashlib
@@ -30,7 +30,7 @@ def lp(data):
 
 
 def roster_hash(entries):
-    """The list of an epoch by itself (section 5.2)."""
+    """The encoding of an epoch's list (section 5.2)."""
     assert entries == sorted(entries, key=lambda e: (e["user"].encode(), e["device"].encode())), "out of order"
     data = b"conclave-roster-v2" + len(entries).to_bytes(4, "big")
     for entry in entries:
@@ -43,7 +43,7 @@ def roster_hash(entries):
 
 
 def list_hash(call, epoch, previous, entries):
-    """The list in the chain; `previous` is the hash of the epoch announced before, in base64, or None before epoch 1."""
+    """The hash of the list in the chain. `previous` is the hash of the previously announced epoch, in base64, or None before epoch 1."""
     before = base64.b64decode(previous) if previous else bytes(32)
     data = b"conclave-list-v2" + lp(call) + epoch.to_bytes(4, "big") + before + roster_hash(entries)
     return b64(hashlib.sha256(data).digest())
@@ -67,7 +67,7 @@ class Frame:
 
 
 class Wire:
-    """STOMP frames over one connection; nothing is read but when it is asked for."""
+    """STOMP frames over one connection, which are read only on request."""
 
     def __init__(self, server, transport="tcp", path="/stomp", subprotocols=("v12.stomp",)):
         self.buffer, self.web = b"", None
@@ -129,7 +129,7 @@ class Wire:
         headers = {}
         for line in lines:
             name, _, value = line.partition(":")
-            assert name not in headers, f"{name} stands twice in {lines}"
+            assert name not in headers, f"{name} occurs twice in {lines}"
             headers[name] = value if command == "CONNECTED" else unescape(value)
         length = int(headers["content-length"]) if "content-length" in headers else rest.find(b"\0")
         if length < 0 or len(rest) <= length:
@@ -139,7 +139,7 @@ class Wire:
         return Frame(command, headers, rest[:length])
 
     def error(self, seconds=5):
-        """Reads on to the ERROR frame and the end of the connection; gives the ERROR."""
+        """Reads up to the ERROR frame and the end of the connection; returns the ERROR."""
         while frame := self.read(seconds):
             if frame.command == "ERROR":
                 assert self.read(seconds) is None, "after an ERROR the server closes"
@@ -147,7 +147,7 @@ class Wire:
         raise AssertionError("closed without an ERROR")
 
     def close(self):
-        """As if the network had gone."""
+        """Closes the connection as if the network had failed."""
         (self.web or self.socket).close()
 
 
@@ -182,7 +182,7 @@ class Device(Wire):
     # STOMP
 
     def subscribe(self, destination, id, ack="auto"):
-        """The server has taken it when this returns."""
+        """The server has processed it when this returns."""
         self.receipt("SUBSCRIBE", {"destination": destination, "id": id, "ack": ack})
 
     def receipt(self, command, headers, body=b""):
@@ -243,7 +243,7 @@ class Device(Wire):
         raise AssertionError(f"{destination} {body} was taken: {content}")
 
     def event(self, name, seconds=5, where=lambda body: True):
-        """The body of the next such event, which is taken out; `frame` is the whole of it."""
+        """Removes and returns the body of the next such event; `frame` has the whole event."""
 
         def found():
             return next((f for f in self.events if f.headers["event"] == name and where(f.json)), None)
@@ -259,12 +259,12 @@ class Device(Wire):
         return self.topics.pop(0)
 
     def sync(self):
-        """All that was written for this connection before the server handled this request has been read."""
+        """Sends a request, so that everything the server wrote to this connection before it has been read."""
         self.request("/app/calls/list")
         return self
 
     def names(self):
-        """Names of the events that came; they are taken out."""
+        """Removes the events that came, and returns their names."""
         names = [f.headers["event"] for f in self.sync().events]
         self.events.clear()
         return names

@@ -1,5 +1,5 @@
-// A camera with a person in it, for pictures of the page: a face in a room, drawn on a canvas. `conclaveFace` is the person's name, which decides how the person
-// and the room look.
+// A camera that shows a person, for pictures of the page: a face in a room, drawn on a canvas. `conclaveFace` is the person's name, which determines how the
+// person and the room look.
 (() => {
   const [WIDTH, HEIGHT, RATE] = [960, 540, 10];
   let seed = [...conclaveFace].reduce((sum, letter) => (sum * 31 + letter.charCodeAt(0)) >>> 0, 7);

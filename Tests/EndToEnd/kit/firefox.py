@@ -36,7 +36,7 @@ def to_local(value):
     return {"type": {bool: "boolean", str: "string"}.get(type(value), "number"), "value": value}
 
 
-# The label or the content without what is hidden from a screen reader: as much of Accessible Name and Description Computation 1.2 as the page needs.
+# The label or the content, without the parts hidden from screen readers: as much of Accessible Name and Description Computation 1.2 as the page needs.
 NAME = """
   const content = (node) =>
     node.nodeType === Node.TEXT_NODE ? node.data : node.ariaHidden === 'true' ? '' : [...node.childNodes].map(content).join('');
@@ -77,7 +77,7 @@ class Element:
 
 
 class Firefox:
-    """One browser with one tab, with its screen on a virtual display so that the screen can be shared."""
+    """One browser with one tab, on a virtual display so that the screen can be shared."""
 
     def __init__(self):
         self.profile = pathlib.Path(tempfile.mkdtemp(prefix="firefox"))
@@ -152,7 +152,7 @@ class Firefox:
 
     def call(self, function, arguments):
         local = [to_local(one) for one in arguments]
-        # A script acts for a person who has just pressed something, as in Chromium's driver.
+        # Scripts run with user activation, as in Chromium's driver.
         options = {"awaitPromise": True, "userActivation": True, "target": {"context": self.context}}
         answer = self.command("script.callFunction", functionDeclaration=function, arguments=local, **options)
         if answer["type"] == "exception":
@@ -164,7 +164,7 @@ class Firefox:
         return self.execute_script("return document.getElementById(arguments[0])", name)
 
     def get_log(self, _):
-        self.command("session.status")  # entries up to now come before its reply
+        self.command("session.status")  # earlier entries come before its reply
         taken, self.entries = self.entries, []
         return taken
 
@@ -177,6 +177,6 @@ class Firefox:
             self.command("browser.close")
         finally:
             self.socket.close()
-            # xvfb-run ends its display when the browser has ended.
+            # xvfb-run closes its display when the browser has exited.
             self.process.wait(10 * PATIENCE)
             shutil.rmtree(self.profile, ignore_errors=True)

@@ -18,7 +18,7 @@ transports: {{ disable = "{transports}" }}
 
 
 def wait_until_it_listens(process, port, log):
-    """Waits until a server takes connections. Raises RuntimeError if it ends before, or does not within 30 s; `log` is its file."""
+    """Waits until a server accepts connections. Raises RuntimeError if it exits before, or does not accept any within 30 s; `log` is its file."""
     deadline = time.monotonic() + 30
     while True:
         try:
@@ -34,7 +34,7 @@ def others(folder, kept):
 
 
 class JanusServer:
-    """A server of its own, on the cores that `command` names, as `("taskset", "-c", "0")`."""
+    """A separate server, on the cores that `command` selects, as `("taskset", "-c", "0")`."""
 
     def __init__(self, folder, port, command=(), ports="20000-29999"):
         self.port = port

@@ -1,4 +1,4 @@
-"""Tokens, good and bad, written by hand so that the server's library is not tested by itself."""
+"""Tokens, valid and invalid, made by hand so that the server's library is not tested with itself."""
 
 import base64
 import hashlib

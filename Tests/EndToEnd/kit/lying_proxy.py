@@ -1,6 +1,6 @@
-"""A lying server: a proxy between real clients and a real server. It reads STOMP over WebSocket and TCP, and tells whom it likes something else.
+"""A lying server: a proxy between real clients and a real server. It reads STOMP over WebSocket and TCP, and changes what it tells some clients.
 
-Pages and other HTTP pass as they are, and so does media, which does not come this way.
+Pages and other HTTP pass unchanged. Media does not go through the proxy.
 """
 
 import asyncio
@@ -16,21 +16,21 @@ import time
 from conftest import PATIENCE, free_port
 from told_lists import ToldLists
 
-# In place of a reply's body: the request fails with this code.
+# Instead of a reply's body: the request fails with this code.
 Failure = collections.namedtuple("Failure", "code")
-# In place of a request: it does not reach the server, and the client gets this reply.
+# Instead of a request: it does not reach the server, and the client gets this reply.
 Reply = collections.namedtuple("Reply", "body")
 
 
 class Frame:
-    """A STOMP frame. Header values stay as they are on the wire: none that is read here has an escape."""
+    """A STOMP frame. Header values stay escaped as on the wire, since none that is read here has an escape."""
 
     def __init__(self, command, headers, body=b""):
         self.command, self.headers, self.body = command, headers, body
 
     @classmethod
     def take(cls, buffer):
-        """The first frame in `buffer`, which loses it; None while it is not whole. Heart-beats in front of it go."""
+        """Removes and returns the first frame in `buffer`; None while it is incomplete. Heart-beats before it are dropped."""
         while buffer[:1] in (b"\n", b"\r"):
             del buffer[:1]
         end = buffer.find(b"\n\n")
@@ -63,8 +63,9 @@ class Frame:
 
 
 class Lie:
-    """A replacement for a message. `tell(body, link)` gives the body to pass on, or None to withhold it; for an event also a list of (name, body) in its place;
-    for a reply also Failure; for a request also Reply. `of` is an event's name, or the path of a request behind /app/, with * as in a file name."""
+    """A replacement for a message. `tell(body, link)` returns the body to forward, or None to withhold the message. For an event it may also return a list of
+    (name, body), for a reply a Failure, and for a request a Reply. `of` is an event's name, or a request's path after /app/, with * as in file name
+    patterns."""
 
     def __init__(self, kind, of, tell, to=None):
         self.kind, self.of, self.tell, self.to = kind, of, tell, to
@@ -173,7 +174,7 @@ class Link:
                 break
         numbers = self.proxy.numbers_of(self)
         if not events:
-            # The server hears that it came, and the client's numbers have no gap.
+            # The server gets its acknowledgement, and the client's numbers have no gap.
             return self.write_up(Frame("ACK", {"id": frame.headers["ack"]})) if "ack" in frame.headers else None
         first, *others = events
         out = frame.with_json(first[1]) if first[1] != frame.json else frame
@@ -184,10 +185,10 @@ class Link:
         return None
 
     def tell(self, name, body):
-        """An event of the proxy's own."""
+        """An event made by the proxy."""
         numbers = self.proxy.numbers_of(self)
         mark = f"lie-{next(self.proxy.marks)}"
-        # An event without a time would be refused for that reason.
+        # Without a time, the event would be refused for that reason.
         body = {"at": int(time.time() * 1000), **body}
         self._down("events", self._message("events", {"event": name, "seq": numbers.next(), "ack": mark, "message-id": mark}, body))
         self.proxy.note("told", self, name, mark)
@@ -198,7 +199,7 @@ class Link:
         headers = {"subscription": subscription, "destination": f"/user/queue/{queue}", "content-type": "application/json", **headers}
         return Frame("MESSAGE", {"message-id": f"lie-{next(self.proxy.marks)}", **headers}, json.dumps(body).encode())
 
-    # Frames leave in their order, late where the proxy is told so.
+    # Sends frames in order, delayed if the proxy is told so.
 
     def _down(self, queue, frame):
         delay = self.proxy.delays.get((self.user, queue), 0)
@@ -211,7 +212,7 @@ class Link:
 
 
 class Numbers:
-    """The `seq` that one device is given: without a gap, whatever is withheld or added."""
+    """The `seq` for one device: without gaps, whatever is withheld or added."""
 
     def __init__(self):
         self.last, self.known = 0, {}
@@ -227,7 +228,7 @@ class Numbers:
 
 
 class LyingProxy:
-    """Runs in a thread of its own until `close`. `url` is what a browser opens, `stomp_port` what a client of STOMP over TCP connects to."""
+    """Runs in its own thread until `close`. Browsers open `url`, and clients of STOMP over TCP connect to `stomp_port`."""
 
     def __init__(self, server):
         self.server = server
@@ -245,7 +246,7 @@ class LyingProxy:
 
     def _run(self):
         asyncio.set_event_loop(self.loop)
-        # Each port serves one proxy only: what a browser of the pool has stored belongs to another origin.
+        # Each proxy has a new port, so that what a browser of the pool has stored belongs to another origin.
         self.http_port, self.stomp_port = free_port(), free_port()
         for handler, port in ((self._http, self.http_port), (self._stomp, self.stomp_port)):
             self.loop.run_until_complete(asyncio.start_server(handler, "127.0.0.1", port))
@@ -278,7 +279,7 @@ class LyingProxy:
         self.lists.forget()
 
     def tell(self, user, name, body):
-        """Sends all of a user's connections an event that the server knows nothing of; gives its marks, for `Stage.handled`."""
+        """Sends all of a user's connections an event that the server knows nothing about; returns its marks, for `Stage.handled`."""
 
         async def told():
             return [link.tell(name, body) for link in self.links if link.user == user]
@@ -288,7 +289,7 @@ class LyingProxy:
         return marks
 
     def cut(self, user):
-        """The network of a user is gone until `absent` loses the name."""
+        """A user's network is gone while the name is in `absent`."""
         self.absent.add(user)
 
         async def close():
@@ -303,7 +304,7 @@ class LyingProxy:
             return [entry for entry in self.log if entry[0] == kind and user in (None, entry[1]) and of in (None, entry[2])]
 
     def sees(self, kind, of, seconds=10, user=None, where=lambda body: True):
-        """Waits for something to pass, whenever it did; gives its body."""
+        """Waits until a message has passed, now or earlier; returns its body."""
         end = time.monotonic() + seconds * PATIENCE
         while True:
             for entry in self.seen(kind, user=user):
@@ -315,7 +316,7 @@ class LyingProxy:
     # For the links
 
     def note(self, kind, link, of, body=None):
-        """Notes a message after the lies about it were told: a test that has waited for it may end them."""
+        """Records a message only after the lies about it were told, so that a test that has waited for it may end them."""
         with self._changed:
             self.log.append((kind, link.user, of, body))
             self._changed.notify_all()
@@ -340,7 +341,7 @@ class LyingProxy:
             up_writer.write(head)
             await asyncio.gather(pump(reader, up_writer), pump(up_reader, writer))
             return
-        # Compressed messages would have to be inflated to be read.
+        # Compressed messages would have to be decompressed.
         lines = [line for line in head.split(b"\r\n") if not line.lower().startswith(b"sec-websocket-extensions")]
         up_writer.write(b"\r\n".join(lines))
         answer = await up_reader.readuntil(b"\r\n\r\n")
@@ -373,7 +374,7 @@ class LyingProxy:
         tasks = [asyncio.ensure_future(relay("up", client[0], server[1])), asyncio.ensure_future(relay("down", server[0], client[1]))]
         try:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-            # The other side's last frames, such as an ERROR before its end, pass too.
+            # The other side's last frames, such as an ERROR, still pass.
             await asyncio.wait(tasks, timeout=0.2)
         finally:
             for task in tasks:

@@ -1,4 +1,4 @@
-"""People in browsers and others without, in front of a server that lies; and what holds the rows of the table of lies together."""
+"""People with and without browsers, in front of a server that lies, and the common parts of the rows of the table of lies."""
 
 import collections
 import itertools
@@ -20,11 +20,11 @@ TABLE = json.loads((pathlib.Path(__file__).parents[2] / "Vectors/lies.json").rea
 LIES = {row["n"]: row for row in TABLE["rows"]}
 ROWS = []
 NUMBERS = itertools.count(1)
-# Browsers that are opened once, and what watches them.
+# Browsers that are opened once, and their audits.
 POOL, WATCHES = [], []
 
 
-# Keeps all that the page has told its person: notices go by themselves.
+# Collects everything that the page has told the person, since notices disappear.
 LISTENER = """
 addEventListener('DOMContentLoaded', () => {
   window.conclaveTold = [];
@@ -37,12 +37,12 @@ addEventListener('DOMContentLoaded', () => {
   new MutationObserver(read).observe(document, { subtree: true, childList: true, characterData: true });
 });
 """
-# Notices that are no warnings: people come and go.
+# Notices that are not warnings: people join and leave.
 NEWS = re.compile(r"^(\S+ (joined|left|is back|declined|did not answer|lost the connection|could not connect|has a new device.*)|You have (signed in on )?a new device.*)$")
 
 
 def row(number, *variants):
-    """A function of the stage, and of a variant where there are some, that tells the lie of a row; it gives the tabs that must warn."""
+    """A function that tells the lie of a row, given the stage, and the variant if there are several. It returns the tabs that must warn."""
 
     def added(function):
         for variant in variants or [None]:
@@ -54,11 +54,11 @@ def row(number, *variants):
 
 
 class Member(Device):
-    """Somebody without a browser, with real keys: comes and goes, so that the keys change."""
+    """Somebody without a browser but with real keys, who joins and leaves so that the keys change."""
 
     def __init__(self, server, proxy, user, device="phone"):
         self.ghost = Ghost(user, device)
-        # The proxy knows the devices that register through it.
+        # The proxy remembers the devices that register through it.
         through = collections.namedtuple("Through", "stomp_port state")(proxy.stomp_port, server.state)
         super().__init__(through, user, device)
 
@@ -92,14 +92,14 @@ class Stage:
     def __init__(self, server, proxy, number):
         self.server, self.proxy, self.number = server, proxy, number
         self.audit, self.tabs, self.members = Audit(), [], []
-        # The tabs whose list has the ghost on it: it may hear them. How long a warning may take. Whether each lie must have been told.
+        # The tabs whose list has the ghost: it may hear them. How long a warning may take. Whether each lie must have been told.
         self.hearers, self.wait, self.optional = set(), 6, False
 
     def user(self, name):
         return f"{name}{self.number}".lower()
 
     def tab(self, name, view="#lobby"):
-        """A browser of the pool. Its earlier data is stored under the origin of another proxy."""
+        """A browser from the pool. Its earlier data is stored under the origin of another proxy."""
         if len(self.tabs) == len(POOL):
             POOL.append(Tab("data:text/html,<input aria-label='Your name'><button>Sign in</button>", name, [LISTENER], view="body"))
             WATCHES.append(self.audit.watch(POOL[-1]))
@@ -124,7 +124,7 @@ class Stage:
         return WATCHES[POOL.index(tab)]
 
     def in_page(self, tab, module, body, *values):
-        """Runs JavaScript in a page, with the exports of one of its modules as `exports` and what is given as `values`: somebody may run any client."""
+        """Runs JavaScript in a page, with the exports of one of its modules as `exports`, and `values`: a member may run any client."""
         script = f"""
             const [name, values, done] = arguments;
             const url = performance.getEntriesByType('resource').map((entry) => entry.name).find((each) => each.endsWith(`/${{name}}`));
@@ -142,7 +142,7 @@ class Stage:
             tab.driver.get("about:blank")
 
     def call(self, members=("carol",)):
-        """Alice calls Bob, who answers, and the members, who don't yet; the two hear each other under epoch 2."""
+        """Alice calls Bob, who answers, and the members, who do not answer yet; the two hear each other under epoch 2."""
         self.ring(members)
         self.answer()
         self.proxy.sees("event", "keys.switch", user=self.bob.user, where=lambda body: body["epoch"] >= 2)
@@ -150,7 +150,7 @@ class Stage:
         return self.id
 
     def answer(self):
-        # Sound alone: what is tested is the same, and costs a tenth.
+        # Sound only: it tests the same at a tenth of the cost.
         self.bob.press("Accept with audio")
 
     def people(self):
@@ -175,19 +175,19 @@ class Stage:
 
     @property
     def newest(self):
-        """The newest epoch that the server announced to anybody."""
+        """The newest epoch that the server has announced to anybody."""
         return max(body["epoch"] for _, _, _, body in self.proxy.seen("event", "keys.rotate"))
 
     def lie(self, *parameters, **more):
         return self.proxy.lie(*parameters, **more)
 
     def come(self, member=0):
-        """A member joins: a ratchet. Gives the epoch, once the server has switched to it or has waited for it."""
+        """A member joins, which is a ratchet. Returns the epoch, once the server has switched to it or given up waiting."""
         self.others[member].come(self.id)
         return self.turned()
 
     def go(self, member=0):
-        """A member leaves: a fresh epoch."""
+        """A member leaves, which makes a fresh epoch."""
         self.others[member].go(self.id)
         return self.turned()
 
@@ -200,7 +200,7 @@ class Stage:
     # Assertions
 
     def silent_under(self, tab, epoch, seconds=3.0, since=0):
-        """The tab seals nothing under an epoch in this time, nor until somebody else has sealed half of its sound: a busy machine gets longer."""
+        """Asserts that the tab seals nothing under an epoch in this time, and until somebody else has sealed half as much sound: a busy machine gets longer."""
         began, start = time.time() * 1000, time.monotonic()
         others = {self.alice.user, self.bob.user} - {tab.user}
 
@@ -214,12 +214,12 @@ class Stage:
             time.sleep(0.1)
 
     def stops(self, tab, seconds=5.0):
-        """The tab stops sending, or has begun again as another participant."""
+        """Waits until the tab stops sending, or begins again as another participant."""
         rejoined = lambda: self.proxy.seen("request", f"calls/{self.id}/rejoin", tab.user)
         wait_for(lambda: rejoined() or not self.audit.is_sending(tab.user), seconds, f"{tab.user} stops sending")
 
     def goes_on(self, *tabs, seconds=10):
-        """Waits until each of these opens a frame that the other seals after now."""
+        """Waits until each of these opens a frame that another one seals from now on."""
         since = time.time() * 1000
         for tab in tabs:
 
@@ -230,14 +230,14 @@ class Stage:
             wait_for(is_heard, seconds, f"{tab.user} is heard")
 
     def handled(self, marks):
-        """Waits until the client has acknowledged the told events, or refused them: it has then acted on them."""
+        """Waits until the client has acknowledged or refused the told events: by then it has acted on them."""
         answers = lambda: {mark for kind in ("ACK", "NACK") for _, _, mark, _ in self.proxy.seen(kind)}
         wait_for(lambda: answers() >= set(marks), 10, "the told events are handled")
 
     def seals_on(self, tab, frames=150):
-        """Waits until the tab has sealed so many more frames: about 3 s of sound, counted by what another device does in the meantime."""
+        """Waits until the tab has sealed this many more frames, about 3 s of sound, so that other devices can act meanwhile."""
         since = time.time() * 1000
-        wait_for(lambda: len(self.audit.frames(tab.user, since)) >= frames, 20, f"{tab.user} goes on sending")
+        wait_for(lambda: len(self.audit.frames(tab.user, since)) >= frames, 20, f"{tab.user} keeps sending")
 
     def told(self, tab):
         return [text for text in tab.driver.execute_script("return window.conclaveTold ?? []") if not NEWS.match(text)]

@@ -1,4 +1,4 @@
-"""The network between one page and the server: it may lose the signaling, the media or both, come back at another place, and be narrow."""
+"""The network between one page and the server. It may lose the signaling, the media or both, come back at another address, and be slow."""
 
 import collections
 import contextlib
@@ -9,7 +9,7 @@ import socket
 import threading
 import time
 
-# The server's candidates become this network's port; there is no other way to it.
+# Replaces the server's candidates by this network's port, so that there is no other path to it.
 THROUGH_THE_NETWORK = """
 (() => {
   window.conclaveMediaPort = %d;
@@ -36,11 +36,11 @@ class Network:
         self.server = server
         self.selector = selectors.DefaultSelector()
         self.lock = threading.Lock()
-        self.streams = {}  # each end of a TCP connection to its other one
-        self.silent = set()  # ends of connections of which nothing arrives any more
-        self.page = None  # where the page's media comes from
+        self.streams = {}  # each end of a TCP connection, and its other end
+        self.silent = set()  # ends of connections from which nothing arrives any longer
+        self.page = None  # the source of the page's media
         self.rate = None  # bit/s from the page to the server
-        self.credit, self.counted = 0.0, 0.0  # bytes that may pass, as of that time
+        self.credit, self.counted = 0.0, 0.0  # bytes that may pass, at that time
         self.down = None  # the path to the page: a `Path`, or nothing in between
         self.is_refusing = False
         self.listener = socket.create_server(("127.0.0.1", 0), backlog=64)
@@ -79,13 +79,13 @@ class Network:
     # Faults
 
     def lose_media(self):
-        """The path is gone for good; another is there for a client that asks for it (`media_port`)."""
+        """The path is gone permanently; a client that restarts ICE finds another one (`media_port`)."""
         with self.lock:
             self.close_media()
             self.open_media()
 
     def refuse_signaling(self):
-        """All connections break, and none is taken."""
+        """All connections break, and no new one is accepted."""
         with self.lock:
             self.is_refusing = True
             for end in list(self.streams):
@@ -95,18 +95,18 @@ class Network:
         self.is_refusing = False
 
     def move(self):
-        """As when a phone changes its network: of the old connections and the old path nobody hears any more, and no one is told."""
+        """As when a phone changes its network: the old connections and the old path go silent, without any notice."""
         with self.lock:
             self.silent |= set(self.streams)
         self.lose_media()
 
     def narrow(self, rate):
-        """The page's media has so many bit/s to the server; what is above is lost, but for bursts of a quarter of a second. None: as much as it likes."""
+        """Limits the page's media to the server to this many bit/s. Anything above is lost, except for bursts of a quarter of a second. None: no limit."""
         with self.lock:
             self.rate, self.credit, self.counted = rate, 0.0, time.monotonic()
 
     def impair(self, rate, loss=0.0, queue=0.3, delay=0.0):
-        """Datagrams to the page pass a link of `rate` bit/s with a queue of `queue` seconds, which loses a share of `loss` and takes `delay` seconds more."""
+        """Sends datagrams to the page over a link of `rate` bit/s with a queue of `queue` seconds, which loses a share of `loss` and adds `delay` seconds."""
         with self.lock:
             self.down = Path(rate, loss, queue, delay)
 
@@ -122,7 +122,7 @@ class Network:
     # Passing on
 
     def run(self):
-        # A network does not wait for a processor. In Linux, 0 is this thread.
+        # A real network does not wait for a processor. In Linux, 0 means this thread.
         with contextlib.suppress(PermissionError):
             os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
         while self.is_running:
@@ -146,7 +146,7 @@ class Network:
             self.streams[end] = other
             self.selector.register(end, selectors.EVENT_READ, self.stream)
 
-    # A socket that was opened since `select` may have the number of one that was ready, and nothing to read: no read may wait.
+    # A socket that was opened after `select` may have the number of one that was ready, and nothing to read, so reads must not block.
 
     def stream(self, end):
         try:
@@ -207,7 +207,7 @@ class Path:
 
     def __init__(self, rate, loss, queue, delay):
         self.rate, self.loss, self.queue, self.delay = rate, loss, queue, delay
-        self.free = 0.0  # when the link has sent what waits
+        self.free = 0.0  # when the link will have sent its queue
         self.flying = collections.deque()  # (arrival, datagram)
         self.random = random.Random(1)
         self.carried, self.dropped, self.lost, self.bytes = 0, 0, 0, 0

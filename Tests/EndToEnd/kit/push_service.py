@@ -1,4 +1,4 @@
-"""A push service of the tests' own: it takes what the server sends, and decrypts it as a browser does (RFC 8291), without the project's code."""
+"""A push service for tests: it accepts what the server sends, and decrypts it like a browser (RFC 8291), without the project's code."""
 
 import base64
 import http.server
@@ -55,7 +55,7 @@ class Subscription:
 
 
 class PushService:
-    """HTTPS on a loopback port. `statuses` are given to the next pushes, 201 to all others."""
+    """HTTPS on a loopback port. `statuses` are the answers to the next pushes; all others get 201."""
 
     def __init__(self, folder):
         self.pushes, self.statuses = [], []

@@ -1,4 +1,4 @@
-"""Two ConclaveClients (the load test's), members without media, and a guest who taps what is sealed, in front of a server that lies."""
+"""Two ConclaveClients (the load test's), members without media, and a guest who taps sealed frames, in front of a server that lies."""
 
 import asyncio
 import hashlib
@@ -16,20 +16,20 @@ from device import token
 from lying_stage import Stage
 
 LOADTEST = os.environ.get("LOADTEST_BINARY", ".build/release/loadtest")
-# Seconds of measuring for the rows that take longer, or are told at once.
+# Seconds of measurement for rows that take longer, or whose lie is told at once.
 DURATIONS = {1: 5, 6: 5, 32: 10, 33: 10, 45: 4, 46: 2, 48: 2, 67: 2}
 JOINS = ("calls/start", "/accept", "/join", "/rejoin")
 
 
 class Person:
-    """The values of a user whose client is the load test's, for the rows."""
+    """The values of a user with the load test's client, for the rows."""
 
     def __init__(self, user):
         self.user = self.name = user
 
 
 class TapAudit(Audit):
-    """A frame behind SRTP as a guest without keys sees it: its KID, its counter and what is sealed. A KID stands for one key of the call."""
+    """A frame after SRTP, as seen by a guest without keys: its KID, its counter and the ciphertext. A KID identifies one key of the call."""
 
     def __init__(self, user_of):
         super().__init__()
@@ -39,14 +39,14 @@ class TapAudit(Audit):
         seen = hashlib.sha256(frame).digest()
         kid, counter = sframe_numbers(frame)
         with self.lock:
-            # The same bytes once more are a retransmission, not another seal.
+            # The same bytes again are a retransmission, not another frame.
             if seen not in self.hashes:
                 self.hashes.add(seen)
                 self.sealed.append(Sealed(self.user_of(kid >> 16), kid, counter, kid, counter, time.time() * 1000))
 
 
 class Tap:
-    """A guest on no key list, to whom the server forwards all the same. `loop` runs in another thread."""
+    """A guest who is on no key list, but to whom the server forwards. `loop` runs in another thread."""
 
     def __init__(self, device, loop, audit):
         self.device, self.loop, self.audit, self.peer = device, loop, audit, None
@@ -70,7 +70,7 @@ class Tap:
             transceiver = self.peer.addTransceiver("audio", "recvonly")
             opus = [codec for codec in RTCRtpReceiver.getCapabilities("audio").codecs if codec.mimeType.lower() == "audio/opus"]
             transceiver.setCodecPreferences(opus)
-            # In place of the decoder, which could not open it.
+            # Replaces the decoder, which could not open the frames.
             transceiver.receiver._handle_rtp_packet = take
         await self.peer.setLocalDescription(await self.peer.createOffer())
 
@@ -80,7 +80,7 @@ class Tap:
 
 
 class TapLoop:
-    """The thread of all the taps."""
+    """The thread of all taps."""
 
     def __init__(self):
         self.loop = asyncio.new_event_loop()
@@ -94,7 +94,7 @@ class TapLoop:
 
 
 class SwiftStage(Stage):
-    """As `Stage`, with the load test in place of the browsers: it measures for a given time and then reports which frames opened and who warned."""
+    """Like `Stage`, with the load test instead of browsers: it measures for a given time and then reports which frames opened and who warned."""
 
     def __init__(self, server, proxy, number, folder, loop, row=0):
         super().__init__(server, proxy, number)
@@ -105,7 +105,7 @@ class SwiftStage(Stage):
         self.alice, self.bob = Person(self.user("alice")), Person(self.user("bob"))
         self.process = self.tap = None
         self.others = []
-        # (user, epoch) under which somebody was to seal nothing; who was to be heard after the lie.
+        # The (user, epoch) pairs under which nothing may be sealed, and the users who must be heard after the lie.
         self.silences, self.heard = set(), set()
 
     def user_of(self, participant):
@@ -142,7 +142,7 @@ class SwiftStage(Stage):
         return all(2 in self.audit.epochs(person.user, since) for person in (self.alice, self.bob))
 
     def report(self):
-        """The load test's own, once it has ended; empty when it did not come to measure."""
+        """The load test's report, once it has ended; empty if it did not measure."""
         self.status = self.process.wait(60 * PATIENCE)
         self.text = (self.folder / "loadtest.log").read_text()
         report = self.folder / "report.json"
@@ -166,11 +166,11 @@ class SwiftStage(Stage):
     def goes_on(self, *tabs, seconds=10):
         since = time.time() * 1000
         for tab in tabs:
-            wait_for(lambda: len(self.audit.frames(tab.user, since)) > 25, seconds, f"{tab.user} goes on sending")
+            wait_for(lambda: len(self.audit.frames(tab.user, since)) > 25, seconds, f"{tab.user} keeps sending")
             self.heard.add(tab.user)
 
     def opened_in_silence(self, report):
-        """The frames that opened under an epoch of which somebody was to have no key: {(user, epoch): frames}."""
+        """The frames that opened under an epoch whose key somebody must not have: {(user, epoch): frames}."""
         stays = dict(zip((self.alice.user, self.bob.user), report["stays"]))
         counts = {(user, epoch): sum(stay["opened"].get(str(epoch), 0) for stay in stays[user]) for user, epoch in self.silences if user in stays}
         return {silence: count for silence, count in counts.items() if count}

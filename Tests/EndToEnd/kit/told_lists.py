@@ -1,4 +1,4 @@
-"""A lying server's version of a call's key lists: the chain of lists of each device, made to fit again after a lie."""
+"""A lying server's version of a call's key lists: each device's chain of lists, made consistent again after a lie."""
 
 import base64
 import copy
@@ -21,7 +21,7 @@ def in_order(entries):
 
 
 def wrapped(entry):
-    """With the number that a careless client would hash: any value, modulo 2^32."""
+    """Uses the number that a careless client would hash: any value, modulo 2^32."""
     return {**entry, "participant": int(float(entry["participant"])) % (1 << 32)}
 
 
@@ -30,7 +30,7 @@ def new_key():
 
 
 class Ghost:
-    """A device that the server made up, with keys that it knows: what it is handed it can open."""
+    """A device that the server has made up, with known keys, so that it can open what it is sent."""
 
     def __init__(self, user, device="ghost"):
         self.user, self.device = user, device
@@ -76,12 +76,12 @@ class Ghost:
 
 
 class Chain:
-    """One device's lists of one call: what the server has announced, and what the device was told."""
+    """One device's lists of one call: those that the server has announced, and those that the device was told."""
 
     def __init__(self, call):
         self.call = call
         self.real, self.epochs = [], {}
-        # Until a lie is told the server's own hashes are passed on.
+        # Until a lie is told, the server's own hashes are forwarded.
         self.has_lied = False
 
     def take_as_it_is(self, body):
@@ -100,7 +100,7 @@ class Chain:
 
 
 class ToldLists:
-    """`lie_to(user, change)`: from the next announcement on that user is told `change(entries, epoch)`, with hashes that fit."""
+    """`lie_to(user, change)`: from the next announcement on, that user is told `change(entries, epoch)`, with matching hashes."""
 
     def __init__(self, proxy):
         self.proxy = proxy
@@ -109,7 +109,7 @@ class ToldLists:
 
     def forget(self):
         self.changes, self.ghosts = {}, []
-        # How many lists were told that are not the server's.
+        # The number of lists told that differ from the server's.
         self.lies = 0
 
     def lie_to(self, user, change):
@@ -136,7 +136,7 @@ class ToldLists:
         return body
 
     def _started(self, link, body):
-        """The initiator makes epoch 1 and its list; no event tells it."""
+        """The initiator makes epoch 1 and its list; no event announces it."""
         own = {name: body[name] for name in ("joinId", "joinKey")}
         fingerprint = lambda *device: b64(self.fingerprints[device])
         rung = {name_of(envelope["to"]) for envelope in body.get("envelopes", [])} & set(self.fingerprints)
@@ -147,7 +147,7 @@ class ToldLists:
         chain.take(1, chain.real)
 
     def _handed_out(self, call, body):
-        """The ghosts take what is theirs: the server knows no such device."""
+        """The ghosts take the envelopes that are for them, since the server does not know these devices."""
         ghosts = {(ghost.user, ghost.device): ghost for ghost in self.ghosts}
         for envelope in body["envelopes"]:
             if ghost := ghosts.get(name_of(envelope["to"])):
@@ -236,8 +236,8 @@ class ToldLists:
 
 
 def known_keys(ghosts, told, tracks=4):
-    """The SFrame keys, as SHA-256 in hex, that somebody can derive who has the ghosts' secrets and every list that the server told anybody:
-    {key: (call, epoch)}. `told` is `ToldLists.all`."""
+    """The SFrame keys, as SHA-256 in hex, that can be derived from the ghosts' secrets and every list that the server told anybody: {key: (call, epoch)}.
+    `told` is `ToldLists.all`."""
     lists = {}
     for call, _, epoch, facts in told:
         lists.setdefault((call, epoch), {})[facts["hash"]] = facts["list"]

@@ -1,6 +1,6 @@
-// The English page in another language, without a reload, which would end what is to be seen: its catalogue gets the texts of the other language, and texts that
-// are shown already are found in the English catalogue by their words. Calling `conclaveEnglish` takes it back. `catalogue` is the other one, and `lang` and `dir`
-// are its language and direction. `arguments[0]` is called when it is done, with an error or ''.
+// Translates the English page without a reload, which would lose the current view. The page's catalogue gets the texts of the other language, and texts that
+// are already shown are looked up in the English catalogue. Calling `conclaveEnglish` reverts it. `catalogue` is the other catalogue, and `lang` and `dir` are
+// its language and direction. `arguments[0]` is called at the end, with an error or ''.
 const done = arguments[0];
 (async () => {
   const { default: shown } = await import(`${location.origin}/page/catalogues/en.js`);

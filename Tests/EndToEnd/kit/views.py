@@ -1,4 +1,4 @@
-"""Looks at what a page shows: axe-core finds nothing in it, or, for `deploy/screenshots`, pictures are taken of it."""
+"""Checks what a page shows with axe-core, or takes pictures of it for `deploy/screenshots`."""
 
 import importlib.resources
 import os
@@ -9,7 +9,8 @@ from conftest import PATIENCE
 
 AXE = (importlib.resources.files("axe_playwright_python") / "axe.min.js").read_text()
 
-# WCAG 2.2 AA and axe-core's own good practice. A page of dialogs has its landmarks behind them. In the other scheme only the colours differ.
+# Checks WCAG 2.2 AA and axe-core's best practices. The landmarks of a page of dialogs are behind the dialogs. In the other colour scheme only the colours
+# differ.
 RUN = """
 const [isWhole, done] = arguments;
 const tags = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'];
@@ -20,7 +21,7 @@ axe.run(document, { ...options, resultTypes: ['violations'] }).then(
 );
 """
 
-# The folder that gets a picture of each view in each of these ways, instead of axe-core's findings.
+# The folder for a picture of each view in each of these ways, instead of axe-core's checks.
 PICTURES = os.environ.get("CONCLAVE_SCREENSHOTS")
 
 
@@ -35,11 +36,11 @@ WAYS = {
     "phone": ("light", screen(390, 844, 2, True), None),
     "phone-landscape": ("dark", screen(844, 390, 2, True), None),
     "tablet": ("light", screen(820, 1180, 2, True), None),
-    # A page at 200 % has half as many pixels of its own.
+    # A page at 200 % has half as many CSS pixels.
     "zoom": ("light", screen(640, 400, 2), None),
-    # Another size than before, so that the stage is drawn again.
+    # A different size than before, so that the stage is drawn again.
     "right-to-left": ("light", screen(1200, 700), ("ar", "rtl")),
-    # The language with the longest words and texts, where there is least room.
+    # The language with the longest words and texts, where space is tightest.
     "long-words": ("dark", screen(390, 844, 2, True), ("de", "ltr")),
 }
 
@@ -51,7 +52,7 @@ def translation(lang, dir):
 
 
 def is_accessible(tab, view, is_whole=True):
-    """axe-core finds nothing in what is shown. It looks at every element, which takes a busy machine a while."""
+    """Asserts that axe-core finds nothing in the view. It checks every element, which takes a while on a busy machine."""
     tab.driver.set_script_timeout(60 * PATIENCE)
     if not tab.driver.execute_script("return Boolean(window.axe)"):
         tab.driver.execute_script(AXE)
@@ -60,13 +61,13 @@ def is_accessible(tab, view, is_whole=True):
 
 
 def emulate(tab, scheme):
-    """Light or dark, and nothing that fades in: a colour in between would be measured."""
+    """Light or dark, and without fading: otherwise a colour in between would be measured."""
     features = [{"name": "prefers-color-scheme", "value": scheme}, {"name": "prefers-reduced-motion", "value": "reduce"}]
     tab.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
 
 
 def photograph(tab, view):
-    """Keeps a picture of the view in each way, and leaves the page as it was."""
+    """Takes a picture of the view in each way, and leaves the page unchanged."""
     name = re.sub(r"[^a-z0-9]+", "-", view.lower()).strip("-")
     is_english = tab.driver.execute_script("return document.documentElement.lang === 'en'")
     for way, (scheme, metrics, language) in WAYS.items():
@@ -77,7 +78,7 @@ def photograph(tab, view):
             assert tab.driver.execute_async_script(translation(*language)) == ""
         if metrics:
             tab.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
-        # The stage draws its tiles again a moment after the page has another size.
+        # The stage redraws its tiles a moment after a change of the page's size.
         tab.driver.execute_async_script("setTimeout(arguments[0], 400)")
         tab.screenshot(pathlib.Path(PICTURES) / f"{name}-{way}.png")
         if language:
@@ -87,7 +88,7 @@ def photograph(tab, view):
 
 
 def look(tab, view):
-    """At what `tab` shows now; `view` names it."""
+    """Checks what `tab` shows now; `view` is its name."""
     if PICTURES:
         return photograph(tab, view)
     emulate(tab, "light")

@@ -1,16 +1,16 @@
-"""How long tests wait. Each wait has a condition and a bound, and only the bound depends on the machine."""
+"""How long tests wait. Each wait has a condition and a time limit, and only the limit depends on the machine."""
 
 import os
 import time
 
 import pytest
 
-# The bounds of all waits are so many times as long, for a machine that is busy with something else. A test that passes takes no longer.
+# Multiplies the limits of all waits, for a busy machine. It does not slow down a test that passes.
 PATIENCE = float(os.environ.get("CONCLAVE_PATIENCE", "3"))
 
 
 def wait_for(condition, seconds, what):
-    """Waits until condition() is true and returns its value; fails with `what` (words, or a function that makes them) after `seconds`."""
+    """Waits until condition() is true and returns its value; fails with `what` (a text, or a function that makes it) after `seconds`."""
     end = time.monotonic() + seconds * PATIENCE
     while True:
         value = condition()

@@ -1,4 +1,4 @@
-"""Words by which people come into calls, and the secrets of links, written from the protocol's text alone (section 5.13)."""
+"""The words that let people into calls, and the secrets of links, written only from the protocol's text (section 5.13)."""
 
 import base64
 import hashlib
@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 
-# The secrets of the links that the devices here made, by the link's public key, and by the server's token: people get both in one address.
+# The secrets of the links that devices made here, by the link's public key and by the server's token: people get both in one address.
 SECRETS = {}
 
 
@@ -23,7 +23,7 @@ def lp(text):
 
 
 class SignKey:
-    """A device's sign key, for ES256, PS256 or EdDSA."""
+    """A device's signing key, for ES256, PS256 or EdDSA."""
 
     def __init__(self, alg="ES256", bits=2048, private=None):
         self.alg = alg
@@ -49,7 +49,7 @@ def signed(key, fingerprint, data):
 
 
 def admission(key, fingerprint, call, user):
-    """A member lets a user in."""
+    """The word by which a member lets a user in."""
     return {"user": user, **signed(key, fingerprint, b"conclave-admission-v1" + lp(call) + fingerprint + lp(user))}
 
 
@@ -69,14 +69,14 @@ def public(key):
 
 
 def link_word(key, fingerprint, call, secret):
-    """A member makes a link."""
+    """The word by which a member makes a link."""
     link = public(link_key(secret, call))
     SECRETS[b64(link)] = secret
     return {"link": b64(link), **signed(key, fingerprint, b"conclave-call-link-v1" + lp(call) + fingerprint + link)}
 
 
 def join_word(fingerprint, call, secret, user):
-    """A user comes by a link."""
+    """The word of a user who joins by a link."""
     key = link_key(secret, call)
     signature = key.sign(b"conclave-link-join-v1" + lp(call) + public(key) + fingerprint + lp(user))
     return {"user": user, "fingerprint": b64(fingerprint), "link": b64(public(key)), "signature": b64(signature)}

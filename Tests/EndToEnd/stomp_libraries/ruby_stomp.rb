@@ -14,7 +14,7 @@ def check(found, wanted)
 end
 
 %w[1.0 1.1 1.2].each do |version|
-  # A second connection of the device would replace the first, so one does all.
+  # A second connection of the device would replace the first, so there is only one.
   one = connect(port, user, token, version)
   check(one.protocol, version)
   one.subscribe("/topic/ruby", { id: "t" })

@@ -1,4 +1,4 @@
-"""stomper (1.1), which only makes and reads frames, over a plain socket."""
+"""stomper (1.1), which only builds and parses frames, over a plain socket."""
 
 import socket
 import sys

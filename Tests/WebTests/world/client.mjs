@@ -1,4 +1,4 @@
-// One device of the web client under Node: its real modules, with a browser's parts in their place (PeerConnection, worker, microphone).
+// One device of the web client under Node: its real modules, with fakes for the browser's parts (PeerConnection, worker, microphone).
 
 import { Sender } from '../fake-browser.mjs';
 import { load } from '../web.mjs';
@@ -15,11 +15,11 @@ const { RingMemory } = await load('call/ring-memory.js');
 const { Rings } = await load('call/rings.js');
 const { MemoryStore } = await load('devices/store.js');
 
-/** Runs what the worker runs, in turn with the page. */
+/** Runs the worker's code, alternating with the page's. */
 class Worker extends EventTarget {
   static all = [];
   posted = [];
-  shown = []; // {at, slots}: what the slots show since when
+  shown = []; // {at, slots}: what the slots show, and since when
 
   constructor() {
     super();
@@ -96,7 +96,7 @@ class PeerConnection extends EventTarget {
 
 const microphone = () => ({ kind: 'audio', enabled: true, addEventListener() {}, stop() {} });
 
-/** Puts the browser's parts in place. */
+/** Installs the browser's parts. */
 export function browser() {
   Worker.all = [];
   PeerConnection.all = [];
@@ -108,7 +108,7 @@ export function browser() {
 
 const identities = new Map();
 
-/** The key pairs of a device, made once: of worlds that follow each other they may be the same. */
+/** The key pairs of a device, made once: successive worlds may share them. */
 async function identityOf(user, device, generation) {
   const name = `${user}/${device}/${generation}`;
   if (!identities.has(name)) identities.set(name, await Identity.open(new MemoryStore(), user, device));
@@ -117,7 +117,7 @@ async function identityOf(user, device, generation) {
 
 export class Client {
   warnings = [];
-  heard = []; // {slot, said, from}: plaintexts that opened, and the sender that the page names
+  heard = []; // {slot, said, from}: opened plaintexts, and the sender that the page names
   messages = [];
   rung = [];
   ended = [];
@@ -176,7 +176,7 @@ export class Client {
     return this.warnings.map(({ problem }) => problem);
   }
 
-  /** Warnings that matter in an honest world: none but news of devices. */
+  /** Warnings that should not occur in an honest world: all except those about new devices. */
   get alarms() {
     return this.problems.filter((problem) => !['new-device'].includes(problem));
   }
@@ -196,15 +196,15 @@ export class Client {
     return this.#enter(this.calls.add(kind, { id, camera: false }));
   }
 
-  /** Comes by a link: `{link, secret}` as `makeLink` made it. */
+  /** Joins by a link: `{link, secret}` from `makeLink`. */
   comeBy(id, { link, secret }) {
     return this.#enter(this.calls.add('join', { id, body: { link }, secret, camera: false }));
   }
 
-  /** A join that is refused leaves its error. */
+  /** A refused join stores its error. */
   async #enter(joining) {
     for (let turn = 0; turn < 3; turn += 1) {
-      await undefined; // the call before is held first
+      await undefined; // the previous call is held first
       this.#listen(this.calls.current);
     }
     return joining.catch((error) => {
@@ -222,7 +222,7 @@ export class Client {
 
   // Media
 
-  /** The workers that this device ever had, the present one last. */
+  /** All workers that this device has had, the current one last. */
   get workers() {
     return Worker.all.filter(({ owner }) => owner === this.fingerprint);
   }
@@ -231,7 +231,7 @@ export class Client {
     return Worker.all.findLast(({ owner }) => owner === this.fingerprint);
   }
 
-  /** Every epoch's secret that this device ever had, as its worker got it. */
+  /** The secrets of all epochs that this device has had, as passed to its worker. */
   get secrets() {
     return this.workers.flatMap(({ posted }) => posted.filter(({ type }) => type === 'epoch'));
   }
@@ -246,7 +246,7 @@ export class Client {
     return this.pc?.transceivers.find(({ sender }) => sender.transform)?.sender.transform.end;
   }
 
-  /** Says something: one frame, which names its speaker. Brings what was said; undefined while nothing is sent. */
+  /** Says something: one frame, which names its speaker. Returns the text; undefined while nothing is sent. */
   async say() {
     const end = this.microphone;
     if (!end || !this.call || this.call.hasEnded || this.worker.isTerminated) return undefined;
@@ -318,7 +318,7 @@ export class Client {
     this.status = 'reconnecting';
   }
 
-  /** Drops the messages that waited for this device. */
+  /** Drops the messages that wait for this device. */
   forget() {
     this.#seq += 1;
     this.#queue = [];

@@ -1,4 +1,4 @@
-// A thread that runs interleaved worlds: `workerData` has the `seeds`. It ends with the first that fails.
+// A thread that runs interleaved worlds: `workerData` has the `seeds`. It stops at the first failure.
 
 import { parentPort, workerData } from 'node:worker_threads';
 import { Interleaved } from './interleaved.mjs';

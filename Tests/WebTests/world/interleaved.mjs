@@ -1,5 +1,5 @@
-// A small call, for key code alone: three devices, and a server that announces, repeats, asks, switches, ends stays, and answers late or never, while ciphers end in an order
-// that the seed chooses (`InterleavedTime`). Oracles then look for things that an honest device never does.
+// A small call that runs only key code: three devices, and a server that announces, repeats, asks, switches, ends stays, and answers late or never, while
+// ciphers end in an order that the seed chooses (`InterleavedTime`). Oracles then look for things that an honest device never does.
 
 import assert from 'node:assert/strict';
 import { Announcer, CALL, Person } from '../person.mjs';
@@ -32,11 +32,11 @@ for (const user of USERS) {
   identities.set(user, await store.get('identities', `${user}/d`));
 }
 
-/** One seed's world. */
+/** The world of one seed. */
 export class Interleaved {
   found = { envelopes: 0, frames: 0, heard: 0, ended: 0 };
   #world = [];
-  #stays = []; // every stay that ever was
+  #stays = []; // all stays so far
   #present = [];
   #lists = new Announcer();
   #newest = 1;
@@ -80,7 +80,7 @@ export class Interleaved {
     return list[Math.floor(this.random() * list.length)];
   }
 
-  /** A stay of `user`, who may have been here before. */
+  /** A stay of `user`, which may have had earlier stays. */
   async #join(user) {
     if (this.#present.some(({ identity }) => identity.user === user)) return;
     const store = new MemoryStore();
@@ -109,7 +109,7 @@ export class Interleaved {
     this.#present.push(person);
   }
 
-  /** Events as a connection brings them: a rejection is the client's own affair. */
+  /** Delivers events like a connection: rejections are left to the client. */
   #tell(person, name, body) {
     this.time.after(this.random() * 300, () => !person.isOver && KeyAgreement.prototype[name].call(person.keys, body)?.catch(() => {}));
   }
@@ -187,7 +187,7 @@ export class Interleaved {
     void person.frames.seal(1, utf8(said), 0).then((sealed) => sealed && this.#spoken.push({ person, said, sealed, list, epoch }));
   }
 
-  /** Each device of the list in use is one that the page has to draw. */
+  /** The page has to draw each device on the current list. */
   #look() {
     for (const person of this.#present) {
       const { list, devices, epoch } = person.keys;
@@ -213,7 +213,7 @@ export class Interleaved {
     for (const spoken of this.#spoken) await this.#judgeFrame(spoken);
   }
 
-  /** An envelope holds the secret that its signer uses; one that the server did not take may be the signer's one proposal. */
+  /** An envelope has the secret that its signer uses; one that the server did not accept may be the signer's only proposal. */
   async #judgeEnvelopes(person) {
     const given = new Map(); // epoch -> Set of secrets
     for (const { body } of person.requests.filter(({ path }) => path === 'keys')) {
@@ -236,7 +236,7 @@ export class Interleaved {
     }
   }
 
-  /** With a secret of zeros, or any that somebody who is not on the list ever had, a frame does not open. */
+  /** A frame does not open with a secret of zeros, or with any secret that somebody who is not on the list ever had. */
   async #judgeFrame({ person, said, sealed, list, epoch }) {
     this.found.frames += 1;
     const scope = { call: CALL, epoch, listHash: fromBase64(this.#hashes.get(epoch)) };

@@ -22,25 +22,25 @@ const flipped = (text) => {
   return toBase64(bytes);
 };
 
-/** From now on the server hands out `word`, and says that `client` has signed it. */
+/** From now on the server sends `word`, and says that `client` has signed it. */
 const says = (call, word, client) => call.words.set(word.user ?? word.link, { word, signer: client && signerOf(client) });
 
-/** `ghost` is listed, and nobody whom `victim` knows of has let it in: the victim shows so, gives it no key, and stops. */
+/** `ghost` is listed, and as far as `victim` knows nobody has let it in: the victim shows that, gives it no key, and stops. */
 async function isUninvited({ world, victim, ghost, requests, device = 'd' }) {
   assert.ok(await world.until(() => isListed(victim, ghost)), 'the ghost is listed');
   await world.run(300);
   assert.equal(tileOf(victim, ghost, device)?.doubt, 'uninvited');
   assert.equal(tileOf(victim, ghost, device)?.admission, undefined);
   warns(victim, 'uninvited');
-  assert.ok(await victim.say(), 'for five seconds it may be a mistake');
+  assert.ok(await victim.say(), 'for five seconds it may be a delay');
   await world.until(() => victim.call.stop, 8_000);
   assert.equal(victim.call.stop?.cause, 'uninvited');
   await isSilent(victim);
   const given = requests.filter(({ path }) => path === 'keys').flatMap(({ body }) => body.envelopes.map(({ to }) => `${to.user}/${to.device}`));
-  assert.ok(!given.includes(`${ghost}/${device}`), 'it is given no key');
+  assert.ok(!given.includes(`${ghost}/${device}`), 'it gets no key');
 }
 
-/** Dave comes with whatever words `lie(scene)` makes, and Alice takes him for uninvited. */
+/** Dave joins with the words that `lie(scene)` makes, and Alice considers him uninvited. */
 const withWords = (lie, more = []) =>
   inCall(async (scene) => {
     const { world, call, alice, others: [dave] } = scene;
@@ -78,7 +78,7 @@ row(402, () =>
     assert.ok(await bob.say());
     world.server.lie = {};
     await alice.call.sendAnyway(alice.call.stop.devices);
-    assert.ok(await alice.say(), 'the person may go on');
+    assert.ok(await alice.say(), 'the person may continue');
   }, ['dave']));
 
 row(403, () =>
@@ -136,7 +136,7 @@ row(407, () =>
     assert.deepEqual(alice.call.stop.devices.map(({ user }) => user), ['erin'], 'Dave was let in before');
   }, ['dave', 'erin']));
 
-/** Alice rings Bob, who answers; `change(body)` is what happens to his ring. */
+/** Alice rings Bob, who answers; `change(body)` changes his ring. */
 const rings = (users, change, action) =>
   inWorld(['alice', 'bob', ...users], async (world, alice, bob, ...others) => {
     world.server.lie.event = async (to, name, body) => (to === bob && name === 'call.ring' ? change(body, { alice, bob, others }) : body);
@@ -175,7 +175,7 @@ row(409, () =>
     await world.run(20_000);
     assert.ok(bob.call.isByService);
     warns(bob, 'by-service');
-    assert.ok(!bob.problems.includes('uninvited'), 'it takes nobody for uninvited');
+    assert.ok(!bob.problems.includes('uninvited'), 'it considers nobody uninvited');
     assert.ok(await bob.say());
   }));
 
@@ -202,15 +202,15 @@ row(411, () =>
     await world.run(100);
     const own = entryOf(call, alice);
     const target = call.stayOf(alice).refresh ?? own.joinKey;
-    // Alice leads this epoch herself: the next one she does not.
+    // Alice leads this epoch herself, but not the next one.
     world.server.lie.reply = (to, path) => (to === alice && path.endsWith('/keys') ? Promise.reject(Object.assign(new Error('internal'), { code: 'internal' })) : undefined);
     const secret = random(32);
     await tell(world, alice, 'keys.envelope', await envelopeBy(dave, call, { to: own, target, secret }));
-    assert.ok(requests.some(({ path, body }) => path === 'keys/wait' && body.epoch === 4) || alice.secrets.some(({ epoch }) => epoch === 4), 'kept closed, or of no use');
+    assert.ok(requests.some(({ path, body }) => path === 'keys/wait' && body.epoch === 4) || alice.secrets.some(({ epoch }) => epoch === 4), 'kept closed, or useless');
     await isUninvited({ world, victim: alice, ghost: 'dave', requests });
   }, ['dave']));
 
-/** Alice makes a link; brings it with its secret. */
+/** Alice makes a link; returns it with its secret. */
 async function linkOf(world, client) {
   let made;
   void client.call.makeLink().then((link) => (made = link));
@@ -309,7 +309,7 @@ row(417, () =>
 
 row(418, () =>
   inCall(async ({ world, call, bob, others: [dave, erin] }) => {
-    // Alice leads, and is handed the keys of whoever comes: Bob looks them up.
+    // Alice leads, and the server gives her the keys of newcomers; Bob looks them up.
     const requests = requestsOf(bob);
     world.server.lie.reply = (to, path, body) => (to === bob && path === 'devices/list' && body.users.includes('erin') ? new Promise(() => {}) : undefined);
     comes(call, erin);
@@ -318,7 +318,7 @@ row(418, () =>
     comes(call, dave, { isUninvited: true });
     assert.ok(await world.until(() => isListed(bob, 'dave')));
     await world.run(2_000);
-    assert.ok(!bob.problems.includes('uninvited'), 'it may be a matter of moments');
+    assert.ok(!bob.problems.includes('uninvited'), 'it may be a matter of time');
     await world.run(8_000);
     warns(bob, 'uninvited');
     assert.deepEqual(bob.call.stop?.devices.map(({ user }) => user), ['dave']);
@@ -331,7 +331,7 @@ row(419, () =>
   inCall(async ({ world, call, carol, others: [dave] }) => {
     const requests = requestsOf(carol);
     const tablet = await world.add('bob', { device: 'tablet' });
-    // Alice leads, and is handed the keys of whoever comes: Carol looks them up. She is told of no tablet, as she gets no answer.
+    // Alice leads, and the server gives her the keys of newcomers; Carol looks them up. Carol is not warned about the tablet, since she gets no answer.
     world.server.lie.reply = (to, path, body) => (to === carol && path === 'devices/list' && body.users.includes('bob') ? new Promise(() => {}) : undefined);
     tablet.join(call.id);
     await world.until(() => call.newest.list.length === 4);
@@ -346,7 +346,7 @@ row(419, () =>
 
 row(420, () =>
   inCall(async ({ world, call, carol, others: ghosts }) => {
-    // While a question is under way the client waits with its warnings. Each ghost is on the list in use only for such a time.
+    // While a question is pending the client delays its warnings. Each ghost is on the current list only for such a time.
     for (const ghost of ghosts) {
       comes(call, ghost, { isUninvited: true });
       await world.until(() => call.newest.list.some(({ user }) => user === ghost.user));
@@ -362,5 +362,5 @@ row(420, () =>
       await world.run(1_000);
     }
     const told = carol.warnings.filter(({ problem }) => problem === 'uninvited').map(({ user }) => user);
-    assert.deepEqual(told, ghosts.map(({ user }) => user), 'the person is told of each');
+    assert.deepEqual(told, ghosts.map(({ user }) => user), 'the person is told about each');
   }, ['ghost1', 'ghost2', 'ghost3']));

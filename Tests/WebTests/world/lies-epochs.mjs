@@ -11,7 +11,7 @@ const { RosterWatch } = await load('keys/roster-watch.js');
 export const rows = new Map();
 const row = (n, run) => rows.set(n, run);
 
-/** Epoch 3 is fresh, and Bob gets of it what `made(genuine, scene)` makes of his envelope: a list of envelopes, none of which may give him the key. */
+/** Epoch 3 is fresh. Bob gets the envelopes that `made(genuine, scene)` makes from his own; none of them may give him the key. */
 const refusesEnvelopes = (made, ...problems) =>
   inCall(async (scene) => {
     const { world, call, bob, alice, carol } = scene;
@@ -102,7 +102,7 @@ row(33, () =>
     await world.run(3_100);
     assert.deepEqual([alice.call.epoch, bob.call.epoch], [3, 3]);
     await world.assertAllHear([alice, bob]);
-    // And whatever comes later under a list that only grew: after ten seconds.
+    // Under a list that only grew, it also uses a later one after ten seconds.
     comes(call, carol);
     await world.until(() => call.newest.epoch === 4 && epochOf(bob, 4));
     await world.run(10_100);
@@ -122,7 +122,7 @@ row(34, () =>
 
 row(73, () =>
   inCall(async ({ world, call, bob, others: [dave] }) => {
-    // From before Dave came. Bob is not in it, so he would rejoin.
+    // It is from before Dave joined. Bob is not in it, so he would rejoin.
     const old = call.state();
     old.members = old.members.filter(({ user }) => user !== 'bob');
     comes(call, dave);
@@ -166,7 +166,7 @@ row(36, () =>
   }));
 
 row(37, () => {
-  // Only the rules are tested: a world would add nothing.
+  // This tests only the rules: a world would add nothing.
   const watch = new RosterWatch();
   const alice = { user: 'alice', device: 'd', participant: 1, fingerprint: 'a' };
   const zed = { user: 'zed', device: 'd', participant: 9, fingerprint: 'z' };
@@ -188,16 +188,16 @@ row(37, () => {
     flaps += 1;
   }
   assert.ok(flaps > 2 && warned === flaps, `each time: ${warned} of ${flaps}`);
-  assert.deepEqual([stopped?.cause, stopped?.needsPerson], ['gone', false], 'the times of the flaps add up');
+  assert.deepEqual([stopped?.cause, stopped?.needsPerson], ['gone', false], 'the durations of the flaps add up');
   assert.equal(watch.stopped, undefined);
   for (let s = 0; s < 4; s += 1) look((now += 1_000), false);
   look((now += 1_000), true);
-  assert.equal(watch.stopped?.needsPerson, true, 'the second stop within a minute holds');
+  assert.equal(watch.stopped?.needsPerson, true, 'the second stop within a minute lasts');
   watch.sendAnyway(now, watch.stopped.people);
   assert.equal(watch.stopped, undefined);
 });
 
-/** Dave joins, and by the server's word to the others he does not. */
+/** Dave joins, but the server tells the others that he does not. */
 const hide = (world, user) => {
   world.server.lie.event = (to, name, body) => (to.user !== user && name === 'call.member' && body.user === user ? undefined : body);
   world.server.lie.reply = (to, path, body, reply) => (to.user !== user && path.endsWith('/state') ? { ...reply, members: reply.members.filter((member) => member.user !== user) } : undefined);
@@ -288,7 +288,7 @@ row(41, async () => {
   await inCall(async ({ world, call, alice }) => {
     await tell(world, alice, 'keys.confirmed', { call: call.id, epoch: 2, buckets: [{ index: 0, who: toBase64(new Uint8Array(8)), tag: toBase64(new Uint8Array(16)) }] });
     warns(alice, 'false-confirmation');
-    assert.equal(alice.call.confirmation.state, 'confirmed', 'what was confirmed stays');
+    assert.equal(alice.call.confirmation.state, 'confirmed', 'confirmed devices stay confirmed');
   });
 });
 
@@ -322,7 +322,7 @@ row(43, () =>
     await world.assertAllHear();
   }));
 
-/** Bob accepts `ring`, and the server plays the call: does he send in epoch 1? */
+/** Bob accepts `ring`, and the server simulates the call: does he send in epoch 1? */
 async function answers(world, bob, ring) {
   bob.rung.push(ring);
   let joinId;
@@ -344,7 +344,7 @@ async function answers(world, bob, ring) {
 
 const isSilentUnless = async (client, speaks) => assert.equal((await client.say()) !== undefined, speaks);
 
-/** A ring of Alice's as the server recorded it. */
+/** A ring of Alice, as recorded by the server. */
 async function recordedRing(world, alice, bob) {
   alice.start(['bob']);
   await world.until(() => bob.rung.length > 0);

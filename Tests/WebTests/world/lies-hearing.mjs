@@ -1,4 +1,4 @@
-// The table of lies, rows about who is seen to hear (protocol section 5.12).
+// The table of lies, rows about showing who can hear (protocol section 5.12).
 
 import assert from 'node:assert/strict';
 import { load, loadPage } from '../web.mjs';
@@ -35,7 +35,7 @@ row(330, () =>
       if (name === 'call.state') return { ...body, members: without(body.members) };
       if (name !== 'call.member' || body.user !== 'zed') return body;
       if (body.participants.length === 0) return undefined;
-      // Named for an instant: the state without it comes right behind.
+      // It is named only for an instant: the state without it follows at once.
       queueMicrotask(() => world.server.tell(to, 'call.state', { call: call.id, ...call.state() }));
       return { ...body, cause: 'x' };
     };
@@ -62,7 +62,7 @@ row(331, async () => {
     world.server.lie.reply = (to, path, ...rest) => (to === alice && /state$|keys\/list$/.test(path) ? new Promise(() => {}) : reply(to, path, ...rest));
     await world.run(12_000);
     warns(alice, 'stranger');
-    assert.equal(alice.call.stop?.cause, 'stranger', 'an answer that is kept back is one');
+    assert.equal(alice.call.stop?.cause, 'stranger', 'a withheld answer counts as one');
     await isSilent(alice);
     assert.ok(await bob.say());
   }, ['dave']);
@@ -77,7 +77,7 @@ row(331, async () => {
       alice.reconnect();
     }
     warns(alice, 'stranger');
-    assert.equal(alice.call.stop?.cause, 'stranger', 'times add up over connections');
+    assert.equal(alice.call.stop?.cause, 'stranger', 'times add up across connections');
   }, ['dave']);
 });
 
@@ -96,8 +96,8 @@ row(332, () =>
     await world.until(() => isListed(alice, 'dave'));
     await world.run(8_000);
     assert.ok(told > 0);
-    assert.deepEqual([...alice.call.members.keys()], [...before.keys()], 'nothing of it is taken');
-    assert.deepEqual(tilesOf(alice, 'dave').map(({ doubt }) => doubt), ['stranger'], 'the list is drawn all the same');
+    assert.deepEqual([...alice.call.members.keys()], [...before.keys()], 'nothing of it is accepted');
+    assert.deepEqual(tilesOf(alice, 'dave').map(({ doubt }) => doubt), ['stranger'], 'the list is drawn nevertheless');
     warns(alice, 'stranger');
     await isSilent(alice);
     assert.ok(await bob.say());
@@ -105,7 +105,7 @@ row(332, () =>
 
 row(333, () =>
   inCall(async ({ world, call, alice, others: [dave] }) => {
-    // Alice has met another key of Dave's device, the others have not.
+    // Alice has seen another key of Dave's device, the others have not.
     const known = await world.add('dave', { generation: 1 });
     await alice.directory.examine([known.asDevice()]);
     world.server.register(dave);
@@ -120,7 +120,7 @@ row(333, () =>
     alice.call.sendAnyway(alice.call.stop.devices);
     const said = await alice.say();
     await world.run(300);
-    assert.ok(dave.hasHeard(said), 'the person has gone on: another member gave it the key');
+    assert.ok(dave.hasHeard(said), 'the person has continued: another member gave it the key');
   }, ['dave']));
 
 row(334, () =>
@@ -147,7 +147,7 @@ row(335, () =>
     alice.call.sendAnyway(shown);
     assert.ok(await alice.say());
     await world.run(8_000);
-    assert.deepEqual(alice.call.stop?.devices.map(({ user }) => user), ['erin'], 'who was not named stops again');
+    assert.deepEqual(alice.call.stop?.devices.map(({ user }) => user), ['erin'], 'a device that was not named stops it again');
     await isSilent(alice);
   }, ['dave', 'erin']));
 
@@ -157,7 +157,7 @@ row(336, () => {
     learnNames([{ user: 'bob', name }]);
     assert.deepEqual([labelFor('bob'), newNameOf('bob')], ['Bob (bob)', name]);
     acceptName('bob', 'Eve');
-    assert.equal(labelFor('bob'), 'Bob (bob)', 'only the name that was shown is taken');
+    assert.equal(labelFor('bob'), 'Bob (bob)', 'only the shown name is accepted');
   }
 });
 
@@ -175,9 +175,9 @@ row(337, () =>
     const { stop } = alice.call;
     assert.deepEqual([stop?.cause, stop?.needsPerson, stop?.devices.map(({ user, isSelfRevoked }) => [user, isSelfRevoked])], ['revoked', true, [['dave', true]]]);
     await isSilent(alice);
-    assert.ok(await bob.say(), 'it silences nobody whom it was not told to');
+    assert.ok(await bob.say(), 'it mutes only those whom it was told to mute');
     alice.call.sendAnyway(stop.devices);
-    assert.ok(await alice.say(), 'one press goes on');
+    assert.ok(await alice.say(), 'one press continues');
     await world.run(60_000);
     assert.ok(await alice.say(), 'and it is not asked again');
   }, ['dave']));
@@ -197,7 +197,7 @@ row(338, () =>
     await tell(world, alice, 'call.member', { call: call.id, rev: call.rev, user: 'bob', state, cause: 'joined', participants: [...participants, device] });
     await tell(world, alice, 'message', later[0]);
     await world.until(() => alice.messages.length > 0);
-    assert.deepEqual(alice.messages.map(({ text }) => text), ['carol/d writes a last word'], 'what was sealed before opens for a moment');
+    assert.deepEqual(alice.messages.map(({ text }) => text), ['carol/d writes a last word'], 'frames sealed before still open for a moment');
     assert.equal(alice.call.ownerOf(participant).user, 'carol', 'and is Carol’s');
     assert.deepEqual(alice.call.tiles().filter((tile) => tile.participant === participant).map(({ member }) => member.user), ['carol']);
   }));
@@ -234,7 +234,7 @@ row(340, () =>
     alice.calls.reconsiderKeys();
     await isSilent(alice);
     assert.equal(alice.call.stop?.cause, 'unverified');
-    // Nor does it hand the key to Carol, whom it has looked up before.
+    // It does not give the key to Carol either, whom it has looked up before.
     const requests = requestsOf(alice);
     for (const client of [bob, carol]) {
       await tell(world, alice, 'keys.request', { call: call.id, epoch: call.epoch, to: { ...entryOf(call, client), keys: client.identity.keys } });

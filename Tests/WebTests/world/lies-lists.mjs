@@ -13,7 +13,7 @@ const row = (n, run) => rows.set(n, run);
 
 const swapped = (entries, mutate) => entries.map((entry) => mutate(entry) ?? entry);
 
-/** Tells Bob a list that he must refuse: nothing changes, and he warns. */
+/** Sends Bob a list that he must refuse: nothing changes, and he warns. */
 const refused = (mutate, problem = 'refused-list') =>
   inCall(async (scene) => {
     const { world, call, bob } = scene;
@@ -23,7 +23,7 @@ const refused = (mutate, problem = 'refused-list') =>
     await world.assertAllHear();
   }, ['dave']);
 
-/** Tells Bob something that breaks his history: he warns and comes back by himself, once; after that it waits for the person. */
+/** Sends Bob something that breaks his history: he warns and rejoins by himself, once; after that he waits for the person. */
 const breaks = (mutate) =>
   inCall(async (scene) => {
     const { world, call, alice, bob, carol } = scene;
@@ -202,7 +202,7 @@ row(14, async () => {
   });
 });
 
-/** Epoch 3 is a ratchet, as Eve has come: the leader sees Dave too, whom the server hides from Bob and Carol. */
+/** Epoch 3 is a ratchet, since Eve has joined. The leader also sees Dave, whom the server hides from Bob and Carol. */
 async function split({ world, call, bob, carol, others: [dave, eve] }) {
   const isVictim = (to) => to === bob || to === carol;
   const hidden = ({ newest: { list, previous } }) => announcement(call, { epoch: 3, mode: 'ratchet', entries: list.filter(({ user }) => user !== 'dave'), previous });
@@ -227,7 +227,7 @@ row(15, () =>
     }
     for (const client of [alice, bob, carol]) warns(client, 'unconfirmed');
     assert.deepEqual(bob.call.confirmation.missing.map(({ user }) => user), ['alice', 'eve']);
-    assert.ok(!dave.heard.some(({ said, at }) => /^(bob|carol)/.test(said) && at > 0), 'the ghost hears nobody who does not see it');
+    assert.ok(!dave.heard.some(({ said, at }) => /^(bob|carol)/.test(said) && at > 0), 'the ghost hears only those who see it');
   }, ['dave', 'eve']));
 
 row(16, () =>
@@ -339,7 +339,7 @@ row(24, async () => {
   });
 });
 
-/** Epochs until Bob's join key was refreshed and the leader has sealed to it. */
+/** Waits for epochs until Bob's join key has been refreshed and the leader has sealed to it. */
 async function refreshed({ world, call, alice, bob, carol }) {
   await world.run(250_000);
   call.rotate();
@@ -371,7 +371,7 @@ row(26, () =>
   inCall(async (scene) => {
     const { world, alice, bob, carol } = scene;
     await refreshed(scene);
-    // Bob leads next, and has not seen Carol's newer key: the server alone could tell it.
+    // Bob leads next, and has not seen Carol's newer key: only the server could tell him.
     alice.call.leave();
     world.server.lie.event = (to, name, body) => {
       const strip = ({ refresh, ...entry }) => entry;

@@ -54,7 +54,7 @@ row(58, () =>
     for (const client of [bob, carol]) await client.say();
     await world.run(2_000);
     assert.deepEqual(alice.heard, []);
-    // And a state that names Bob's number as Carol's changes nobody's name: the list of keys says whose it is.
+    // A state that gives Bob's number to Carol changes nobody's name either: the list of keys says whose it is.
     const state = call.state();
     const [b, c] = ['bob', 'carol'].map((user) => state.members.find((member) => member.user === user));
     [b.participants, c.participants] = [c.participants, b.participants];
@@ -80,7 +80,7 @@ for (const isLate of [true, false]) {
       const without = shown.filter((slot) => slot.mid !== mid);
       const said = [];
       if (isLate) {
-        // Bob's track was in no slot, and is in one again: frames come 500 ms before the event.
+        // Bob's track was in no slot, and gets one again: frames arrive 500 ms before the event.
         await tell(world, alice, 'media.slots', { call: call.id, rev: 1_000, receive: without });
         await world.run(1_500);
         for (let i = 0; i < 10; i += 1) said.push(await bob.say());
@@ -147,7 +147,7 @@ row(62, () =>
     world.server.lie.event = (to, name, body) => (name === 'message' ? { ...body, from: entryOf(call, bob).participant } : body);
     await chat(world, carol, 'as Bob');
     world.server.lie = {};
-    // A member that makes it under Bob's key, and an honest server that says who sent it.
+    // A member makes it under Bob's key, and an honest server says who sent it.
     const forged = concat(Uint8Array.of(0), await forge(carol, bob, { call, epoch: 2, n: 0, metadata: utf8('message'), plain: utf8('{"text":"bob/d writes money"}') }));
     await tell(world, alice, 'message', { call: call.id, from: entryOf(call, carol).participant, body: toBase64(forged) });
     for (const from of [0, -1, '2', 1.5, undefined]) await tell(world, alice, 'message', { call: call.id, from, body: toBase64(forged) });
@@ -208,7 +208,7 @@ row(65, async () => {
   alice.switchTo(3);
   const old = await alice.seal(1, new Uint8Array(30), 0);
   await install(bob, 259);
-  await assert.rejects(async () => bob.open(old, 0, bob.inspect(old, 0)), { reason: 'authentication' }, 'the key of epoch 259 alone');
+  await assert.rejects(async () => bob.open(old, 0, bob.inspect(old, 0)), { reason: 'authentication' }, 'only the key of epoch 259');
   bob.forgetBefore(260);
   assert.equal(bob.inspect(old, 0).isKnown, false);
 });

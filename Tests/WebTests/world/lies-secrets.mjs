@@ -1,4 +1,4 @@
-// The table of lies, rows about secrets and what is sealed under them: who gets one, when, and in what order frames count.
+// The table of lies, rows about secrets and their use: who gets one, when, and in what order frames count.
 
 import assert from 'node:assert/strict';
 import { Announcer, CALL, Person, directoryFor } from '../person.mjs';
@@ -23,7 +23,7 @@ const row = (n, run) => rows.set(n, run);
 
 const keysOf = (requests) => requests.filter(({ path }) => path === 'keys');
 
-/** Runs `action` when `count` ciphers more have ended. */
+/** Runs `action` when `count` more ciphers have ended. */
 function atCipher(world, count, action) {
   let left = count;
   world.time.audit.hold = async (running) => {
@@ -130,13 +130,13 @@ row(304, async () => {
       assert.deepEqual(caller.warnings.map(({ problem, device }) => [problem, device]), [['new-device', 'made-up']]);
       caller.close();
     } else {
-      // The server refused the start: the person heard nothing, so the device is as new as before.
+      // The server refused the start, so the person was not told, and the device is as new as before.
       const [{ isNew }] = await directory.examine([made.entry()]);
       assert.ok(isNew);
     }
     for (const person of world) person.close();
   }
-  // Somebody entirely unknown is rung as ever.
+  // A complete stranger is rung as usual.
   const world = [];
   const [alice, bob] = [await Person.make('alice', 1, world), await Person.make('bob', 2, world)];
   const ring = await ringEpoch({ identity: alice.identity, directory: alice.directory, join: alice.join, call: CALL, callees: ['bob'] });
@@ -152,12 +152,12 @@ row(305, () =>
       await isSilent(alice);
       await world.run(5_000);
     }
-    assert.equal(alice.call.stop, undefined, 'nothing is amiss');
+    assert.equal(alice.call.stop, undefined, 'there is no problem');
     bob.accept();
     await world.until(() => alice.call.members.get('bob')?.participants.length > 0);
     await world.run(50);
     assert.equal(alice.call.epoch, 1);
-    assert.ok(await alice.say(), 'the first who joins is talked to at once, under epoch 1');
+    assert.ok(await alice.say(), 'the first to join is spoken to at once, under epoch 1');
     const [call] = world.server.calls.values();
     await settled(world, call, [alice, bob]);
     await world.assertAllHear();
@@ -178,7 +178,7 @@ row(306, async () => {
     await own.remove((await own.list()).find(({ device }) => device === 'old-laptop'));
     assert.equal(sent[1].revoke.fingerprint, toBase64(old.fingerprint), 'its own fingerprint is signed');
     await own.remove(own.self);
-    assert.equal(sent[2].revoke.fingerprint, toBase64(laptop.fingerprint), 'and this device’s only for itself');
+    assert.equal(sent[2].revoke.fingerprint, toBase64(laptop.fingerprint), 'and this device’s own only for itself');
     await own.remove({ ...own.self, device: 'old-laptop', keys: laptop.keys });
     assert.equal(sent[3].revoke, undefined);
   }
@@ -190,7 +190,7 @@ row(307, () =>
     await tell(world, bob, 'keys.rotate', ratchet);
     assert.ok(!bob.secrets.some(({ epoch }) => epoch === 3));
     warns(bob, 'refused-list');
-    await world.assertAllHear([alice, bob, carol], 'under the epoch before');
+    await world.assertAllHear([alice, bob, carol], 'under the previous epoch');
   }));
 
 row(308, () =>
@@ -211,7 +211,7 @@ row(308, () =>
     };
     const heard = [];
     for (const index of [130, 66, 65, 0]) heard.push(await plays(index));
-    assert.deepEqual(heard, [true, true, false, false], '64 counters behind the newest are late, more are another order');
+    assert.deepEqual(heard, [true, true, false, false], 'up to 64 counters behind the newest are late, more would be reordering');
     const video = new FrameKeys();
     video.identify({ call: call.id, participant: 99, fingerprint: random(32), joinId: random(16) });
     const { secret, listHash } = epochOf(bob, 2);
@@ -247,7 +247,7 @@ row(309, () =>
     assert.equal(alice.messages.length, 1, 'read once');
     void bob.call.send({ text: 'bob/d writes once' }, { to: [entryOf(call, alice).participant] });
     await world.run(500);
-    assert.equal(alice.messages.length, 2, 'the same text that Bob sends again is another message');
+    assert.equal(alice.messages.length, 2, 'the same text sent again by Bob is another message');
   }));
 
 row(310, () =>

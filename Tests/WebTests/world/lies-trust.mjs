@@ -52,7 +52,7 @@ row(48, async () => {
   globalThis.WebSocket = WebSocket;
 });
 
-/** Bob comes back with another key under the same device. */
+/** Bob comes back with another key for the same device. */
 async function changed({ world, call, alice, bob }) {
   bob.call.leave();
   await world.until(() => call.epoch === 3 && alice.call.epoch === 3);
@@ -69,15 +69,15 @@ row(50, () =>
     const told = alice.warnings.find(({ problem }) => problem === 'changed-key');
     assert.deepEqual([told.user, told.device, told.fingerprint], ['bob', 'd', other.fingerprint]);
     await isSilent(other);
-    assert.equal(other.secrets.length, 0, 'no key from anybody who knew the old one');
-    // As the leader of the next epoch his envelope is kept, not refused, and used when Alice trusts what she was shown.
+    assert.equal(other.secrets.length, 0, 'no key from members who knew the old one');
+    // When he leads the next epoch, his envelope is kept, not refused, and used once Alice trusts the shown key.
     const waits = requestsOf(alice);
     world.server.lie.event = (to, name, body) => (to !== other && body.deliver ? { ...body, deliver: undefined } : body);
     call.rotate();
     await world.run(12_000);
     assert.ok(waits.some(({ path }) => path === 'keys/wait'));
     assert.equal(waits.filter(({ path }) => path === 'keys/wait').length, new Set(waits.filter(({ path }) => path === 'keys/wait').map(({ body }) => body.epoch)).size, 'once an epoch');
-    assert.ok(other.problems.includes('waiting'), 'the signer hears why');
+    assert.ok(other.problems.includes('waiting'), 'the signer is told why');
     await alice.directory.trust('bob', 'd', told.fingerprint);
     alice.calls.reconsiderKeys();
     await world.run(2_000);
@@ -91,12 +91,12 @@ row(51, async () => {
   const entry = ({ keys, fingerprint }) => ({ user: 'bob', device: 'd', keys, fingerprint: toBase64(fingerprint), participant: 2 });
   const directory = new Directory({ store: new MemoryStore(), owner: 'alice', fetchDevices: async () => ({ devices: [] }) });
   await directory.examine([entry(known)]);
-  await directory.examine([entry(shown)]); // what the warning shows
-  await directory.examine([entry(later)]); // what the server offers before the click
+  await directory.examine([entry(shown)]); // the key in the warning
+  await directory.examine([entry(later)]); // the key that the server offers before the click
   await directory.trust('bob', 'd', toBase64(shown.fingerprint));
   const problemOf = async (each) => (await directory.examine([entry(each)]))[0].problem;
   assert.deepEqual([await problemOf(later), await problemOf(shown)], ['changed-key', undefined]);
-  // The dialog shows Bob's device; a ghost of his is listed before the click.
+  // The dialog shows Bob's device; before the click a ghost of Bob is listed.
   const ghost = { ...entry(await Identity.open(new MemoryStore(), 'bob', 'ghost')), device: 'ghost' };
   await directory.examine([ghost]);
   await directory.verify([entry(shown)]);

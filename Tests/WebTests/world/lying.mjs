@@ -10,24 +10,24 @@ const { makeEnvelope } = await load('keys/envelopes.js');
 const { deriveKey, seal } = await load('frames/sframe.js');
 const { baseKeyOf, byUserThenDevice, kidOf, listHashOf, rosterHashOf } = await load('wire/transcript.js');
 
-/** Alice, Bob and Carol talk in epoch 2; `more` are there and not in the call. */
+/** Alice, Bob and Carol are in a call, in epoch 2; `more` are connected but not in it. */
 export const inCall = (action, more = []) =>
   inWorld(['alice', 'bob', 'carol', ...more], async (world, alice, bob, carol, ...others) => {
     const call = await world.call(alice, bob, carol);
     await action({ world, call, alice, bob, carol, others });
   });
 
-/** Somebody comes into the call whom the initiator has let in; with `isUninvited` nobody has. */
+/** Somebody joins whom the initiator has let in; with `isUninvited`, nobody has. */
 export function comes(call, client, options) {
   call.missed(client.user, options);
   client.join(call.id);
 }
 
-/** Until all these clients use the call's newest epoch. */
+/** Waits until all these clients use the call's newest epoch. */
 export const settled = (world, call, clients) =>
   world.until(() => call.epoch === call.newest.epoch && clients.every((client) => client.call?.epoch === call.epoch && !client.call.stop), 30_000);
 
-/** The body of `keys.rotate` with the whole list `entries`, whose hash fits, and the words that the server has. */
+/** The body of `keys.rotate` with the whole list `entries`, its correct hash, and the server's words. */
 export async function announcement(call, { epoch = call.newest.epoch + 1, mode = 'fresh', entries = call.newest.list, previous = call.newest.listHash, isSorted = true, ...rest } = {}) {
   const list = isSorted ? [...entries].sort(byUserThenDevice) : entries;
   const numbered = list.every(({ participant }) => Number.isInteger(participant) && participant >= 0 && participant < 2 ** 32);
@@ -36,7 +36,7 @@ export async function announcement(call, { epoch = call.newest.epoch + 1, mode =
   return { call: call.id, epoch, mode, leader: 9, previous, list, listHash: toBase64(listHash), ...call.wordsOf(list), ...rest };
 }
 
-/** Says it to one device behind the sequencer's back. */
+/** Sends it to one device, bypassing the sequencer. */
 export async function tell(world, client, name, body) {
   const { event } = world.server.lie;
   world.server.lie.event = undefined;
@@ -48,7 +48,7 @@ export async function tell(world, client, name, body) {
 /** A client's entry on the server's newest list. */
 export const entryOf = (call, client) => call.newest.list.find(({ user, device }) => user === client.user && device === client.device);
 
-/** An entry for somebody who is in no call: a ghost of the server's, with real keys. */
+/** An entry for somebody who is in no call: a ghost of the server, with real keys. */
 export async function ghostEntry(client, call, participant) {
   const { JoinKeys } = await load('keys/join-keys.js');
   const join = await JoinKeys.make(client.identity, call.id);
@@ -56,10 +56,10 @@ export async function ghostEntry(client, call, participant) {
   return { entry: { user, device, participant, fingerprint, ...join.wire }, keys, join };
 }
 
-/** The secret of an epoch that a member has, and what its keys are made of. */
+/** The secret of an epoch from a member, and the inputs of its keys. */
 export const epochOf = (member, epoch) => member.secrets.find((message) => message.epoch === epoch);
 
-/** A frame under `victim`'s sender key, which every member can make. */
+/** A frame under `victim`'s sending key, which every member can make. */
 export async function forge(member, victim, { call, epoch, n = 1, counter = 0n, plain = utf8('forged'), metadata = new Uint8Array(0) }) {
   const { secret, listHash } = epochOf(member, epoch);
   const { participant, fingerprint, joinId } = entryOf(call, victim);
@@ -71,7 +71,7 @@ export async function forge(member, victim, { call, epoch, n = 1, counter = 0n, 
   return sealed;
 }
 
-/** An envelope that `signer` signs, with any secret, as the server passes it on. */
+/** An envelope signed by `signer`, with any secret, as forwarded by the server. */
 export async function envelopeBy(signer, call, { to, target, secret, epoch = call.newest.epoch, listHash = call.newest.listHash, id = call.id }) {
   const made = await makeEnvelope({ identity: signer.identity, call: id, epoch, listHash: fromBase64(listHash), entry: to, target, secret });
   return { call: call.id, ...made, from: { user: signer.user, device: signer.device } };
@@ -89,7 +89,7 @@ export function warns(client, ...problems) {
 
 export const isSilent = async (client) => assert.equal(await client.say(), undefined, `${client.name} is silent`);
 
-/** The requests that a client makes from now on. */
+/** Collects the requests that a client makes from now on. */
 export function requestsOf(client) {
   const requests = [];
   const { request } = client;

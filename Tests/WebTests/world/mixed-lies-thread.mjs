@@ -11,7 +11,7 @@ console.warn = process.env.LOUD ? console.log : () => {};
 const STEPS = 3;
 const STEP_MS = 400;
 
-/** Sends lies through a call for a while: people speak, chat, come and go meanwhile. */
+/** Sends lies into a call for a while; meanwhile people speak, chat, join and leave. */
 async function mix({ world, call, random, ghost }) {
   const lies = new MixedLies({ world, call, random, ghost });
   world.server.lie = lies.lie;
@@ -31,7 +31,7 @@ async function mix({ world, call, random, ghost }) {
   return lies;
 }
 
-/** The truth again: who has gone or is stuck comes back, as a person would. */
+/** The server is honest again: people who left or are stuck come back. */
 async function recover(world, call) {
   await world.run(600);
   for (const client of world.clients) {
@@ -59,7 +59,7 @@ async function run(seed, mixes) {
     counted.frames = world.time.audit.sealed.size;
     counted.heard = world.clients.reduce((sum, { heard }) => sum + heard.length, 0);
     counted.warned = world.clients.reduce((sum, { warnings }) => sum + warnings.length, 0);
-    // Told the truth for a while, and rejoined where that is needed, they hear each other again.
+    // With an honest server, and after a rejoin where necessary, they hear each other again.
     for (let tries = 0; tries < 3 && call.epoch !== call.newest.epoch; tries += 1) await world.run(10_000);
     for (const client of world.inCall) client.call.rejoin();
     await world.until(() => call.epoch === call.newest.epoch && world.inCall.every((client) => client.call.epoch === call.epoch && client.call.confirmation.state === 'confirmed'), 60_000);

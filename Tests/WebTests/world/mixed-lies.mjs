@@ -1,4 +1,4 @@
-// Lies at random: what a server says is dropped, doubled, delayed, replayed, or has numbers, bytes, entries and orders changed in it.
+// Random lies: messages of a server are dropped, doubled, delayed, replayed, or have numbers, bytes, entries or their order changed.
 
 import { load } from '../web.mjs';
 import { announcement, entryOf, forge, ghostEntry, slotOf } from './lying.mjs';
@@ -9,7 +9,7 @@ const NUMBERS = [0, -1, 1.5, '2', 2 ** 32, 2 ** 32 + 2, 2 ** 53, null];
 const NOISE_MS = 400;
 const RECORDED = 200;
 
-/** One mix of lies, drawn from `random`; `lie` is what `Server.lie` wants. */
+/** One mix of lies, drawn from `random`; `lie` is a value for `Server.lie`. */
 export class MixedLies {
   #recorded = [];
 
@@ -131,7 +131,7 @@ export class MixedLies {
     return copy;
   }
 
-  /** Another list, whose hash fits it. */
+  /** Another list, with its correct hash. */
   async #otherList(body) {
     const { list } = this.call.newest;
     const [a, b] = [this.#pick(list), this.#pick(list)];

@@ -1,4 +1,4 @@
-// A small honest server: one call's members, tracks and slots, and the sequencer of its epochs (protocol sections 4 to 6). It lies where it is told to.
+// A small honest server: one call's members, tracks and slots, and the sequencer of its epochs (protocol sections 4 to 6). It lies when told to.
 
 import { load } from '../web.mjs';
 
@@ -23,8 +23,8 @@ const signerOf = (client) => {
 const publicEntry = ({ keys, refresh, ...entry }) => entry;
 
 /**
- * `lie.event(to, name, body)` brings what is delivered instead, undefined for nothing; `lie.reply(to, path, body, reply)` what is answered instead, or a promise; `lie.forward(to, frame)`
- * whether and how a frame arrives. `to` is a client.
+ * `lie.event(to, name, body)` returns the body to deliver instead, or undefined for none. `lie.reply(to, path, body, reply)` returns the reply to send instead,
+ * or a promise of it. `lie.forward(to, frame)` says whether and how a frame arrives. `to` is a client.
  */
 export class Server {
   lie = {};
@@ -45,7 +45,7 @@ export class Server {
     return this.devices.get(`${user}/${device}`);
   }
 
-  /** An event for one device; it waits while the device is away. A lie may take its time: what follows it waits. */
+  /** Sends an event to one device; it waits while the device is away. A lie may be a promise: later events wait for it. */
   tell(client, name, body) {
     if (!client) return;
     const told = this.lie.event ? this.lie.event(client, name, structuredClone(body)) : structuredClone(body);
@@ -91,7 +91,7 @@ export class Server {
     return (this.calls.get(id) ?? fail('call.not-found')).answer(client, rest.join('/'), body);
   }
 
-  /** Loses everything in memory: connections, and epochs under way. Calls, lists and stays are stored. */
+  /** Loses everything in memory: connections and pending epochs. Calls, lists and stays are stored. */
   restart() {
     for (const call of this.calls.values()) call.restarted();
   }
@@ -113,7 +113,7 @@ class ServerCall {
   #requests = new Map();
   #rotateTimer;
   #waited = new Set();
-  #givers = new Set(); // who may hand out the newest key: the leader that answered first, and those that were asked since
+  #givers = new Set(); // who may hand out the newest key: the leader that answered first, and those asked since
   #revs = new Map();
   #turn = Promise.resolve();
   words = new Map(); // of users and links: {word, signer}
@@ -154,12 +154,12 @@ class ServerCall {
 
   // Words
 
-  /** `client` lets users in, or makes a link, or comes by one. */
+  /** `client` lets users in, makes a link, or joins by one. */
   #takeWords(client, words = []) {
     for (const word of words) this.words.set(word.user ?? word.link, { word, signer: word.user && word.link ? undefined : signerOf(client) });
   }
 
-  /** The words for `users`, and for those who signed them, up to the roots; and the signers that are not on `list`. */
+  /** The words for `users` and for the signers of these words, up to the roots, and the signers that are not on `list`. */
   wordsFor(users, list, known = new Set()) {
     const admissions = [];
     const signers = new Map();
@@ -183,7 +183,7 @@ class ServerCall {
     return this.wordsFor(usersOf(list), list, new Set(known.map(({ user, link }) => user ?? link)));
   }
 
-  /** `user` may join, as somebody who missed a ring; the initiator has let it in, unless `isUninvited`. */
+  /** Lets `user` join, like somebody who missed a ring. The initiator has let it in, unless `isUninvited`. */
   missed(user, { isUninvited = false } = {}) {
     if (!isUninvited) void this.letIn(user);
     this.members.set(user, { user, state: 'missed', participants: [] });
@@ -241,7 +241,7 @@ class ServerCall {
     this.#tellMembers('call.member', { rev: this.rev, ...this.members.get(user), cause }, except);
   }
 
-  /** This client's stay is over; its signaling may be. */
+  /** This client's stay is over, and maybe also its signaling. */
   remove(client, cause = 'left') {
     const stay = this.stayOf(client);
     if (!stay) return;
@@ -282,7 +282,7 @@ class ServerCall {
     const stay = this.#join(client, body);
     this.#tellMember(client.user, before ? 'rejoined' : kind === 'transfer' ? 'joined' : kind === 'accept' ? 'accepted' : 'joined', client);
     if (kind === 'transfer') {
-      // Media flows here at once: the other device is let go.
+      // Media flows here at once, so the other device is released.
       for (const other of [...this.#stays.values()]) if (other.client.user === client.user && other !== stay) this.remove(other.client, 'transferred');
     }
     this.#change({ hasJoin: true, hasLoss: Boolean(before) });
@@ -419,7 +419,7 @@ class ServerCall {
     const leader = this.#leader(joined, pending.asked) ?? this.#leader(new Set(), pending.asked);
     const { epoch, mode, previous, listHash, list } = this.newest;
     if (!leader) {
-      // All were asked in vain: the next change, or the next connection, goes on.
+      // All were asked in vain: the next change, or the next connection, tries again.
       this.#pending = undefined;
       this.#batch = undefined;
       this.#changes = { ...this.#changes, hasLoss: true, isDue: true };
@@ -462,7 +462,7 @@ class ServerCall {
       pending.missing = new Set(missing.map(({ participant }) => participant));
       this.server.time.after(pending.hasLoss ? 1_000 : 2_000, () => this.#pending === pending && this.#switch());
     }
-    if (!this.#givers.has(stay)) fail('keys.epoch-stale'); // another leader's answer counted
+    if (!this.#givers.has(stay)) fail('keys.epoch-stale'); // another leader's answer was accepted
     const from = { user: stay.client.user, device: stay.client.device };
     envelopes.forEach((envelope, index) => this.server.tell(this.#stays.get(entries[index].participant)?.client, 'keys.envelope', { call: this.id, ...envelope, from }));
     this.#switchWhenAcked();
@@ -479,7 +479,7 @@ class ServerCall {
     this.server.tell(stay.client, 'keys.request', { call: this.id, epoch: this.newest.epoch, to: this.#withKeys(entry) });
   }
 
-  /** The client has acknowledged an envelope, or said that it does not open. */
+  /** The client has acknowledged an envelope, or reported that it does not open. */
   acknowledged(client, { epoch }, isOpened) {
     const stay = this.stayOf(client);
     if (!stay || epoch !== this.newest.epoch) return;
@@ -487,7 +487,7 @@ class ServerCall {
       try {
         this.#demand(stay, { epoch });
       } catch {
-        // Asked often enough.
+        // The limit of requests is reached.
       }
     } else if (this.#pending) {
       this.#pending.acked.add(stay);
@@ -583,7 +583,7 @@ class ServerCall {
     return { tags: entries.map(({ participant }) => ({ participant, tag: this.#tags.get(participant) })) };
   }
 
-  /** The next epoch, as `rotateMinutes` brings it. */
+  /** Starts the next epoch, as `rotateMinutes` does. */
   rotate() {
     this.#change({});
   }

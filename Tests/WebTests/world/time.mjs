@@ -1,4 +1,4 @@
-// Time that passes at once, and a look at every cipher that runs: for worlds of many clients in one process.
+// Virtual time, and a record of every cipher that runs: for worlds of many clients in one process.
 
 import { hex } from '../web.mjs';
 
@@ -16,15 +16,15 @@ export function randomOf(seed) {
   };
 }
 
-/** While it `isSealing`, an attacker seals with others' keys: no client does. */
+/** While it `isSealing`, an attacker seals with others' keys, which no client does. */
 export const attacker = { isSealing: false };
 
-/** Watches WebCrypto: how much of it is under way, and every (key, nonce) that sealed. */
+/** Watches WebCrypto: how many operations are pending, and every (key, nonce) that sealed. */
 class CipherAudit {
   pending = 0;
   sealed = new Map(); // key/nonce -> how often
   repeated = [];
-  /** Where set, `hold(promise)` brings the result of a cipher later. */
+  /** If set, `hold(promise)` delays the result of a cipher. */
   hold;
   #keys = new WeakMap();
   #original = new Map();
@@ -62,7 +62,7 @@ class CipherAudit {
   }
 }
 
-/** From `install` to `remove` all clocks and timers of the process are this one's. Intervals do not run. */
+/** From `install` to `remove` it replaces all clocks and timers of the process. Intervals do not run. */
 export class VirtualTime {
   now = 0;
   audit = new CipherAudit();
@@ -103,7 +103,7 @@ export class VirtualTime {
     return this.#add(action, ms);
   }
 
-  /** Until nothing runs: all promises and ciphers are done. */
+  /** Waits until nothing runs: all promises and ciphers are settled. */
   async settle() {
     for (let idle = 0; idle < 2; ) {
       await new Promise((resolve) => real.setImmediate(resolve));
@@ -111,7 +111,7 @@ export class VirtualTime {
     }
   }
 
-  /** Lets `ms` pass. */
+  /** Advances time by `ms`. */
   async run(ms) {
     const end = this.now + ms;
     await this.settle();
@@ -131,11 +131,11 @@ export class VirtualTime {
 const TOGETHER = 4; // ciphers that end in one turn
 
 /**
- * Time in which ciphers end in an order that the seed chooses, and timers (events, and the answers of a server) run while ciphers are under way: everything that a
- * server can do between two turns of the page.
+ * Time in which ciphers end in an order that the seed chooses, and timers (events and answers of a server) run while ciphers are pending. This covers
+ * everything that a server can do between two turns of the page.
  */
 export class InterleavedTime extends VirtualTime {
-  /** How probable it is that time goes on though ciphers are under way. */
+  /** The probability that time advances while ciphers are pending. */
   haste = 0.15;
   #held = [];
 
@@ -152,15 +152,15 @@ export class InterleavedTime extends VirtualTime {
     await this.#turns(() => this.random() < this.haste);
   }
 
-  /** Until all ciphers are done. */
+  /** Waits until all ciphers are done. */
   async drain() {
     await this.#turns(() => false);
   }
 
-  /** `isEnough()` is asked before each turn. */
+  /** Calls `isEnough()` before each turn. */
   async #turns(isEnough) {
     for (;;) {
-      await new Promise((resolve) => real.setImmediate(resolve)); // all that follows from promises
+      await new Promise((resolve) => real.setImmediate(resolve)); // everything that follows from promises
       if (this.#held.length === 0 || isEnough()) return;
       const count = 1 + Math.floor(this.random() * TOGETHER);
       const ending = [];

@@ -1,4 +1,4 @@
-// Several real clients, a server that may lie, and what must hold whatever it does.
+// Several real clients, a server that may lie, and the invariants that must hold nevertheless.
 
 import assert from 'node:assert/strict';
 import { load } from '../web.mjs';
@@ -11,13 +11,13 @@ const { deriveKey, open, parseHeader } = await load('frames/sframe.js');
 const { baseKeyOf } = await load('wire/transcript.js');
 
 const none = new Uint8Array(0);
-const FORMER_MS = 1_000; // a frame counts for the track that its slot shows, or showed this long ago (protocol section 5.9)
+const FORMER_MS = 1_000; // a frame counts for the track that its slot shows, or showed at most this long ago (protocol section 5.9)
 
 export class World {
   clients = [];
   #spoken = []; // {speaker, said, sealed, scope, own, list}
   #tried = new Set();
-  #forged = new Map(); // text: the participant whose frame it claims to be
+  #forged = new Map(); // text: the participant that it claims to be from
 
   constructor(seed = 1) {
     this.time = new VirtualTime(seed).install();
@@ -45,7 +45,7 @@ export class World {
     return this.time.run(ms);
   }
 
-  /** Runs until `condition` holds, at most `ms`. */
+  /** Runs until `condition` holds, for at most `ms`. */
   async until(condition, ms = 20_000) {
     for (let passed = 0; passed < ms; passed += 100) {
       if (condition()) return true;
@@ -54,7 +54,7 @@ export class World {
     return condition();
   }
 
-  /** The first of `clients` starts, and the others accept its ring; brings the server's call once all have the same epoch. */
+  /** The first of `clients` starts a call, and the others accept its ring. Returns the server's call once all have the same epoch. */
   async call(...clients) {
     const [initiator, ...callees] = clients;
     initiator.start(callees.map(({ user }) => user));
@@ -72,7 +72,7 @@ export class World {
     return clients.every((client) => client.call?.confirmation.state === 'confirmed') && call.newest.list.length === clients.length;
   }
 
-  /** A frame left a client: notes its receivers. */
+  /** A client sent a frame: records who may receive it. */
   spoke(speaker, said, sealed) {
     const { posted } = speaker.worker;
     const own = posted.find(({ type }) => type === 'self');
@@ -82,14 +82,14 @@ export class World {
     this.#spoken.push({ speaker, said, sealed, own, scope: { call: own.call, epoch, listHash: scope.listHash }, list });
   }
 
-  /** A member makes a frame that claims to be `participant`'s: the text for it. */
+  /** The text for a frame that a member makes and that claims to be from `participant`. */
   forges(participant) {
     const said = `forged ${this.#forged.size}`;
     this.#forged.set(said, participant);
     return said;
   }
 
-  /** Everybody says something; brings who heard whom, as `speaker>hearer`. */
+  /** Everybody says something; returns who heard whom, as `speaker>hearer`. */
   async round(clients = this.inCall) {
     const said = [];
     for (const client of clients) said.push([client, await client.say()]);
@@ -101,7 +101,7 @@ export class World {
     return heard;
   }
 
-  /** All hear all. */
+  /** Asserts that everybody hears everybody. */
   async assertAllHear(clients = this.inCall, what = '') {
     const heard = await this.round(clients);
     const count = clients.length * (clients.length - 1);
@@ -109,7 +109,7 @@ export class World {
     assert.equal(heard.size, count, `${what}: ${[...heard].join(' ')}\n${stands.join('\n')}`);
   }
 
-  /** Holds whatever the server or a member did. */
+  /** Asserts what must hold whatever the server or a member did. */
   async assertInvariants() {
     const spokenBy = new Map(this.#spoken.map((spoken) => [spoken.said, spoken]));
     assert.deepEqual(this.time.audit.repeated, [], 'a (key, nonce) came twice');
@@ -132,7 +132,7 @@ export class World {
     await this.#assertNoOutsiderOpens();
   }
 
-  /** With all secrets that somebody not on a list ever had, and all that the server knows, no frame for that list opens. */
+  /** No frame for a list opens with the secrets of devices that are not on the list and everything that the server knows. */
   async #assertNoOutsiderOpens() {
     for (const { speaker, said, sealed, own, scope, list } of this.#spoken) {
       const name = `${speaker.name}/${scope.epoch}/${own.participant}`;
@@ -153,7 +153,7 @@ export class World {
   }
 }
 
-/** Whether the slot showed the participant at `at`, or up to a second before: then a frame in it counts as the participant's, whoever made it. */
+/** Whether the slot showed the participant at `at`, or up to a second before. If so, a frame in it counts as the participant's, whoever made it. */
 const hasShown = (hearer, name, participant, at) =>
   hearer.workers.some(({ shown }) =>
     shown.some(({ at: begin, slots }, i) => {

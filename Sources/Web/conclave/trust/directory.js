@@ -59,7 +59,7 @@ export class Directory extends EventTarget {
     await this.#ask(entries.filter((entry, index) => this.#mustAsk(entry, found[index])).map(({ user }) => user));
     const looked = await Promise.all(entries.map((entry, index) => this.#look(entry, { ...found[index], isMet: met.has(entry.user), pinsNews })));
     const judged = new Map();
-    const verified = new Set(); // before they are judged: a judgement knows nothing of somebody who is verified in the meantime
+    const verified = new Set(); // before they are judged: a judgement does not see who is verified in the meantime
     for (const user of new Set(entries.map((entry) => entry.user))) {
       if (await this.#hasVerified(user)) verified.add(user);
       judged.set(user, await this.#judge(user));

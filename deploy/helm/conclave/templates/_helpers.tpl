@@ -25,13 +25,13 @@ helm.sh/chart: {{ printf "%s-%s" (index . 0).Chart.Name (index . 0).Chart.Versio
 {{- .Values.metricsAddress | default .Values.listenAddress }}
 {{- end }}
 
-{{/* Where the kubelet asks: at the pod's address, unless the listener has one of its own, which 0.0.0.0 and :: are not. */}}
+{{/* The address for the kubelet's probes: the pod's, unless the listener has a specific one, other than 0.0.0.0 and ::. */}}
 {{- define "conclave.probe" -}}
 {{- $address := include "conclave.metricsAddress" (index . 0) -}}
 httpGet: {path: {{ index . 1 }}, port: metrics{{ if regexMatch "[1-9a-fA-F]" $address }}, host: {{ $address | quote }}{{ end }}}
 {{- end }}
 
-{{/* The server's configuration: what the chart knows, then `config`. */}}
+{{/* The server's configuration: the chart's members, then those of `config`. */}}
 {{- define "conclave.config" -}}
 {{- $ports := .Values.ports -}}
 {{- $listen := dict "stomp" nil -}}
@@ -58,7 +58,7 @@ httpGet: {path: {{ index . 1 }}, port: metrics{{ if regexMatch "[1-9a-fA-F]" $ad
 {{- range $name, $value := .Values.config -}}
 {{- $made := get $config $name -}}
 {{- if and (kindIs "map" $value) (kindIs "map" $made) -}}
-{{- /* Not `merge`, which loses a null. */ -}}
+{{- /* Not `merge`, which drops nulls. */ -}}
 {{- range $member, $of := $value -}}
 {{- $_ := set $made $member $of -}}
 {{- end -}}
@@ -69,7 +69,7 @@ httpGet: {path: {{ index . 1 }}, port: metrics{{ if regexMatch "[1-9a-fA-F]" $ad
 {{- toPrettyJson $config -}}
 {{- end }}
 
-{{/* Hardened as the unit of the .deb. */}}
+{{/* Hardened like the .deb's unit. */}}
 {{- define "conclave.containerSecurity" -}}
 allowPrivilegeEscalation: false
 readOnlyRootFilesystem: true
