@@ -4,7 +4,7 @@
 package struct Heap<Key: Comparable, Value> {
   package typealias Entry = (key: Key, value: Value)
 
-  private struct Numbered {
+  fileprivate struct Numbered {
     let entry: Entry
     let number: UInt64
 
@@ -62,3 +62,6 @@ package struct Heap<Key: Comparable, Value> {
     }
   }
 }
+
+extension Heap: Sendable where Key: Sendable, Value: Sendable {}
+extension Heap.Numbered: Sendable where Key: Sendable, Value: Sendable {}

@@ -21,26 +21,26 @@ struct SpanQueueTests {
 
   @Test func spansWaitForOthersForASecond() {
     var queue = SpanQueue()
-    #expect(queue.deadline == nil && queue.next(now: start) == nil)
+    #expect(queue.deadline(now: start) == nil && queue.next(now: start) == nil)
     queue.add(spans(1), now: start)
     queue.add(spans(2), now: at(0.5))
-    #expect(queue.next(now: at(0.9)) == nil && queue.deadline == at(1))
+    #expect(queue.next(now: at(0.9)) == nil && queue.deadline(now: start) == at(1))
     #expect(queue.next(now: at(1))?.count == 3)
-    #expect(queue.next(now: at(9)) == nil && queue.deadline == nil, "one batch at a time")
+    #expect(queue.next(now: at(9)) == nil && queue.deadline(now: start) == nil, "one batch at a time")
     queue.add(spans(1), now: at(9))
-    #expect(queue.next(now: at(20)) == nil && queue.deadline == nil)
-    queue.finished(.delivered, now: at(20), jitter: 0)
+    #expect(queue.next(now: at(20)) == nil && queue.deadline(now: start) == nil)
+    queue.finished([], .delivered, now: at(20), jitter: 0)
     #expect(queue.next(now: at(20))?.count == 1)
-    queue.finished(.delivered, now: at(20), jitter: 0)
-    #expect(queue.count == 0 && queue.drops.isEmpty && queue.deadline == nil)
+    queue.finished([], .delivered, now: at(20), jitter: 0)
+    #expect(queue.count == 0 && queue.drops.isEmpty && queue.deadline(now: start) == nil)
   }
 
   @Test func aFullBatchWaitsForNothing() {
     var queue = SpanQueue()
     queue.add(spans(SpanQueue.maximumBatch + 1), now: start)
     #expect(queue.next(now: start)?.count == SpanQueue.maximumBatch)
-    queue.finished(.delivered, now: start, jitter: 0)
-    #expect(queue.next(now: start) == nil && queue.deadline == at(1))
+    queue.finished([], .delivered, now: start, jitter: 0)
+    #expect(queue.next(now: start) == nil && queue.deadline(now: start) == at(1))
     #expect(queue.next(now: at(1))?.count == 1)
   }
 
@@ -51,25 +51,25 @@ struct SpanQueueTests {
     var pauses: [Duration] = []
     while let sent = queue.next(now: now) {
       #expect(sent == spans(1))
-      queue.finished(.failed(retryAfter: nil), now: now, jitter: 1)
-      guard let deadline = queue.deadline else { break }
+      queue.finished([], .failed(retryAfter: nil), now: now, jitter: 1)
+      guard let deadline = queue.deadline(now: start) else { break }
       #expect(queue.next(now: deadline.advanced(by: .milliseconds(-1))) == nil)
       pauses.append(now.duration(to: deadline))
       now = deadline
     }
     #expect(Array(pauses.prefix(7)) == [1, 2, 4, 8, 16, 32, 60].map { .seconds($0) })
-    #expect(queue.drops == [.tooOld: 1] && queue.count == 0 && queue.deadline == nil)
+    #expect(queue.drops == [.tooOld: 1] && queue.count == 0 && queue.deadline(now: start) == nil)
   }
 
   @Test func theCollectorsPatienceCountsWithinBounds() {
     var queue = SpanQueue()
     queue.add(spans(1), now: start)
     _ = queue.next(now: at(1))
-    queue.finished(.failed(retryAfter: .seconds(20)), now: at(1), jitter: 0)
-    #expect(queue.deadline == at(21))
+    queue.finished([], .failed(retryAfter: .seconds(20)), now: at(1), jitter: 0)
+    #expect(queue.deadline(now: start) == at(21))
     _ = queue.next(now: at(21))
-    queue.finished(.failed(retryAfter: .seconds(3_000)), now: at(21), jitter: 0)
-    #expect(queue.deadline == at(81))
+    queue.finished([], .failed(retryAfter: .seconds(3_000)), now: at(21), jitter: 0)
+    #expect(queue.deadline(now: start) == at(81))
   }
 
   @Test func aRefusedBatchIsDroppedAndTheNextGoes() {
@@ -77,7 +77,7 @@ struct SpanQueueTests {
     queue.add(spans(2), now: start)
     _ = queue.next(now: at(1))
     queue.add(spans(1), now: at(1))
-    queue.finished(.refused, now: at(1), jitter: 0)
+    queue.finished([], .refused, now: at(1), jitter: 0)
     #expect(queue.drops == [.refused: 2] && queue.next(now: at(2))?.count == 1)
   }
 
@@ -86,7 +86,7 @@ struct SpanQueueTests {
     for second in 0..<100 {
       queue.add(spans(200), now: at(Double(second)))
       if queue.next(now: at(Double(second))) != nil {
-        queue.finished(.failed(retryAfter: nil), now: at(Double(second)), jitter: 1)
+        queue.finished([], .failed(retryAfter: nil), now: at(Double(second)), jitter: 1)
       }
     }
     #expect(queue.count == SpanQueue.maximumSpans)
@@ -98,7 +98,7 @@ struct SpanQueueTests {
     queue.add(spans(SpanQueue.maximumBatch + 5), now: start)
     _ = queue.next(now: start)
     #expect(queue.drain().map(\.count) == [5], "the other batch is under way")
-    queue.finished(.failed(retryAfter: nil), now: start, jitter: 0)
+    queue.finished([], .failed(retryAfter: nil), now: start, jitter: 0)
     #expect(queue.drain().map(\.count) == [SpanQueue.maximumBatch])
     #expect(queue.drain().isEmpty && queue.count == 0)
   }

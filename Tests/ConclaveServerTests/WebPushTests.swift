@@ -264,7 +264,7 @@ private func bytes(_ text: String) throws -> [UInt8] { try #require([UInt8](base
     queue.add(push("bob", 1, .ringOver), now: now)
     let early = queue.next(now: now)
     #expect(early == nil)
-    queue.finished(ring, again: true, now: now)
+    queue.finished(ring, .busy, now: now, jitter: 0)
     #expect(queue.count == 1)
     let next = queue.next(now: now)
     #expect(next?.notice.type == .ringOver)
@@ -277,7 +277,7 @@ private func bytes(_ text: String) throws -> [UInt8] { try #require([UInt8](base
       let next = queue.next(now: time)
       let one = try #require(next)
       #expect(one.attempts == attempt)
-      queue.finished(one, again: true, now: time)
+      queue.finished(one, .busy, now: time, jitter: 0)
       let early = queue.next(now: time)
       #expect(early == nil, "not at once")
       time = queue.deadline(now: time) ?? time

@@ -4,7 +4,7 @@ import Octets
 
 /// Pending POSTs to the app's back end, and when to send them: in order within a line (a call), lines in parallel. Pure: times and randomness are
 /// arguments, the next post is a value.
-struct WebhookQueue {
+struct WebhookQueue: RetryQueue {
   struct Post: Sendable, Equatable {
     /// `Conclave-Id`: the same each time the post is sent.
     var id: String
@@ -62,10 +62,13 @@ struct WebhookQueue {
   private var bytes = 0
   private var lastSerial: UInt64 = 0
   private(set) var count = 0
+  private(set) var delivered: UInt64 = 0
+  /// Posts that were refused, and attempts that failed.
+  private(set) var failed: UInt64 = 0
   private(set) var drops: [Drop: UInt64] = [:]
 
-  /// When `next` has a post again without anything else happening; nil if nothing pauses.
-  var deadline: Instant? { pauses.first?.key }
+  /// When a line's pause ends; nil if none pauses.
+  func deadline(now: Instant) -> Instant? { pauses.first?.key }
 
   /// Counts an event that did not become a post.
   mutating func drop(_ reason: Drop) { drops[reason, default: 0] += 1 }
@@ -82,7 +85,6 @@ struct WebhookQueue {
     while count > Self.maximumPosts || bytes > Self.maximumBytes { guard dropOldest() else { break } }
   }
 
-  /// The post to send now; nil if none may be sent. Each is answered by `finished`.
   mutating func next(now: Instant) -> Post? {
     while let pause = pauses.first, pause.key <= now, let line = pauses.removeFirst() { ready.append(line) }
     guard underWay < Self.parallel else { return nil }
@@ -102,8 +104,8 @@ struct WebhookQueue {
     return nil
   }
 
-  /// - Parameter jitter: 0 to 1, random: spreads the retries of lines that failed together.
   mutating func finished(_ post: Post, _ response: Response, now: Instant, jitter: Double) {
+    if response == .delivered { delivered &+= 1 } else { failed &+= 1 }
     guard var line = lines[post.line], line.isBusy else { return }
     underWay -= 1
     line.isBusy = false

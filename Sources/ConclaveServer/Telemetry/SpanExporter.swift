@@ -4,9 +4,8 @@ import LinuxIO
 import MediaModel
 import NIOCore
 import OutboundHTTP
-import Synchronization
 
-/// Sends the waiting spans of a `SpanQueue` to an OpenTelemetry collector (OTLP over HTTP, as JSON).
+/// Sends spans to an OpenTelemetry collector (OTLP over HTTP, as JSON), by a `SpanQueue`.
 final class SpanExporter: Sendable {
   struct Statistics {
     var waiting = 0
@@ -15,86 +14,49 @@ final class SpanExporter: Sendable {
     var drops: [SpanQueue.Drop: UInt64] = [:]
   }
 
-  private struct State {
-    var queue = SpanQueue()
-    var timer: (deadline: Instant, task: Scheduled<Void>)?
-    var sent: UInt64 = 0
-    var failed: UInt64 = 0
-  }
-
   private static let timeout = Duration.seconds(10)
   /// The longest time for which the end of the server waits for the collector.
   private static let farewell = Duration.seconds(2)
 
   private let client: HTTPClient
   private let url: String
-  private let loop: any EventLoop
-  private let state = Mutex(State())
+  private let sender: RetrySender<SpanQueue>
 
   /// - Throws: `ConfigurationError` if there is no thread.
   init(_ configuration: Configuration.Telemetry, group: any EventLoopGroup) throws(ConfigurationError) {
     do throws(SystemError) { client = try HTTPClient() } catch { throw ConfigurationError("telemetry: \(error)") }
-    url = configuration.traces
-    loop = group.next()
+    let url = configuration.traces
+    self.url = url
+    sender = RetrySender(SpanQueue(), clock: MonotonicClock.now, on: group.next()) { [client] spans in
+      await Self.post(spans, to: url, by: client, timeout: Self.timeout)
+    }
   }
 
   var statistics: Statistics {
-    state.withLock {
-      Statistics(waiting: $0.queue.count, sent: $0.sent, failed: $0.failed, drops: $0.queue.drops)
-    }
+    let queue = sender.queue
+    return Statistics(waiting: queue.count, sent: queue.sent, failed: queue.failed, drops: queue.drops)
   }
 
   /// Returns immediately.
   func add(_ spans: [Span]) {
     guard !spans.isEmpty else { return }
-    state.withLock { $0.queue.add(spans, now: MonotonicClock.now()) }
-    pump()
+    sender.update { $0.add(spans, now: $1) }
   }
 
   /// Sends the rest, for at most a moment.
   func stop() async {
     let end = MonotonicClock.now().advanced(by: Self.farewell)
-    let batches = state.withLock { state in
-      state.timer?.task.cancel()
-      return state.queue.drain()
-    }
+    let batches = sender.stop { $0.drain() }
     for batch in batches {
       let left = MonotonicClock.now().duration(to: end)
-      guard left > .zero, case .delivered = await post(batch, timeout: left) else { break }
+      guard left > .zero, case .delivered = await Self.post(batch, to: url, by: client, timeout: left) else { break }
     }
     client.stop()
   }
 
-  private func pump() {
-    let spans = state.withLock { state -> [Span]? in
-      let spans = state.queue.next(now: MonotonicClock.now())
-      schedule(&state)
-      return spans
-    }
-    guard let spans else { return }
-    Task {
-      let response = await post(spans, timeout: Self.timeout)
-      state.withLock { state in
-        if case .delivered = response { state.sent &+= UInt64(spans.count) } else { state.failed &+= 1 }
-        state.queue.finished(response, now: MonotonicClock.now(), jitter: .random(in: 0...1))
-      }
-      pump()
-    }
-  }
-
-  private func schedule(_ state: inout State) {
-    guard let deadline = state.queue.deadline, deadline != state.timer?.deadline else { return }
-    state.timer?.task.cancel()
-    let delay = TimeAmount.nanoseconds(max(0, MonotonicClock.now().duration(to: deadline).nanoseconds))
-    state.timer = (deadline, loop.scheduleTask(in: delay) { [weak self] in self?.wake() })
-  }
-
-  private func wake() {
-    state.withLock { $0.timer = nil }
-    pump()
-  }
-
-  private func post(_ spans: [Span], timeout: Duration) async -> SpanQueue.Response {
+  private static func post(
+    _ spans: [Span], to url: String, by client: HTTPClient, timeout: Duration
+  ) async -> SpanQueue.Response {
     guard let body = try? JSONCoding.encode(SpanBatch(spans)) else { return .refused }
     let request = HTTPClient.Request(
       url: url, body: body, headers: [("content-type", "application/json")], timeout: timeout, maximumBody: 0)

@@ -3,7 +3,7 @@ import NIOCore
 
 /// Decides which spans to send and when: in batches, one after the other, again after failures. It is bounded, and counts what it
 /// drops.
-struct SpanQueue {
+struct SpanQueue: RetryQueue {
   enum Response: Sendable {
     case delivered
     /// The collector will not take the batch, however often it is sent.
@@ -35,12 +35,15 @@ struct SpanQueue {
   /// When the waiting spans are sent, however few they are; nil if none waits.
   private var isDueAt: Instant?
   private var batch: Batch?
+  private(set) var sent: UInt64 = 0
+  /// POSTs that were not taken.
+  private(set) var failed: UInt64 = 0
   private(set) var drops: [Drop: UInt64] = [:]
 
   var count: Int { waiting.count + (batch?.spans.count ?? 0) }
 
   /// When `next` has spans without anything else happening; nil while a batch is being sent, and if nothing waits.
-  var deadline: Instant? { batch.map(\.nextTry) ?? isDueAt }
+  func deadline(now: Instant) -> Instant? { batch.map(\.nextTry) ?? isDueAt }
 
   mutating func add(_ spans: [Span], now: Instant) {
     guard !spans.isEmpty else { return }
@@ -50,7 +53,6 @@ struct SpanQueue {
     if isDueAt == nil, !waiting.isEmpty { isDueAt = now.advanced(by: Self.gathering) }
   }
 
-  /// The spans to send now; nil if there are none. Each answer is reported by `finished`.
   mutating func next(now: Instant) -> [Span]? {
     if let tried = batch, let nextTry = tried.nextTry {
       guard nextTry <= now else { return nil }
@@ -67,19 +69,19 @@ struct SpanQueue {
     return spans
   }
 
-  /// - Parameter jitter: 0 to 1, random.
-  mutating func finished(_ response: Response, now: Instant, jitter: Double) {
-    guard var sent = batch, sent.nextTry == nil else { return }
+  mutating func finished(_ spans: [Span], _ response: Response, now: Instant, jitter: Double) {
+    if case .delivered = response { sent &+= UInt64(spans.count) } else { failed &+= 1 }
+    guard var tried = batch, tried.nextTry == nil else { return }
     switch response {
     case .delivered: batch = nil
     case .refused:
-      drops[.refused, default: 0] += UInt64(sent.spans.count)
+      drops[.refused, default: 0] += UInt64(tried.spans.count)
       batch = nil
     case .failed(let retryAfter):
-      sent.failures += 1
-      let pause = Self.backoff.pause(after: sent.failures, jitter: jitter)
-      sent.nextTry = now.advanced(by: max(pause, min(retryAfter ?? .zero, Self.backoff.longest)))
-      batch = sent
+      tried.failures += 1
+      let pause = Self.backoff.pause(after: tried.failures, jitter: jitter)
+      tried.nextTry = now.advanced(by: max(pause, min(retryAfter ?? .zero, Self.backoff.longest)))
+      batch = tried
     }
   }
 

@@ -6,7 +6,7 @@ import NIOCore
 ///
 /// Pushes of one call to one endpoint are sent one after the other, and a later one replaces an earlier one that waits: the end of a ring replaces the
 /// ring.
-struct PushQueue {
+struct PushQueue: RetryQueue {
   struct Push: Sendable {
     var user: UserID
     var subscription: PushSubscription
@@ -31,16 +31,19 @@ struct PushQueue {
   static let parallel = 32
   static let parallelOfUser = 4
   static let attempts = 3
-  static let pause = Duration.seconds(2)
+  static let backoff = ExponentialBackoff(first: .seconds(2), longest: .seconds(4))
 
   private var waiting: [(push: Push, from: Timestamp)] = []
   private var waitingOf: [UserID: Int] = [:]
   private var busy: [Key: UserID] = [:]
   private var busyOf: [UserID: Int] = [:]
+  private(set) var sent: UInt64 = 0
+  private(set) var failed: [PushPost.Failure: UInt64] = [:]
   private(set) var drops: [Drop: UInt64] = [:]
   var count: Int { waiting.count }
 
-  /// When `next` may have something without anything else happening.
+  static func pause(from now: Timestamp, to deadline: Timestamp) -> Duration { deadline - now }
+
   func deadline(now: Timestamp) -> Timestamp? { waiting.map(\.from).filter { $0 > now }.min() }
 
   mutating func add(_ push: Push, now: Timestamp) {
@@ -52,7 +55,6 @@ struct PushQueue {
     insert(push, from: now)
   }
 
-  /// The push to send now; nil if none may be sent. Each is answered by `finished`.
   mutating func next(now: Timestamp) -> Push? {
     while let place = waiting.firstIndex(where: { $0.push.until <= now }) {
       remove(place)
@@ -70,13 +72,16 @@ struct PushQueue {
     return push
   }
 
-  /// - Parameter again: a retry may help. There is none if a later push of the same call waits.
-  mutating func finished(_ push: Push, again: Bool, now: Timestamp) {
+  /// No retry if a later push of the same call waits.
+  /// - Parameter failure: nil if the push service took it.
+  mutating func finished(_ push: Push, _ failure: PushPost.Failure?, now: Timestamp, jitter: Double) {
+    if let failure { failed[failure, default: 0] &+= 1 } else { sent &+= 1 }
     guard busy.removeValue(forKey: push.key) != nil else { return }
     let left = busyOf[push.user, default: 1] - 1
     busyOf[push.user] = left == 0 ? nil : left
-    guard again, push.attempts < Self.attempts, !waiting.contains(where: { $0.push.key == push.key }) else { return }
-    insert(push, from: now + Self.pause * push.attempts)
+    guard failure?.mayPass == true, push.attempts < Self.attempts, !waiting.contains(where: { $0.push.key == push.key })
+    else { return }
+    insert(push, from: now + Self.backoff.pause(after: push.attempts, jitter: jitter))
   }
 
   private mutating func insert(_ push: Push, from: Timestamp) {

@@ -3,9 +3,8 @@ import Cryptography
 import JSON
 import MediaModel
 import NIOCore
-import Synchronization
 
-/// Sends the waiting pushes of a `PushQueue` to browsers' push services (RFC 8030), encrypted and signed.
+/// Sends pushes to browsers' push services (RFC 8030), encrypted and signed, by a `PushQueue`.
 final class WebPush: Sendable {
   struct Statistics {
     var sent: UInt64 = 0
@@ -14,100 +13,51 @@ final class WebPush: Sendable {
     var drops: [PushQueue.Drop: UInt64] = [:]
   }
 
-  private struct State {
-    var queue = PushQueue()
-    var sent: UInt64 = 0
-    var failed: [PushPost.Failure: UInt64] = [:]
-    var timer: (deadline: Timestamp, task: Scheduled<Void>)?
-  }
-
   private let key: ApplicationServerKey
   private let post: PushPost
-  private let clock: WallClock
-  private let loop: any EventLoop
-  /// Called with a user and an endpoint that the push service no longer knows.
-  private let gone: @Sendable (UserID, String) -> Void
-  private let state = Mutex(State())
+  private let sender: RetrySender<PushQueue>
 
+  /// - Parameter gone: called with a user and an endpoint that the push service no longer knows.
   init(
     key: ApplicationServerKey, post: PushPost, clock: WallClock, loop: any EventLoop,
     gone: @escaping @Sendable (UserID, String) -> Void
   ) {
     self.key = key
     self.post = post
-    self.clock = clock
-    self.loop = loop
-    self.gone = gone
+    sender = RetrySender(PushQueue(), clock: clock.now, on: loop) { push in
+      do throws(PushPost.Failure) {
+        try await Self.send(push, signedBy: key, over: post, clock)
+        return nil
+      } catch {
+        if error == .gone { gone(push.user, push.subscription.endpoint) }
+        return error
+      }
+    }
   }
 
   var publicKey: Base64Bytes { Base64Bytes(key.publicKey) }
 
   var statistics: Statistics {
-    state.withLock {
-      Statistics(sent: $0.sent, waiting: $0.queue.count, failed: $0.failed, drops: $0.queue.drops)
-    }
+    let queue = sender.queue
+    return Statistics(sent: queue.sent, waiting: queue.count, failed: queue.failed, drops: queue.drops)
   }
 
   func send(_ notice: PushNotice, to subscription: PushSubscription, of user: UserID, until: Timestamp) {
     let push = PushQueue.Push(user: user, subscription: subscription, notice: notice, until: until)
-    let now = clock.now()
-    state.withLock { $0.queue.add(push, now: now) }
-    pump()
+    sender.update { $0.add(push, now: $1) }
   }
 
   /// Pushes that wait or are being sent are lost.
   func stop() {
-    state.withLock {
-      $0.timer?.task.cancel()
-      $0.timer = nil
-      $0.queue = PushQueue()
-    }
+    sender.stop { $0 = PushQueue() }
     post.stop()
   }
 
-  /// Starts all pushes that may be sent, and wakes for the next retry.
-  private func pump() {
-    let now = clock.now()
-    let pushes = state.withLock { state -> [PushQueue.Push] in
-      var pushes: [PushQueue.Push] = []
-      while let push = state.queue.next(now: now) { pushes.append(push) }
-      schedule(&state, now: now)
-      return pushes
-    }
-    for push in pushes { Task { await deliver(push) } }
-  }
-
-  private func schedule(_ state: inout State, now: Timestamp) {
-    guard let deadline = state.queue.deadline(now: now), deadline != state.timer?.deadline else { return }
-    state.timer?.task.cancel()
-    let delay = TimeAmount.nanoseconds((deadline - now).nanoseconds)
-    state.timer = (deadline, loop.scheduleTask(in: delay) { [weak self] in self?.wake() })
-  }
-
-  private func wake() {
-    state.withLock { $0.timer = nil }
-    pump()
-  }
-
-  private func deliver(_ push: PushQueue.Push) async {
-    var failure: PushPost.Failure?
-    do throws(PushPost.Failure) {
-      try await attempt(push)
-    } catch {
-      failure = error
-    }
-    let now = clock.now()
-    state.withLock { state in
-      if let failure { state.failed[failure, default: 0] &+= 1 } else { state.sent &+= 1 }
-      state.queue.finished(push, again: failure?.mayPass ?? false, now: now)
-    }
-    if failure == .gone { gone(push.user, push.subscription.endpoint) }
-    pump()
-  }
-
-  private func attempt(_ push: PushQueue.Push) async throws(PushPost.Failure) {
-    var generator = SystemRandomNumberGenerator()
-    let salt = (0..<16).map { _ in UInt8.random(in: .min ... .max, using: &generator) }
+  /// One attempt.
+  private static func send(
+    _ push: PushQueue.Push, signedBy key: ApplicationServerKey, over post: PushPost, _ clock: WallClock
+  ) async throws(PushPost.Failure) {
+    let salt = (0..<16).map { _ in UInt8.random(in: .min ... .max) }
     guard let endpoint = PushEndpoint(push.subscription.endpoint), let content = try? JSONCoding.encode(push.notice),
       let body = PushEncryption.body(
         of: content, for: push.subscription, salt: salt, sender: P256PrivateKey()),
@@ -117,7 +67,7 @@ final class WebPush: Sendable {
       ("authorization", authorization), ("content-encoding", "aes128gcm"),
       ("content-type", "application/octet-stream"),
       ("ttl", "\(max(0, (push.until - clock.now()).nanoseconds / 1_000_000_000))"), ("urgency", "high"),
-      ("topic", Self.topic(of: push.notice.call)),
+      ("topic", topic(of: push.notice.call)),
     ]
     try await post.post(body, to: endpoint, headers: headers)
   }
