@@ -13,13 +13,36 @@ package struct Admission: Codable, Sendable, Hashable {
   /// nil for a user who joins by a link: that is always Ed25519.
   package var sigAlg: String?
   package var signature: Base64Bytes
+  /// Only in the word that makes a link: true if a member's device has to admit each guest who comes by it.
+  package var waits: Bool?
+  /// Only in the word of a guest who comes by a link whose guests wait.
+  package var admittedBy: Countersignature?
 
   package init(
     user: UserID? = nil, link: Base64Bytes? = nil, fingerprint: Base64Bytes, sigAlg: String? = nil,
-    signature: Base64Bytes
+    signature: Base64Bytes, waits: Bool? = nil, admittedBy: Countersignature? = nil
   ) {
     self.user = user
     self.link = link
+    self.fingerprint = fingerprint
+    self.sigAlg = sigAlg
+    self.signature = signature
+    self.waits = waits
+    self.admittedBy = admittedBy
+  }
+
+  /// The device that signed it with its own key; nil if only a link's key signed it.
+  package var signer: Base64Bytes? { sigAlg == nil ? admittedBy?.fingerprint : fingerprint }
+}
+
+/// The signature by which a member's device admits a guest.
+package struct Countersignature: Codable, Sendable, Hashable {
+  /// The signing device's.
+  package var fingerprint: Base64Bytes
+  package var sigAlg: String
+  package var signature: Base64Bytes
+
+  package init(fingerprint: Base64Bytes, sigAlg: String, signature: Base64Bytes) {
     self.fingerprint = fingerprint
     self.sigAlg = sigAlg
     self.signature = signature

@@ -71,6 +71,41 @@ package struct MemberChanges: Codable, Sendable, Hashable {
   package init(members: [MemberChange]) { self.members = members }
 }
 
+/// A guest waits to be admitted.
+package struct GuestKnock: Codable, Sendable, Hashable {
+  package var user: UserID
+  /// As the guest says.
+  package var name: String?
+  package var expiresAt: Timestamp
+  /// The guest's own word and the words that its link needs, and the devices that signed them.
+  package var admissions: [Admission]
+  package var signers: [Signer]?
+  package init(user: UserID, name: String?, expiresAt: Timestamp, admissions: [Admission], signers: [Signer]?) {
+    self.user = user
+    self.name = name
+    self.expiresAt = expiresAt
+    self.admissions = admissions
+    self.signers = signers
+  }
+}
+
+/// A guest waits no longer.
+package struct KnockOver: Codable, Sendable, Hashable {
+  package enum Outcome: String, Codable, Sendable, CaseIterable {
+    /// It may join.
+    case admitted
+    case refused
+    /// It has left, its time is over, or the link is void.
+    case over
+  }
+  package var user: UserID
+  package var outcome: Outcome
+  package init(user: UserID, outcome: Outcome) {
+    self.user = user
+    self.outcome = outcome
+  }
+}
+
 package enum EndReason: String, Codable, Sendable, CaseIterable {
   case endedByInitiator = "ended-by-initiator"
   case endedByService = "ended-by-service"

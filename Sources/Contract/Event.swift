@@ -10,6 +10,8 @@ package enum EventName: String, Codable, Sendable, CaseIterable {
   case callMember = "call.member"
   case callMembers = "call.members"
   case callState = "call.state"
+  case guestKnock = "guest.knock"
+  case guestKnockOver = "guest.knock-over"
   case callEnded = "call.ended"
   case trackAdded = "track.added"
   case trackUpdated = "track.updated"
@@ -42,6 +44,8 @@ package enum EventBody: Sendable, Hashable {
   case member(MemberChange)
   case members(MemberChanges)
   case state(CallState)
+  case knock(GuestKnock)
+  case knockOver(KnockOver)
   case ended(Ended)
   case trackAdded(TrackChange)
   case trackUpdated(TrackChange)
@@ -87,6 +91,8 @@ package enum EventBody: Sendable, Hashable {
     case .member(let body): (.callMember, body)
     case .members(let body): (.callMembers, body)
     case .state(let body): (.callState, body)
+    case .knock(let body): (.guestKnock, body)
+    case .knockOver(let body): (.guestKnockOver, body)
     case .ended(let body): (.callEnded, body)
     case .trackAdded(let body): (.trackAdded, body)
     case .trackUpdated(let body): (.trackUpdated, body)

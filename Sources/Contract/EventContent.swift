@@ -19,6 +19,12 @@ extension Need: EventContent { package var cost: Int { shortCost } }
 extension Quality: EventContent { package var cost: Int { shortCost } }
 extension PresenceState: EventContent { package var cost: Int { shortCost } }
 extension PushCancel: EventContent { package var cost: Int { shortCost } }
+extension KnockOver: EventContent { package var cost: Int { shortCost } }
+extension GuestKnock: EventContent {
+  package var cost: Int {
+    384 + user.text.utf8.count + 2 * (name?.utf8.count ?? 0) + admissions.length + (signers?.length ?? 0)
+  }
+}
 
 extension CallState: EventContent { package var cost: Int { 1_024 + (metadata?.length ?? 0) + members.length } }
 extension Ring: EventContent {
@@ -91,7 +97,8 @@ extension [ListEntry] {
 extension [Admission] {
   fileprivate var length: Int {
     reduce(0) {
-      $0 + 96 + ($1.user?.text.utf8.count ?? 0) + ($1.link?.length ?? 0) + $1.fingerprint.length + $1.signature.length
+      $0 + 112 + ($1.user?.text.utf8.count ?? 0) + ($1.link?.length ?? 0) + $1.fingerprint.length + $1.signature.length
+        + ($1.admittedBy.map { 96 + $0.fingerprint.length + $0.signature.length } ?? 0)
     }
   }
 }

@@ -70,6 +70,8 @@ extension EventName {
     case .callMembers:
       .init(to: [.users, .topic, .services], .kept, [.changesState, .mayWait]) { .members(try .init(from: $0)) }
     case .callState: .init(to: [.participants, .services], .dropped, [.hasTopicForm]) { .state(try .init(from: $0)) }
+    case .guestKnock: .init(to: [.participants], .kept) { .knock(try .init(from: $0)) }
+    case .guestKnockOver: .init(to: [.users], .kept) { .knockOver(try .init(from: $0)) }
     case .callEnded: .init(to: [.users, .topic, .services], .kept, [.followsMembers]) { .ended(try .init(from: $0)) }
     case .trackAdded:
       .init(to: [.participants, .topic], .kept, [.changesState, .mayWait, .followsMembers]) {

@@ -152,6 +152,13 @@ package struct CallLink: Codable, Sendable, Hashable {
 
 extension CallLink: CustomStringConvertible { package var description: String { "link" } }
 
+/// Reply of `knock`: the guest waits.
+package struct Knocking: Codable, Sendable, Hashable {
+  /// It waits no longer than until then.
+  package var expiresAt: Timestamp
+  package init(expiresAt: Timestamp) { self.expiresAt = expiresAt }
+}
+
 /// Reply of `presence/watch`: the current state of the users. The event `presence` reports each change.
 package struct PresenceList: Codable, Sendable, Hashable {
   package var users: [PresenceState]
@@ -297,6 +304,7 @@ package struct RequestError: Error, Codable, Sendable, Hashable {
     case callCrossed = "call.crossed"
     case callInviteNotAllowed = "call.invite-not-allowed"
     case callLinkInvalid = "call.link-invalid"
+    case callNotAdmitted = "call.not-admitted"
     case userNotFound = "user.not-found"
     case deviceNotFound = "device.not-found"
     case keysEpochStale = "keys.epoch-stale"

@@ -2,7 +2,7 @@
 /// that of its request.
 package enum ReplyName: String, Codable, Sendable, CaseIterable {
   case joined, rejoined, started, results, registered, devices, state, calls, link, media, keys, keyList, confirmations,
-    presence, history, totals, nothing
+    presence, history, totals, knocking, nothing
 
   package var body: any (Codable & Sendable).Type {
     switch self {
@@ -22,6 +22,7 @@ package enum ReplyName: String, Codable, Sendable, CaseIterable {
     case .presence: PresenceList.self
     case .history: HistoryList.self
     case .totals: Totals.self
+    case .knocking: Knocking.self
     case .nothing: NoBody.self
     }
   }
@@ -45,6 +46,7 @@ package enum ReplyBody: Encodable, Sendable {
   case presence(PresenceList)
   case history(HistoryList)
   case totals(Totals)
+  case knocking(Knocking)
   case nothing
 
   package var content: any Codable & Sendable {
@@ -65,6 +67,7 @@ package enum ReplyBody: Encodable, Sendable {
     case .presence(let body): body
     case .history(let body): body
     case .totals(let body): body
+    case .knocking(let body): body
     case .nothing: NoBody()
     }
   }
@@ -89,6 +92,7 @@ package enum ReplyBody: Encodable, Sendable {
     case .presence: .presence
     case .history: .history
     case .totals: .totals
+    case .knocking: .knocking
     case .nothing: .nothing
     }
   }
@@ -112,6 +116,7 @@ package enum ReplyBody: Encodable, Sendable {
     case .presence: self = .presence(try .init(from: decoder))
     case .history: self = .history(try .init(from: decoder))
     case .totals: self = .totals(try .init(from: decoder))
+    case .knocking: self = .knocking(try .init(from: decoder))
     case .nothing: self = .nothing
     }
   }

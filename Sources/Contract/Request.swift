@@ -52,6 +52,9 @@ package enum MemberRequest: Codable, Sendable {
   case leave
   case end
   case link(MakeLink)
+  case knock(Knock)
+  case admitGuest(AdmitGuest)
+  case refuseGuest(RefuseGuest)
   case removeGuest(RemoveGuest)
   case hold(Hold)
   case state
@@ -199,6 +202,28 @@ package struct MakeLink: Codable, Sendable {
     self.admission = admission
     self.revoke = revoke
   }
+}
+
+/// A guest asks to be admitted, and waits.
+package struct Knock: Codable, Sendable {
+  package var link: String
+  /// The word by which the guest comes by the link.
+  package var admission: Admission
+  package init(link: String, admission: Admission) {
+    self.link = link
+    self.admission = admission
+  }
+}
+
+package struct AdmitGuest: Codable, Sendable {
+  /// The word with which the guest knocked, with `admittedBy`.
+  package var admission: Admission
+  package init(admission: Admission) { self.admission = admission }
+}
+
+package struct RefuseGuest: Codable, Sendable {
+  package var guest: UserID
+  package init(guest: UserID) { self.guest = guest }
 }
 
 package struct RemoveGuest: Codable, Sendable {

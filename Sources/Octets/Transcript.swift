@@ -100,6 +100,32 @@ extension Transcript {
     return transcript
   }
 
+  /// A member's device makes a link whose guests wait: label ‖ lp(call) ‖ fingerprint ‖ the link's public key.
+  package static func waitingLink(call: String, fingerprint: [UInt8], link: [UInt8]) -> Transcript {
+    var transcript = Transcript("conclave-waiting-link-v1")
+    transcript.appendPrefixed(call)
+    transcript.append(fingerprint)
+    transcript.append(link)
+    return transcript
+  }
+
+  /// A member's device admits a guest's device that came by a link: label ‖ lp(call) ‖ fingerprint ‖ the link's public key ‖ the guest's fingerprint ‖
+  /// lp(user).
+  /// - Parameters:
+  ///   - fingerprint: the signing device's, 32 bytes.
+  ///   - guest: the fingerprint of the guest's device, 32 bytes.
+  package static func guestAdmission(
+    call: String, fingerprint: [UInt8], link: [UInt8], guest: [UInt8], user: String
+  ) -> Transcript {
+    var transcript = Transcript("conclave-guest-admission-v1")
+    transcript.appendPrefixed(call)
+    transcript.append(fingerprint)
+    transcript.append(link)
+    transcript.append(guest)
+    transcript.appendPrefixed(user)
+    return transcript
+  }
+
   /// A user joins by a link, whose private key signs: label ‖ lp(call) ‖ the link's public key ‖ fingerprint ‖ lp(user).
   /// - Parameter fingerprint: the joining device's, 32 bytes.
   package static func linkJoin(call: String, link: [UInt8], fingerprint: [UInt8], user: String) -> Transcript {

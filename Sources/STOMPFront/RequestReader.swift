@@ -71,10 +71,10 @@ extension Request {
 extension MemberRequest {
   fileprivate var weight: Int {
     switch self {
-    case .accept, .join, .rejoin, .transfer: 2
+    case .accept, .join, .rejoin, .transfer, .knock: 2
     case .invite(let body): 2 + body.callees.count / 2
     case .cancel(let body): 2 + (body.callees?.count ?? 0) / 4
-    case .decline, .leave, .end, .link, .removeGuest, .hold, .state, .report: 0
+    case .decline, .leave, .end, .link, .admitGuest, .refuseGuest, .removeGuest, .hold, .state, .report: 0
     }
   }
 }

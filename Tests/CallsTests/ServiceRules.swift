@@ -117,6 +117,7 @@ struct ServiceRules {
     #expect(stage.closed.isEmpty, "a service is no device, whatever its name")
     let call = try alice.call([])
     let key = DeviceKey(use: .wrap, alg: "x", publicKey: Base64Bytes([1]))
+    let word = Admission(fingerprint: Base64Bytes([1]), signature: Base64Bytes([1]))
     let requests: [Request] = [
       .people(.registerDevice(RegisterDevice(name: nil, keys: [key]))),
       .people(.listDevices(ListDevices(users: [alice.user]))),
@@ -130,6 +131,8 @@ struct ServiceRules {
       .history(.totals(HistoryTotals(with: alice.user))),
       .people(.removeDevice(RemoveDevice(device: alice.device.device))),
       .call(call, .removeGuest(RemoveGuest(guest: UserID(unchecked: "guest~ana")))),
+      .call(call, .refuseGuest(RefuseGuest(guest: UserID(unchecked: "guest~ana")))),
+      .call(call, .admitGuest(AdmitGuest(admission: word))), .call(call, .knock(Knock(link: "x", admission: word))),
     ]
     for request in requests { #expect(service.code(request) == .authForbidden) }
     let again = stage.connectService("alice")

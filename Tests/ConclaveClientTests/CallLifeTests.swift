@@ -105,6 +105,72 @@ struct CallLifeTests {
     await house.close()
   }
 
+  private static let notAdmitted = "call.not-admitted"
+
+  @Test func aGuestWaitsUntilAMemberAdmitsIt() async throws {
+    let house = try await House()
+    let (alice, bob) = try await (house.client("alice"), house.client("bob"))
+    let call = try await alice.client.start(callees: ["bob"], media: .audio)
+    let bobs = try await bob.client.accept(bob.ring())
+    let (diary, other) = (Diary(bobs), Diary(call))
+    let link = try await call.makeLink(guestsWait: true)
+    let ana = try await house.guest("guest~ana", of: call.id)
+    async let joining = ana.client.join(call.id, link: link.link, secret: link.secret)
+    func isShown(_ users: [String], in diary: Diary) -> Bool {
+      diary.has { if case .guestsWaiting(let guests) = $0 { guests.map(\.user) == users } else { false } }
+    }
+    try await eventually { isShown(["guest~ana"], in: diary) && isShown(["guest~ana"], in: other) }
+    try await bobs.admit("guest~ana")
+    let anas = try await joining
+    try await expectAgreement([call, bobs, anas])
+    for member in [call, bobs, anas] {
+      try await eventually {
+        await member.snapshot?.devices.first { $0.user == "guest~ana" }?.letIn == .by(user: "bob")
+      }
+    }
+    #expect(isShown([], in: diary) && isShown([], in: other), "the guest is at the door no more")
+    await #expect(throws: SignalingError.self, "nobody waits") { try await call.admit("guest~ana") }
+    await #expect(throws: SignalingError.self) { try await call.refuse("guest~ana") }
+    await house.close()
+  }
+
+  @Test func aGuestWhoIsRefusedOrStopsWaitingDoesNotJoin() async throws {
+    let house = try await House()
+    let alice = try await house.client("alice")
+    let call = try await alice.client.start(callees: [], media: .audio)
+    let diary = Diary(call)
+    let link = try await call.makeLink(guestsWait: true)
+    func waits(_ user: String) async throws -> Task<String, Never> {
+      let guest = try await house.guest(user, of: call.id)
+      let task = Task {
+        do {
+          _ = try await guest.client.join(call.id, link: link.link, secret: link.secret)
+          return "joined"
+        } catch SignalingError.refused(let code, _) {
+          return code
+        } catch {
+          return "\(error)"
+        }
+      }
+      try await eventually {
+        diary.has { if case .guestsWaiting(let guests) = $0 { guests.map(\.user) == [user] } else { false } }
+      }
+      return task
+    }
+    let ana = try await waits("guest~ana")
+    try await call.refuse("guest~ana")
+    #expect(await ana.value == Self.notAdmitted)
+    let ben = try await waits("guest~ben")
+    ben.cancel()
+    #expect(await ben.value == Self.notAdmitted)
+    // The server was told: only the next one waits.
+    let cy = try await waits("guest~cy")
+    cy.cancel()
+    #expect(await cy.value == Self.notAdmitted)
+    #expect(await call.snapshot?.members.map(\.user) == ["alice"])
+    await house.close()
+  }
+
   @Test func presenceAndHistoryAreThere() async throws {
     let house = try await House()
     let (alice, bob) = try await (house.client("alice"), house.client("bob"))

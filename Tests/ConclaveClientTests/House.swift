@@ -43,6 +43,7 @@ final class House {
     configuration.listen.http = 0
     configuration.media.port = 0
     configuration.media.workers = 1
+    configuration.guests = true
     let server = try await Self.run(configuration)
     configuration.listen.stomp = ListenAddress(port: server.stompPort)
     self.configuration = configuration
@@ -70,6 +71,20 @@ final class House {
       user: #require(UserID(user)), device: DeviceID("phone"), name: nil,
       expiresAt: Timestamp(milliseconds: Int64(Date().timeIntervalSince1970 * 1000) + 600_000))
     let client = CallClient(server: isWeb ? webAddress : address, identity: identity, token: { token })
+    let resident = Resident(client, identity: identity)
+    try await client.connect()
+    return resident
+  }
+
+  /// A guest of a call, as somebody who has opened a link of it.
+  func guest(_ user: String, of call: String) async throws -> Resident {
+    let identity = try #require(DeviceIdentity(user: user, device: "guest"))
+    let folder = try StateFolder(configuration.state)
+    let tokens = TokenAuthority(guestSecret: try folder.secret(file: nil, default: "guest-secret").secret)
+    let token = try tokens.mint(
+      user: #require(UserID(user)), device: DeviceID("guest"), name: "Ana", guestOf: CallID(call),
+      expiresAt: Timestamp(milliseconds: Int64(Date().timeIntervalSince1970 * 1000) + 600_000))
+    let client = CallClient(server: address, identity: identity, token: { UserID.guestPrefix + token })
     let resident = Resident(client, identity: identity)
     try await client.connect()
     return resident

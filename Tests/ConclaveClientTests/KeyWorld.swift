@@ -239,7 +239,7 @@ struct KeyWorld {
         answer(request, of: name)
       case .askState: members[name]!.stateQuestions += 1
       case .acknowledge(let delivery, let opened): members[name]!.acknowledged[delivery] = opened
-      case .drop, .pin, .tilesChanged, .letInByService: break
+      case .drop, .pin, .tilesChanged, .letInByService, .waitingGuests: break
       case .install(let keys): members[name]!.cipher.install(keys)
       case .send(let key):
         members[name]!.cipher.send(key)

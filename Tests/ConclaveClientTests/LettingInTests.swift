@@ -34,6 +34,18 @@ struct LettingInTests {
     var admission: Word
     var root: Word
     var link: Link
+    var waitingLink: WaitingLink
+  }
+
+  private struct WaitingLink: Decodable {
+    struct Flipped: Decodable {
+      var made: Base64Bytes
+      var admitted: Base64Bytes
+    }
+    var call: CallID
+    var made: Admission
+    var admitted: Admission
+    var flipped: Flipped
   }
 
   private static let call = KeyWorld.call
@@ -94,6 +106,109 @@ struct LettingInTests {
     made.signature = link.flipped.made
     joined.signature = link.flipped.joined
     #expect(!made.isGood(in: link.call, by: keys) && !joined.isGood(in: link.call, by: nil))
+  }
+
+  @Test func waitingLinksAndAdmittedGuestsAgreeWithAnotherImplementation() throws {
+    let url = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+      .appending(path: "Vectors/keys.json")
+    let answer = try JSONDecoder().decode(KnownAnswers.self, from: Data(contentsOf: url)).waitingLink
+    let devices = try KeyVectors.read().devices.filter { $0.device.text == "phone" }
+    let alice = try #require(devices.first { $0.user.text == "alice" }?.keys())
+    let bob = try #require(devices.first { $0.user.text == "bob" }?.keys())
+    var (made, admitted) = (answer.made, answer.admitted)
+    #expect(made.isWellFormed && made.waits == true && made.isGood(in: answer.call, by: alice))
+    made.waits = nil
+    #expect(!made.isGood(in: answer.call, by: alice), "the mark is signed")
+    made = answer.made
+    made.signature = answer.flipped.made
+    #expect(!made.isGood(in: answer.call, by: alice))
+    #expect(admitted.isWellFormed && admitted.isGood(in: answer.call, by: nil))
+    #expect(admitted.isAdmitted(into: answer.call, by: bob) && !admitted.isAdmitted(into: answer.call, by: alice))
+    admitted.user = UserID("guest~ann")!
+    #expect(!admitted.isAdmitted(into: answer.call, by: bob))
+    admitted = answer.admitted
+    admitted.admittedBy?.signature = answer.flipped.admitted
+    #expect(!admitted.isAdmitted(into: answer.call, by: bob))
+  }
+
+  @Test func onlyGuestsWhoComeByALinkAreAdmitted() throws {
+    var generator = SplitMix64(seed: 5)
+    let secret = LinkSecret(maker: alice.fingerprint, using: &generator)
+    let ana = DeviceIdentity(user: "guest~ana", device: "guest")!
+    let word = try #require(Admission.coming(by: secret, into: Self.call, as: ana))
+    let admitted = try #require(word.admitted(into: Self.call, by: bob))
+    #expect(admitted.isAdmitted(into: Self.call, by: bob.publicKeys))
+    #expect(!admitted.isAdmitted(into: CallID("another")!, by: bob.publicKeys))
+    #expect(
+      try #require(Admission.coming(by: secret, into: Self.call, as: bob)).admitted(into: Self.call, by: alice) == nil)
+    #expect(!Admission.letting(ana.address.user, into: Self.call, by: alice).isWellFormed, "a guest without a link")
+    var user = Admission.letting(bob.address.user, into: Self.call, by: alice)
+    user.waits = true
+    #expect(!user.isWellFormed)
+    user.waits = nil
+    user.admittedBy = admitted.admittedBy
+    #expect(!user.isWellFormed)
+    var waiting = word
+    waiting.waits = true
+    #expect(!waiting.isWellFormed)
+  }
+
+  /// A guest could let in nobody anyhow.
+  @Test(arguments: ["bob", "guest~ana"]) func membersAreShownTheGuestsWhoWait(user: String) throws {
+    var generator = SplitMix64(seed: 6)
+    let own = try #require(DeviceIdentity(user: user, device: "phone"))
+    let secret = LinkSecret(maker: alice.fingerprint, using: &generator)
+    let join = JoinCredentials(own, call: Self.call, at: KeyWorld.clock, using: &generator)
+    let now = Instant(nanoseconds: 1)
+    var keys = KeyAgreement(identity: own, join: join, entrance: .back(root: alice.address.user), now: now)
+    let zed = DeviceIdentity(user: "guest~zed", device: "guest")!
+    let word = try #require(Admission.coming(by: secret, into: Self.call, as: zed))
+    let link = Admission.making(secret.link(of: Self.call), of: Self.call, waits: true, by: alice)
+    let maker = Signer(
+      user: alice.address.user, device: alice.address.device, fingerprint: Base64Bytes(alice.fingerprint),
+      keys: alice.registration)
+    func shown(after input: KeyInput) -> [[String]] {
+      keys.handle(input, now: now, using: &generator).compactMap {
+        if case .waitingGuests(let guests) = $0 { guests.map(\.user) } else { nil }
+      }
+    }
+    let knock = GuestKnock(
+      user: zed.address.user, name: "Zed", expiresAt: KeyWorld.clock, admissions: [word, link], signers: [maker])
+    let isMember = !own.address.user.isGuest
+    #expect(shown(after: .knock(knock)) == (isMember ? [["guest~zed"]] : []))
+    #expect(keys.waitingGuests.word(of: zed.address.user) == (isMember ? word : nil))
+    #expect(shown(after: .knockOver(zed.address.user)) == (isMember ? [[]] : []))
+  }
+
+  /// A guest's own chain begins at its link, and a member's signature lets it in. In whatever order words come.
+  @Test(arguments: [true, false]) func aGuestWhoHadToWaitFindsItsRootByItsLink(isAdmitted: Bool) throws {
+    var generator = SplitMix64(seed: 4)
+    let ana = DeviceIdentity(user: "guest~ana", device: "guest")!
+    let secret = LinkSecret(maker: alice.fingerprint, using: &generator)
+    let join = JoinCredentials(ana, call: Self.call, at: KeyWorld.clock, using: &generator)
+    let own = OwnStay(ana, join, now: Instant(nanoseconds: 1))
+    let known = KnownDevices(ana, pins: Pins(), trust: .firstUse, directory: KnownKeys())
+    let coming = try #require(Admission.coming(by: secret, into: Self.call, as: ana))
+    let words = [
+      isAdmitted ? try #require(coming.admitted(into: Self.call, by: bob)) : coming,
+      .making(secret.link(of: Self.call), of: Self.call, waits: true, by: alice),
+      .letting(bob.address.user, into: Self.call, by: alice), .letting(alice.address.user, into: Self.call, by: alice),
+    ]
+    let signers = [alice, bob].map { device in
+      Signer(
+        user: device.address.user, device: device.address.device, fingerprint: Base64Bytes(device.fingerprint),
+        keys: device.registration)
+    }
+    let entry = ListEntry(
+      user: ana.address.user, device: ana.address.device, participant: 3, joinId: join.joinId, joinKey: join.joinKey,
+      fingerprint: Base64Bytes(ana.fingerprint))
+    for order in [words, words.reversed()] {
+      var lettingIn = LettingIn(Self.call, .link(secret))
+      for word in order { lettingIn.take([word], signers, isWhole: false) }
+      lettingIn.judge(nil, own: own, known: known, work: PublicWork(capacity: 0))
+      #expect(lettingIn.root == alice.address.user)
+      #expect(lettingIn.origin(of: entry) == (isAdmitted ? .by(user: "bob") : .nobody))
+    }
   }
 
   /// A list counts even if some words beside it have wrong types; the good words count, too.

@@ -52,6 +52,19 @@ struct MachineTimesTests {
     #expect(later.at == start + hour && told.expiresAt - later.at == .seconds(30))
   }
 
+  @Test func aGuestWaitsAsLongAsBefore() throws {
+    let knock = GuestKnock(
+      user: UserID(unchecked: "guest~ana"), name: nil, expiresAt: start + .seconds(600), admissions: [], signers: nil)
+    let later = EventMessage(at: start, call: id, body: .knock(knock)).later(by: hour)
+    guard case .knock(let told) = later.body,
+      case .knocking(let knocking) = ReplyBody.knocking(Knocking(expiresAt: start)).later(by: hour)
+    else {
+      Issue.record("a knock stays one")
+      return
+    }
+    #expect(told.expiresAt - later.at == .seconds(600) && knocking.expiresAt == start + hour)
+  }
+
   @Test func theHistoryHasTheStartThatWasTold() {
     let change = StoreChange.history(.call(id, .audio, startedAt: start))
     guard case .history(.call(_, _, let startedAt)) = change.later(by: hour) else {

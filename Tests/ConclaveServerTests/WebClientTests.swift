@@ -139,6 +139,9 @@ private func links(_ modules: [String]) -> String {
   )
   #expect(usual.tag == "<html lang=\"en\">" && signing.tag == "<html data-video-first lang=\"en\">")
   #expect(usual.entity != signing.entity)
+  let both = try root(
+    WebClient(page: Configuration(json: Array(#"{"page":{"videoFirst":true,"guestsWait":true}}"#.utf8)).page))
+  #expect(both.tag == "<html data-video-first data-guests-wait lang=\"en\">")
 }
 
 @Test func everyPreloadedModuleOfTheRealPageIsServed() throws {

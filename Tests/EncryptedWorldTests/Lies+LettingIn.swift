@@ -15,7 +15,11 @@ extension Lies {
     410: { try uninvited($0, otherRoot) }, 411: uninvitedLeader,
     412: { try uninvited($0, as: "guest~eve", foreignLink) }, 413: { try uninvited($0, as: "guest~eve", otherGuest) },
     414: { try uninvited($0, as: "guest~eve", foreignLinkWords) }, 415: otherMaker, 416: lateLink, 417: manyWords,
-    418: unansweredLookUp,
+    418: unansweredLookUp, 421: { try uninvited($0, as: "guest~eve", notAdmitted) },
+    422: otherKindOfLink, 423: foreignAdmissions, 424: { try uninvited($0, as: "guest~eve", admittedByStrangers) },
+    425: admittedByGuest,
+    426: { try uninvited($0, as: "guest~eve") { Words([.letting($1.user, into: $0.call, by: $0.alice.identity)]) } },
+    427: falseKnocks, 428: manyKnocks,
   ]
 
   /// Words and signers that a server sends with its lists.
@@ -191,6 +195,131 @@ extension Lies {
     return Aftermath(scene, warned: [scene.bob])
   }
 
+  // MARK: links whose guests wait
+
+  private static func notAdmitted(_ scene: Scene, _ ghost: Ghost) throws -> Words {
+    let door = try scene.door()
+    return Words([door.link, try ghost.comes(by: door)])
+  }
+
+  private static func otherKindOfLink(_ seed: UInt64) throws -> Aftermath {
+    _ = try uninvited(seed, as: "guest~eve") { scene, ghost in
+      var words = try scene.door()
+      words.link.waits = nil
+      return Words([words.link, try ghost.comes(by: words)])
+    }
+    return try uninvited(seed, as: "guest~eve") { scene, ghost in
+      var words = try scene.door(waits: false)
+      words.link.waits = true
+      return Words([words.link, try ghost.comes(by: words)])
+    }
+  }
+
+  private static func foreignAdmissions(_ seed: UInt64) throws -> Aftermath {
+    try uninvited(seed, as: "guest~eve") { scene, ghost in
+      let (door, other) = (try scene.door(), try scene.door())
+      let word = try ghost.comes(by: door)
+      func by(_ admitted: Admission?) -> Admission {
+        var taken = word
+        taken.admittedBy = admitted?.admittedBy
+        return taken
+      }
+      let bob = scene.bob.identity
+      let elsewhere = CallID(unchecked: "6d1f0d6c-0000-4000-8000-000000000000")
+      let frank = DeviceIdentity(user: "guest~frank", device: "phone")!
+      let tablet = DeviceIdentity(user: "guest~eve", device: "tablet")!
+      let ofFrank = try #require(Admission.coming(by: door.secret, into: scene.call, as: frank))
+      let ofTablet = try #require(Admission.coming(by: door.secret, into: scene.call, as: tablet))
+      var flipped = try #require(word.admitted(into: scene.call, by: bob))
+      flipped.admittedBy!.signature.bytes[7] ^= 1
+      var unsigned = try #require(word.admitted(into: scene.call, by: bob))
+      unsigned.signature.bytes[7] ^= 1
+      return Words([
+        door.link, other.link, by(ofFrank.admitted(into: scene.call, by: bob)),
+        by(ofTablet.admitted(into: scene.call, by: bob)), by(word.admitted(into: elsewhere, by: bob)),
+        by(try ghost.comes(by: other).admitted(into: scene.call, by: bob)), flipped, unsigned,
+      ])
+    }
+  }
+
+  private static func admittedByStrangers(_ scene: Scene, _ ghost: Ghost) throws -> Words {
+    let door = try scene.door()
+    let word = try ghost.comes(by: door)
+    let strangers = [DeviceIdentity(user: "mallory", device: "phone")!, DeviceIdentity(user: "bob", device: "tablet")!]
+    let admitted = strangers.compactMap { word.admitted(into: scene.call, by: $0) }
+    let root = Admission.letting(strangers[0].address.user, into: scene.call, by: strangers[0])
+    return Words([door.link, root] + admitted, by: strangers)
+  }
+
+  /// Frank has come by a link whose guests need not wait.
+  private static func admittedByGuest(_ seed: UInt64) throws -> Aftermath {
+    let frank = DeviceIdentity(user: "guest~frank", device: "phone")!
+    func words(_ scene: Scene) throws -> [Admission] {
+      let open = try scene.door(waits: false)
+      return [open.link, try #require(Admission.coming(by: open.secret, into: scene.call, as: frank))]
+    }
+    _ = try uninvited(seed) { scene, ghost in
+      Words(try words(scene) + [.letting(ghost.user, into: scene.call, by: frank)], by: [frank])
+    }
+    return try uninvited(seed, as: "guest~eve") { scene, ghost in
+      let door = try scene.door()
+      let admitted = try #require(try ghost.comes(by: door).admitted(into: scene.call, by: frank))
+      return Words(try words(scene) + [door.link, admitted], by: [frank])
+    }
+  }
+
+  private static func falseKnocks(_ seed: UInt64) throws -> Aftermath {
+    let scene = try Scene(seed: seed)
+    let (door, open) = (try scene.door(), try scene.door(waits: false))
+    let mallory = DeviceIdentity(user: "mallory", device: "phone")!
+    let eve = DeviceIdentity(user: "guest~eve", device: "phone")!
+    let foreign = LinkSecret(maker: mallory.fingerprint, using: &scene.world.random)
+    let foreignLink = Admission.making(foreign.link(of: scene.call), of: scene.call, waits: true, by: mallory)
+    let elsewhere = CallID(unchecked: "6d1f0d6c-0000-4000-8000-000000000000")
+    let word = try #require(Admission.coming(by: door.secret, into: scene.call, as: eve))
+    func isShown(
+      _ admissions: [Admission?], user: UserID = eve.address.user, signers: [Signer] = []
+    ) throws -> Bool {
+      try scene.tell(
+        scene.alice,
+        .knock(
+          GuestKnock(
+            user: user, name: "Alice", expiresAt: scene.world.timestamp + .seconds(600),
+            admissions: admissions.compactMap { $0 } + [door.link, open.link], signers: signers)))
+      return scene.alice.stay?.keys.waitingGuests.word(of: user) != nil
+    }
+    var flipped = word
+    flipped.signature.bytes[7] ^= 1
+    var others = word
+    others.user = UserID("guest~ann")!
+    #expect(try !isShown([]))
+    #expect(
+      try !isShown(
+        [.coming(by: foreign, into: scene.call, as: eve), foreignLink], signers: [Signer(Ghost.entry(of: mallory))]))
+    #expect(try !isShown([.coming(by: open.secret, into: scene.call, as: eve)]), "its guests need not wait")
+    #expect(try !isShown([.coming(by: door.secret, into: elsewhere, as: eve)]))
+    #expect(try !isShown([flipped]))
+    #expect(try !isShown([others], user: others.user!))
+    #expect(try !isShown([.coming(by: door.secret, into: scene.call, as: mallory)], user: mallory.address.user))
+    #expect(try isShown([word]), "who has a link of the call is shown")
+    return Aftermath(scene, warned: [])
+  }
+
+  private static func manyKnocks(_ seed: UInt64) throws -> Aftermath {
+    let scene = try Scene(seed: seed)
+    let door = try scene.door()
+    let guests = (0..<40).map { DeviceIdentity(user: "guest~\($0)", device: "phone")! }
+    for guest in guests {
+      let word = try #require(Admission.coming(by: door.secret, into: scene.call, as: guest))
+      let knock = GuestKnock(
+        user: guest.address.user, name: nil, expiresAt: scene.world.timestamp, admissions: [word, door.link],
+        signers: nil)
+      try scene.tell(scene.alice, .knock(knock))
+    }
+    #expect(guests.count { scene.alice.stay?.keys.waitingGuests.word(of: $0.address.user) != nil } == 32)
+    return Aftermath(scene, warned: [])
+  }
+
   // MARK: members
 
   /// `inviter` lets Dave in, and Dave joins.
@@ -359,7 +488,29 @@ extension Lies {
   }
 }
 
+/// A link of Alice's: the word that makes it, and its secret.
+private struct DoorWords {
+  var link: Admission
+  let secret: LinkSecret
+}
+
+extension Ghost {
+  fileprivate var user: UserID { identity.address.user }
+
+  /// The word by which the ghost comes by a link.
+  fileprivate func comes(by door: DoorWords) throws -> Admission {
+    try #require(Admission.coming(by: door.secret, into: keys.own.call, as: identity))
+  }
+}
+
 extension Scene {
+  /// A link of Alice's, whose guests wait or do not.
+  fileprivate func door(waits: Bool = true) throws -> DoorWords {
+    let secret = LinkSecret(maker: alice.identity.fingerprint, using: &world.random)
+    return DoorWords(
+      link: .making(secret.link(of: call), of: call, waits: waits, by: alice.identity), secret: secret)
+  }
+
   /// The server says that the ghost is a participant, just as it is listed.
   func pretend(_ ghost: Ghost) {
     let member = MemberState(

@@ -390,7 +390,7 @@ final class SimDevice {
         stay.install(keys, world)
       case .askState: askState(of: stay)
       case .letInByService(let isByService): letInByService = letInByService || isByService
-      case .drop, .tilesChanged: break
+      case .drop, .tilesChanged, .waitingGuests: break
       case .send(let key):
         if world.weakness == .neverSwitches, stay.cipher.sendingEpoch != nil { continue }
         stay.send(key)

@@ -348,6 +348,8 @@ def test_a_stranger_learns_nothing(on, names):
         "invite": {"callees": ["x"]},
         "hold": {"held": True},
         "remove-guest": {"guest": bob.user},
+        "refuse-guest": {"guest": bob.user},
+        "admit-guest": {"admission": {"fingerprint": b64(b"x"), "signature": b64(b"x")}},
         "keys": {"epoch": 1, "envelopes": []},
         "media": {"sdp": "v=0", "tracks": []},
         "message": {"body": b64(b"x")},

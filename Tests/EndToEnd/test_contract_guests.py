@@ -1,6 +1,7 @@
 """Protocol section 4, "Guests", tested by a client that knows only the text."""
 
 import json
+import os
 import urllib.error
 import urllib.request
 
@@ -8,6 +9,7 @@ import pytest
 
 from conftest import Server
 from device import NO_CALL, Device, Wire, join, member, starting, token
+from words import admitted, link_word
 
 
 def post(server, body, type="application/json"):
@@ -61,6 +63,8 @@ def test_a_guest_has_its_call_and_nothing_else(on, guest, names, server):
         (f"/app/calls/{call}/invite", {"callees": [bob.user]}),
         (f"/app/calls/{call}/link", {}),
         (f"/app/calls/{call}/hold", {"held": True}),
+        (f"/app/calls/{call}/admit-guest", {"admission": {"fingerprint": "", "signature": ""}}),
+        (f"/app/calls/{call}/refuse-guest", {"guest": ana.user}),
         (f"/app/calls/{call}/remove-guest", {"guest": ana.user}),
         (f"/app/calls/{call}/remove-guest", {"guest": alice.user}),
         (f"/app/calls/{call}/end", {}),
@@ -131,6 +135,68 @@ def test_a_member_removes_a_guest_and_never_a_member(on, guest, names, server):
     again = Device(server, ana.user, device="guest", connect={"passcode": ana.token})
     assert again.fails(f"/app/calls/{call}/rejoin", join()) == "call.not-found"
     assert again.fails(f"/app/calls/{call}/state", {}) == "call.not-found"
+    again.close()
+
+
+@pytest.fixture
+def door(on, names):
+    """A call of Alice and Bob with a link whose guests wait: (call, link, alice, bob)."""
+    alice, bob = on(names[0]), on(names[1])
+    call, _ = alice.start(bob.user)
+    bob.enter(call, "accept")
+    word = link_word(alice.sign_key, alice.fingerprint, call, os.urandom(16), waits=True)
+    return call, alice.call(call, "link", {"admission": word})["link"], alice, bob
+
+
+def admission(guest, member, call, knock):
+    word = next(word for word in knock["admissions"] if word.get("user") == guest.user)
+    return {"admission": admitted(member.sign_key, member.fingerprint, call, word)}
+
+
+def test_a_guest_waits_until_a_member_admits_it(door, guest, on, names, server):
+    call, link, alice, bob = door
+    carol = on(names[2])
+    carol.enter(call, "join", {"link": link, **join()})
+    ana = guest(call, link)
+    assert ana.fails(f"/app/calls/{call}/join", {"link": link, **join()}) == "call.not-admitted"
+    assert carol.fails(f"/app/calls/{call}/knock", {"link": link}) == "auth.forbidden", "an account need not wait"
+    assert ana.call(call, "knock", {"link": link}).keys() == {"expiresAt"}
+    knocks = [device.event("guest.knock") for device in (alice, bob, carol)]
+    for knock in knocks:
+        assert (knock["user"], knock["name"], knock["call"]) == (ana.user, "Ana", call)
+        assert [word["waits"] for word in knock["admissions"] if "user" not in word] == [True]
+        assert alice.user in [signer["user"] for signer in knock["signers"]]
+    assert ana.fails(f"/app/calls/{call}/state", {}) == "call.not-found"
+    wrong = admission(ana, bob, call, knocks[1])
+    wrong["admission"]["admittedBy"]["signature"] = knocks[1]["admissions"][0]["signature"]
+    assert bob.fails(f"/app/calls/{call}/admit-guest", wrong) == "request.invalid"
+    assert bob.call(call, "admit-guest", admission(ana, bob, call, knocks[1])) == {}
+    for device in (alice, bob, carol, ana):
+        over = device.event("guest.knock-over")
+        assert (over["user"], over["outcome"]) == (ana.user, "admitted")
+    assert alice.fails(f"/app/calls/{call}/admit-guest", admission(ana, alice, call, knocks[0])) == "user.not-found", "the first answer counts"
+    assert alice.fails(f"/app/calls/{call}/refuse-guest", {"guest": ana.user}) == "user.not-found"
+    ana.enter(call, "join", {"link": link, **join()})
+    assert member(alice.call(call, "state"), ana.user)["link"] is True
+    rotation = alice.event("keys.rotate", where=lambda body: any(word.get("user") == ana.user for word in body.get("admissions", [])))
+    word = next(word for word in rotation["admissions"] if word.get("user") == ana.user)
+    assert word["admittedBy"]["fingerprint"] == admission(ana, bob, call, knocks[1])["admission"]["admittedBy"]["fingerprint"]
+
+
+def test_a_refused_guest_and_one_that_goes(door, guest, server):
+    call, link, alice, bob = door
+    ana, ben = guest(call, link), guest(call, link, "Ben")
+    for each in (ana, ben):
+        each.call(call, "knock", {"link": link})
+        assert bob.event("guest.knock")["user"] == each.user
+    assert alice.request(f"/app/calls/{call}/refuse-guest", {"guest": ana.user}) == {}
+    for device in (ana, bob):
+        assert device.event("guest.knock-over")["outcome"] == "refused"
+    assert ana.error().headers["message"] == "this guest's call is over"
+    ben.call(call, "leave")
+    assert (over := bob.event("guest.knock-over"))["user"] == ben.user and over["outcome"] == "over"
+    again = Device(server, ana.user, device="guest", connect={"passcode": ana.token})
+    assert again.fails(f"/app/calls/{call}/knock", {"link": link}) == "call.link-invalid"
     again.close()
 
 

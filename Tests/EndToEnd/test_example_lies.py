@@ -220,6 +220,63 @@ def test_a_guests_mark_is_part_of_its_keys(pair, tmp_path, capsys, made, shown):
     assert f"the keys of {shown} pc are not known" in capsys.readouterr().out
 
 
+def words_of_a_guest(pair, tmp_path, admitter):
+    """Alice's view of Ana, a guest who comes by a link of Alice's whose guests wait and was admitted by `admitter`; with the word and Ana's entry."""
+    devices = lambda user: agreement.Devices(tmp_path / f"{user}.keys", user, "pc")
+    alice, bob, ana, zed = pair.alice.devices, pair.bob.devices, devices("guest~ana"), devices("guest~zed")
+    view = sys.modules["admissions"].Admissions(CALL, alice, root="alice")
+    key = layouts.link_key(CALL, bytes(16))
+    link = key.public_key().public_bytes_raw()
+    b64 = layouts.b64
+
+    def signed(by, data):
+        return {"fingerprint": b64(by.fingerprint), "sigAlg": "ES256", "signature": b64(by.sign.sign(data))}
+
+    def coming(guest):
+        signature = key.sign(layouts.link_join_bytes(CALL, link, guest.fingerprint, guest.user))
+        return {"user": guest.user, "fingerprint": b64(guest.fingerprint), "link": b64(link), "signature": b64(signature)}
+
+    open_link = layouts.link_key(CALL, bytes([1] * 16)).public_key().public_bytes_raw()
+    by_open = layouts.link_key(CALL, bytes([1] * 16)).sign(layouts.link_join_bytes(CALL, open_link, zed.fingerprint, zed.user))
+    word = coming(ana)
+    if admitter:
+        by = {"bob": bob, "guest~zed": zed}[admitter]
+        word["admittedBy"] = signed(by, layouts.guest_admission_bytes(CALL, by.fingerprint, link, ana.fingerprint, ana.user))
+    body = {
+        "signers": [{"user": each.user, "device": "pc", "keys": each.keys} for each in (bob, zed)],
+        "admissions": [
+            word,
+            view.word_for("bob"),
+            {"link": b64(link), "waits": True, **signed(alice, layouts.waiting_link_bytes(CALL, alice.fingerprint, link))},
+            {"link": b64(open_link), **signed(alice, layouts.call_link_bytes(CALL, alice.fingerprint, open_link))},
+            {"user": zed.user, "fingerprint": b64(zed.fingerprint), "link": b64(open_link), "signature": b64(by_open)},
+        ],
+    }
+    return view, body, {"user": ana.user, "fingerprint": b64(ana.fingerprint)}
+
+
+@pytest.mark.parametrize(("admitter", "is_uninvited"), [("bob", False), (None, True), ("guest~zed", True)])
+def test_a_guest_who_waits_needs_a_member(pair, tmp_path, admitter, is_uninvited):
+    view, body, ana = words_of_a_guest(pair, tmp_path, admitter)
+    view.take(body)
+    view.judge()
+    assert {"bob", "guest~zed"} <= view.let_in.keys(), "by a word, and by a link whose guests need not wait"
+    assert view.is_uninvited(ana) == is_uninvited
+
+
+def test_an_admission_is_for_one_device_and_by_one_who_may_sign(pair, tmp_path):
+    for change in (
+        lambda body: body["admissions"][0]["admittedBy"].update(signature=body["admissions"][1]["signature"]),
+        lambda body: body["admissions"][2].pop("waits"),
+        lambda body: body.update(admissions=[{**body["admissions"][1], "user": "guest~ana"}, *body["admissions"][1:]]),
+    ):
+        view, body, ana = words_of_a_guest(pair, tmp_path, "bob")
+        change(body)
+        view.take(body)
+        view.judge()
+        assert view.is_uninvited(ana)
+
+
 def test_messages_that_come_twice_or_in_anothers_name_are_refused(pair):
     pair.agree()
     message = pair.alice.seal_message("once")

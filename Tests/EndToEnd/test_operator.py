@@ -191,9 +191,9 @@ def stopped(tmp_path):
 
 
 def test_the_page_has_the_defaults_of_the_configuration(tmp_path):
-    server = Server(tmp_path, page={"videoFirst": True})
+    server = Server(tmp_path, page={"videoFirst": True, "guestsWait": True})
     try:
-        assert '<html data-video-first lang="en">' in server.get("/")
+        assert '<html data-video-first data-guests-wait lang="en">' in server.get("/")
     finally:
         server.stop()
 

@@ -153,6 +153,71 @@ def test_any_member_removes_a_guest_who_cannot_come_straight_back(person, phone,
     assert not judy.shown("#link-made"), "Judy's link is void, and she can make another"
 
 
+def waiting_link_of(tab):
+    """Starts a call with a link whose guests wait; gives the link."""
+    link_of(tab)
+    tab.press("Add people")
+    tab.press("Revoke all links")
+    tab.click("#link-part label", "Guests wait until somebody in the call lets them in")
+    tab.press("Make a link")
+    tab.sees("#link-made")
+    link = tab.driver.execute_script("return document.getElementById('link-text').value")
+    tab.press("Close")
+    return link
+
+
+def knocks(tab, name):
+    tab.fill("Your name", name)
+    tab.press("Stop camera")
+    tab.press("Join")
+    tab.sees("#waiting")
+
+
+def test_a_guest_waits_until_somebody_lets_it_in(person, phone, look):
+    judy, bob = person("Judy"), person("Bob")
+    link = waiting_link_of(judy)
+    bob.driver.get(link)
+    bob.press("Join")
+    bob.sees("#call")
+    ana = phone("Ana", link)
+    knocks(ana, "Ana")
+    look(ana, "a guest who waits")
+    for tab in (judy, bob):
+        tab.sees("#door")
+        assert "Ana (guest) asks to join" in tab.text("#door-title") and "This name is not checked" in tab.text("#door-text")
+    look(bob, "a guest at the door")
+    guest = ana.driver.execute_script("return JSON.parse(sessionStorage.getItem('sign-in')).user")
+    assert not bob.shown(f".tile[data-user='{guest}']")
+    wait_for(lambda: bob.driver.execute_script("return !document.getElementById('door-admit').disabled"), 5, "a press counts after two seconds")
+    bob.click("#door button", "Let in")
+    ana.sees("#call")
+    bob.sees(f".tile[data-user='{guest}']")
+    judy.loses("#door")
+    wait_for(lambda: "Bob let Ana (guest) in" in judy.text("#notices"), 8, "Judy reads whose act it was")
+    judy.press("Add people")
+    wait_for(lambda: "let in by Bob" in judy.text(f"#member-list [data-user='{guest}']"), 5, "the list of people says so, too")
+    judy.click("#people-dialog button", "Close")
+    judy.decodes(voices=2, seconds=10)
+
+
+def test_a_guest_is_refused_or_stops_waiting(person, phone, look):
+    judy = person("Judy")
+    link = waiting_link_of(judy)
+    ana = phone("Ana", link)
+    knocks(ana, "Ana")
+    judy.sees("#door")
+    ana.press("Stop waiting")
+    ana.sees("#guest")
+    judy.loses("#door")
+    knocks(ana, "Ana")
+    judy.sees("#door")
+    wait_for(lambda: judy.driver.execute_script("return !document.getElementById('door-refuse').disabled"), 5, "a press counts after two seconds")
+    judy.click("#door button", "Refuse")
+    ana.sees("#guest")
+    wait_for(lambda: "You were not let in" in ana.text("#guest-error"), 10, "the guest is told")
+    look(ana, "a guest who was refused")
+
+
 def test_a_link_with_a_name_says_what_it_opens(person, phone):
     judy = person("Judy")
     judy.press("New call with a link")

@@ -50,9 +50,29 @@ package struct SimulatedWords: Sendable {
     }
   }
 
-  package func word(toMake link: Base64Bytes, in call: CallID, by keys: DeviceEntry) -> Admission {
-    let message = Transcript.callLink(call: call.text, fingerprint: keys.fingerprint.bytes, link: link.bytes)
-    return signed(Admission(link: link, fingerprint: keys.fingerprint, signature: Base64Bytes([])), message, keys)
+  /// - Parameter waits: guests who come by the link wait until a member admits them.
+  package func word(
+    toMake link: Base64Bytes, waits: Bool = false, in call: CallID, by keys: DeviceEntry
+  ) -> Admission {
+    let make = waits ? Transcript.waitingLink : Transcript.callLink
+    let word = Admission(
+      link: link, fingerprint: keys.fingerprint, signature: Base64Bytes([]), waits: waits ? true : nil)
+    return signed(word, make(call.text, keys.fingerprint.bytes, link.bytes), keys)
+  }
+
+  /// The word of a guest who waits, as the device with these keys admits it.
+  package func admitted(_ word: Admission, in call: CallID, by keys: DeviceEntry) -> Admission {
+    guard let user = word.user, let link = word.link, let key = keys.keys.first(where: { $0.use == .sign }) else {
+      return word
+    }
+    let message = Transcript.guestAdmission(
+      call: call.text, fingerprint: keys.fingerprint.bytes, link: link.bytes, guest: word.fingerprint.bytes,
+      user: user.text)
+    var word = word
+    word.admittedBy = Countersignature(
+      fingerprint: keys.fingerprint, sigAlg: key.alg,
+      signature: Base64Bytes(signature(of: message.bytes, by: key.publicKey.bytes)))
+    return word
   }
 
   package func word(toComeBy link: Base64Bytes, in call: CallID, by keys: DeviceEntry) -> Admission {

@@ -458,6 +458,33 @@ def link_vector(maker, newcomer):
     }
 
 
+def waiting_link_vector(maker, member, guest):
+    """A link whose guests wait, the word of a guest who comes by it, and the same word when a member has admitted the guest."""
+    key = link_key(CALL, fixed("waiting link secret", 16))
+    link = key.public_key().public_bytes(serialization.Encoding.Raw, serialization.PublicFormat.Raw)
+    made = waiting_link_bytes(CALL, maker.fingerprint, link)
+    admitted = guest_admission_bytes(CALL, member.fingerprint, link, guest.fingerprint, guest.user)
+    made_signature, admitted_signature = maker.sign.sign(made), member.sign.sign(admitted)
+    joined = key.sign(link_join_bytes(CALL, link, guest.fingerprint, guest.user))
+    by = {"fingerprint": b64(member.fingerprint), "sigAlg": "ES256", "signature": b64(admitted_signature)}
+    word = {"user": guest.user, "fingerprint": b64(guest.fingerprint), "link": b64(link), "signature": b64(joined)}
+    return {
+        "call": CALL,
+        "link": b64(link),
+        "signKey": b64(maker.sign.spki),
+        "madeBytes": b64(made),
+        "made": {"link": b64(link), "waits": True, "fingerprint": b64(maker.fingerprint), "sigAlg": "ES256", "signature": b64(made_signature)},
+        "memberSignKey": b64(member.sign.spki),
+        "admittedBytes": b64(admitted),
+        "admitted": {**word, "admittedBy": by},
+        "flipped": {
+            "made": b64(flip(made_signature)),
+            "admitted": b64(flip(admitted_signature)),
+            "admittedBytesOfOtherGuest": b64(guest_admission_bytes(CALL, member.fingerprint, link, flip(guest.fingerprint), guest.user)),
+        },
+    }
+
+
 def pairing_vector(new, existing):
     session, r_n, r_e = fixed("pair session", 16), fixed("pair nonce N"), fixed("pair nonce E")
     fps = new.fingerprint, existing.fingerprint
@@ -539,6 +566,7 @@ def make():
         "admission": admission_vector(alice, "bob"),
         "root": admission_vector(alice, "alice"),
         "link": link_vector(alice, Device("guest~dave", "guest", 6)),
+        "waitingLink": waiting_link_vector(alice, bob, Device("guest~dave", "guest", 6)),
         "kids": {
             "valid": [{"participant": p, "n": n, "epoch": e, "kid": kid_of(p, n, e), "flipped": kid_of(p, n ^ 1, e)} for p, n, e in kids],
             "refused": [{"participant": p, "n": n, "epoch": e} for p, n, e in ((0, 1, 1), (1 << 32, 1, 1), (1, 256, 1), (1, 1, 0), (1, 1, (1 << 32) + 2))],

@@ -5,7 +5,7 @@ import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { load } from './web.mjs';
 
-const { LinkSecret, admissionBytes, callLinkBytes, isWordSigned, linkJoinBytes, wordsIn } = await load('trust/words.js');
+const { LinkSecret, admissionBytes, callLinkBytes, guestAdmissionBytes, isGuestAdmitted, isWordSigned, linkJoinBytes, waitingLinkBytes, wordsIn } = await load('trust/words.js');
 const { concat, fromBase64, sha256, toBase64, utf8 } = await load('wire/bytes.js');
 const { bucketsIn, entryIn } = await load('wire/checks.js');
 const { envelopeIn } = await load('wire/checks.js');
@@ -262,6 +262,25 @@ test('words of admission, and a link’s secret', async () => {
   assert.equal(await isGood(call, signKey, { ...joined, signature: flipped.joined }), false);
   const other = LinkSecret.from(toBase64(concat(fromBase64(flipped.secret), fromBase64(made.fingerprint))).replaceAll('+', '-').replaceAll('/', '_'));
   assert.notDeepEqual(await other.link(call), await secret.link(call));
+});
+
+test('a link whose guests wait, and a guest whom a member has admitted', async () => {
+  const { call, link, signKey, made, madeBytes, memberSignKey, admitted, admittedBytes, flipped } = vectors.waitingLink;
+  const wordOf = (value) => wordsIn({ admissions: [value] }).words[0];
+  same(waitingLinkBytes({ call, fingerprint: fromBase64(made.fingerprint), link: fromBase64(link) }), madeBytes);
+  assert.equal(await isWordSigned(wordOf(made), call, signKeys(signKey)), true);
+  assert.equal(await isWordSigned(wordOf({ ...made, signature: flipped.made }), call, signKeys(signKey)), false);
+  const { waits, ...bare } = made;
+  assert.equal(waits, true);
+  assert.equal(await isWordSigned(wordOf(bare), call, signKeys(signKey)), false, 'the mark is signed');
+  const scope = { call, fingerprint: fromBase64(admitted.admittedBy.fingerprint), link: fromBase64(link), guest: fromBase64(admitted.fingerprint), user: admitted.user };
+  same(guestAdmissionBytes(scope), admittedBytes);
+  assert.equal(await isWordSigned(wordOf(admitted), call, []), true);
+  const isAdmitted = (word, keys = memberSignKey) => isGuestAdmitted(wordOf(word), call, signKeys(keys));
+  assert.equal(await isAdmitted(admitted), true);
+  assert.equal(await isAdmitted(admitted, signKey), false);
+  assert.equal(await isAdmitted({ ...admitted, user: 'guest~ann' }), false);
+  assert.equal(await isAdmitted({ ...admitted, admittedBy: { ...admitted.admittedBy, signature: flipped.admitted } }), false);
 });
 
 test('KIDs, and numbers that have none', () => {

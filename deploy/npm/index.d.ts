@@ -308,6 +308,10 @@ export interface CallEvents {
   failures: { count: number };
   notice: Notice;
   warning: Warning;
+  /** `waitingGuests` has changed. */
+  door: undefined;
+  /** `isWaiting` has changed. */
+  waiting: undefined;
   message: { participant: Participant; isPrivate: boolean } & Message;
   /** The call has ended on this device, but perhaps not for others. */
   ended: { reason: string; by?: Id };
@@ -375,6 +379,13 @@ export class Call extends Emitter<CallEvents> {
   stopScreen(): Promise<void>;
   hold(isHeld: boolean): Promise<void>;
   rejoin(): Promise<void>;
+  /** Whether this guest waits until a member admits it. The event `waiting` reports changes. */
+  readonly isWaiting: boolean;
+  /** The guests who wait until a member admits them. Their names are not checked. The event `door` reports changes. */
+  readonly waitingGuests: { user: Id; name: string; expiresAt: Time }[];
+  /** Resolves with false if somebody has answered before. */
+  admitGuest(user: Id): Promise<boolean>;
+  refuseGuest(user: Id): Promise<boolean>;
   /** Removes a guest and revokes all links made so far. Members cannot be removed. */
   removeGuest(user: Id): Promise<void>;
   leave(): Promise<void>;
@@ -385,7 +396,7 @@ export class Call extends Emitter<CallEvents> {
   invite(callees: Id[], options?: { metadata?: Bytes }): Promise<Results>;
   cancel(user: Id): Promise<unknown>;
   /** Makes a link. Give people both parts; the secret is never sent to a server. */
-  makeLink(expiresIn?: number): Promise<{ link: string; secret: string; expiresAt: Time }>;
+  makeLink(expiresIn?: number, options?: { guestsWait?: boolean }): Promise<{ link: string; secret: string; expiresAt: Time }>;
   revokeLinks(): Promise<unknown>;
   report(user: Id, text: string): Promise<unknown>;
   /** Sends any request about this call; `rest` is the path after `calls/ID/`. */

@@ -38,7 +38,8 @@ class Admissions:
 
     def unknown_users(self, entries):
         """The listed users whose devices' keys are needed and not known: look them up, and call `judge` again."""
-        signers = {word["fingerprint"] for words in self.words.values() for word in words if "sigAlg" in word}
+        words = [word for words in self.words.values() for word in words]
+        signers = {word["fingerprint"] for word in words if "sigAlg" in word} | {word["admittedBy"]["fingerprint"] for word in words if "admittedBy" in word}
         return sorted({entry["user"] for entry in entries if entry["fingerprint"] in signers and b64decode(entry["fingerprint"]) not in self.devices.keys_of})
 
     def judge(self):
@@ -49,18 +50,20 @@ class Admissions:
         if not self.root:
             return
         self.let_in.setdefault(self.root, None)
-        links, grew = set(), True
+        links, grew = {}, True
         while grew:
             grew = False
             for (user, link), words in good.items():
                 for word in words:
                     is_open = self.signer_of(word) in self.let_in if "sigAlg" in word else word["link"] in links
+                    if is_open and user and "sigAlg" not in word and user.startswith("guest~") and links[word["link"]]:
+                        is_open = self.is_admitted(word)
                     if is_open and user and user not in self.let_in:
                         # A guest has one device.
                         self.let_in[user] = word["fingerprint"] if user.startswith("guest~") else None
                         grew = True
                     elif is_open and link and link not in links:
-                        links.add(link)
+                        links[link] = word.get("waits", False)
                         grew = True
 
     def end_of_chain(self, good, user):
@@ -91,12 +94,27 @@ class Admissions:
                 return True
             except (InvalidSignature, ValueError):
                 return False
+        signer, user = self.signer_of(word), word.get("user", "")
+        # Guests let nobody in, and are let in by links alone.
+        if not signer or signer.startswith("guest~") or user.startswith("guest~"):
+            return False
         key = self.devices.signer_key(word["fingerprint"], word["fingerprint"] in self.listed)
-        if "user" in word:
-            signed = layouts.admission_bytes(self.call, fingerprint, word["user"])
+        if user:
+            signed = layouts.admission_bytes(self.call, fingerprint, user)
         else:
-            signed = layouts.call_link_bytes(self.call, fingerprint, b64decode(word["link"]))
+            bytes_of = layouts.waiting_link_bytes if word.get("waits") else layouts.call_link_bytes
+            signed = bytes_of(self.call, fingerprint, b64decode(word["link"]))
         return bool(key) and layouts.verify(key, signed, signature)
+
+    def is_admitted(self, word):
+        """Whether a member who is let in has admitted the guest who comes by a link whose guests wait."""
+        by = word.get("admittedBy")
+        signer = by and self.signer_of(by)
+        if not signer or signer.startswith("guest~") or signer not in self.let_in:
+            return False
+        key = self.devices.signer_key(by["fingerprint"], by["fingerprint"] in self.listed)
+        signed = layouts.guest_admission_bytes(self.call, b64decode(by["fingerprint"]), b64decode(word["link"]), b64decode(word["fingerprint"]), word["user"])
+        return bool(key) and layouts.verify(key, signed, b64decode(by["signature"]))
 
     def is_uninvited(self, entry):
         """Without a root this device is in the call by the service's word, and judges nobody."""

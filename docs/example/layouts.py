@@ -303,6 +303,15 @@ def call_link_bytes(call, signer, link):
     return b"conclave-call-link-v1" + lp(call) + signer + link
 
 
+def waiting_link_bytes(call, signer, link):
+    return b"conclave-waiting-link-v1" + lp(call) + signer + link
+
+
+def guest_admission_bytes(call, signer, link, guest, user):
+    """`guest` is the fingerprint of the guest's device."""
+    return b"conclave-guest-admission-v1" + lp(call) + signer + link + guest + lp(user)
+
+
 def link_join_bytes(call, link, fingerprint, user):
     return b"conclave-link-join-v1" + lp(call) + link + fingerprint + lp(user)
 

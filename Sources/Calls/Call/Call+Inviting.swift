@@ -57,16 +57,23 @@ extension Call {
     }
     let signature = try SignatureCheck(keys, hashing)
     try signature.checkSigner(word, field: "admission")
-    let message = Transcript.callLink(call: id.text, fingerprint: word.fingerprint.bytes, link: link.bytes)
-    try signature.check(word, of: message, field: "admission")
-    return word
+    let make = word.waits == true ? Transcript.waitingLink : Transcript.callLink
+    try signature.check(word, of: make(id.text, word.fingerprint.bytes, link.bytes), field: "admission")
+    return Admission(
+      link: link, fingerprint: word.fingerprint, sigAlg: word.sigAlg, signature: word.signature,
+      waits: word.waits == true ? true : nil)
   }
 
-  /// Voids all links.
-  mutating func revokeLinks(by user: UserID, now: Timestamp, out: inout Outputs) throws(RequestError) {
-    try checkMayInvite(user)
+  private mutating func voidLinks(out: inout Outputs) {
     links = nil
     epochs.admissions.revokeLinks()
+    endKnocks(out: &out)
+  }
+
+  /// `link` with `revoke`: voids all links.
+  mutating func revokeLinks(by user: UserID, now: Timestamp, out: inout Outputs) throws(RequestError) {
+    try checkMayInvite(user)
+    voidLinks(out: &out)
     settle(now: now, out: &out)
   }
 
@@ -84,8 +91,7 @@ extension Call {
     guard let member = member(guest) else {
       throw RequestError(.userNotFound, "there is no such guest in this call", field: "guest")
     }
-    links = nil
-    epochs.admissions.revokeLinks()
+    voidLinks(out: &out)
     for participant in member.participants { go(participant.device, .removed, now: now, out: &out) }
     settle(now: now, out: &out)
     // The end of the call has the same effect.

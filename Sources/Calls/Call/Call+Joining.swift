@@ -115,11 +115,13 @@ extension Call {
     let user = joiner.device.user
     setPhase(.joined(participant), of: user, name: joiner.name, out: &out)
     if joiner.hasLink { letInByLink(user) }
-    if let word = joiner.word { epochs.admissions.admit(word, by: nil) }
+    if let word = joiner.word { epochs.admissions.admit(word, by: joiner.signer) }
+    if knocks.remove(user) != nil { out.cancel(.knock(user)) }
     remember(participant)
     out.add(.peerAdded(joiner.peer, user))
     if let limit = rules.connectTime { out.set(.connect(joiner.device), at: now + limit) }
     if case .ringing = phase, user != initiator { phase = .active(since: now) }
+    tellKnocks(to: joiner.device, out: &out)
   }
 
   /// A joinId or join key belongs to one join only. Clients refuse a list with a repetition, so a device that copied one could stop the call's

@@ -55,6 +55,7 @@ extension Call {
       end(reasonOfDesertion, by: nil, now: now, out: &out)
     case .expiry: end(.expired, by: nil, now: now, out: &out)
     case .members: out.add(.changesDue(listeners))
+    case .knock(let user): knockTimedOut(user, now: now, out: &out)
     case .batch, .leader, .spread, .confirmed, .rotate: epochs.handleTimeout(timer, now: now, out: &out)
     }
   }
@@ -198,6 +199,7 @@ extension Call {
       case .left, .declined, .missed, .cancelled: break
       }
     }
+    dismissKnocks(out: &out)
     let ended = Ended(reason: reason, by: user, seconds: seconds)
     out.event(.ended(ended), to: .users(members.map(\.user)))
     out.add(.ended(ended))

@@ -53,6 +53,8 @@ struct Call {
   var failures = 0
   /// nil if there are none that could be valid.
   var links: CallLinks?
+  /// Guests who wait to be admitted. A restart forgets them, and they knock again.
+  var knocks = Knocks()
   var waiting = WaitingChanges()
   /// Rises with each change of the state, also across restarts.
   var revision: UInt64 = 0

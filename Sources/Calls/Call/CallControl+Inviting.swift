@@ -54,21 +54,45 @@ extension CallControl {
     }
   }
 
-  /// The word by which a device joins. If none is needed, a bad one is ignored.
+  /// The word by which a device joins, with the device that admitted it. If none is needed, a bad one is ignored.
   /// - Parameter isNeeded: only a link lets the user in.
-  /// - Throws: `call.link-invalid`.
+  /// - Throws: `call.link-invalid`; `call.not-admitted` for a guest who has to wait.
   func linkWord(
     _ word: Admission?, _ kind: JoinMemory.Kind, _ caller: Caller, to id: CallID, isNeeded: Bool
-  ) throws(RequestError) -> Admission? {
-    guard kind == .join || kind == .rejoin, let call = calls[id] else { return nil }
-    let isGood = word?.link.map { call.epochs.admissions.isOpen($0, now: now) } ?? false
-    if let word, isGood, hashing.isByLink(word, in: id) {
-      return Admission(user: word.user, link: word.link, fingerprint: word.fingerprint, signature: word.signature)
+  ) throws(RequestError) -> (Admission?, Signer?) {
+    guard kind == .join || kind == .rejoin, let call = calls[id] else { return (nil, nil) }
+    let mustHave = isNeeded || call.isGuestWithOtherKeys(caller)
+    guard let word = goodWord(word, by: call) else {
+      guard !mustHave else { throw .linkVoid }
+      return (nil, nil)
     }
-    guard !isNeeded, !call.isGuestWithOtherKeys(caller) else {
-      throw RequestError(.callLinkInvalid, "the link's key is not the call's, or was revoked", field: "admission")
+    guard caller.device.user.isGuest, call.epochs.admissions.waits(word.link) else { return (word, nil) }
+    if let admitted = call.knocks.admittance(of: word) { return (admitted.word, admitted.signer) }
+    guard !mustHave else {
+      throw RequestError(.callNotAdmitted, "guests of this link wait until a member admits them: knock", field: "link")
     }
-    return nil
+    // It has the word by which it was admitted.
+    return (nil, nil)
+  }
+
+  /// The word of a user who comes by a link of the call, without anything that it does not need; nil if it is not good.
+  private func goodWord(_ word: Admission?, by call: Call) -> Admission? {
+    guard let word, let link = word.link, call.epochs.admissions.isOpen(link, now: now),
+      hashing.isByLink(word, in: call.id)
+    else { return nil }
+    return Admission(user: word.user, link: link, fingerprint: word.fingerprint, signature: word.signature)
+  }
+
+  /// `knock`: a guest asks to be admitted.
+  mutating func knock(_ id: CallID, _ request: Knock, _ caller: Caller) throws(RequestError) -> Transition {
+    let user = caller.device.user
+    guard user.isGuest else { throw RequestError(.authForbidden, "only guests wait to be admitted: join the call") }
+    try checkWord(of: Join(link: request.link, admission: request.admission), .join, caller)
+    if try !isLetIn(user, by: request.link, to: id) { try checkMembership(user, of: id) }
+    guard let call = calls[id], let word = goodWord(request.admission, by: call) else { throw .linkVoid }
+    return try run(id, by: nil) { call, now, out throws(RequestError) in
+      .reply(.knocking(try call.knock(word, by: caller, now: now, out: &out)))
+    }
   }
 
   /// Whether somebody without an account may join this link's call as a guest.
@@ -76,6 +100,11 @@ extension CallControl {
     let links = calls[id]?.links ?? CallLinks(key: [UInt8](repeating: 0, count: 32), now: now)
     return links.isValid(link, for: id, now: now, hashing: hashing) && calls[id]?.links != nil
   }
+}
+
+extension RequestError {
+  fileprivate static let linkVoid = RequestError(
+    .callLinkInvalid, "the link's key is not the call's, or was revoked", field: "admission")
 }
 
 private func bytes(of word: UInt64) -> [UInt8] { (0..<8).map { UInt8(truncatingIfNeeded: word >> ($0 * 8)) } }

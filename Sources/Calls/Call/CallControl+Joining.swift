@@ -63,7 +63,7 @@ extension CallControl {
     let hasLink = kind == .join ? try isLetIn(device.user, by: request.link, to: id) : false
     if !hasLink { try checkMembership(device.user, of: id) }
     var joiner = try joiner(caller, joinId: request.joinId, joinKey: request.joinKey)
-    joiner.word = try linkWord(request.admission, kind, caller, to: id, isNeeded: hasLink)
+    (joiner.word, joiner.signer) = try linkWord(request.admission, kind, caller, to: id, isNeeded: hasLink)
     let knowsState = kind == .rejoin && request.state == false
     if let call = calls[id], let reply = try call.joins.reply(to: joiner.token, kind, state: { call.state }) {
       return Transition(knowsState ? .rejoined(Rejoined(reply)) : .joined(reply))

@@ -88,6 +88,12 @@ extension CallControl {
         return .done
       }
     case .call(let id, .leave):
+      if calls[id]?.knocks[device.user] != nil, calls[id]?.member(device.user) == nil {
+        return try run(id, by: nil) { call, _, out in
+          call.stopKnocking(device.user, out: &out)
+          return .done
+        }
+      }
       return try run(id, by: device.user) { call, now, out throws(RequestError) in
         try call.leave(device, now: now, out: &out)
         return .done
@@ -104,6 +110,18 @@ extension CallControl {
     case .call(let id, .link(let body)):
       try checkRole(caller)
       return try link(id, body, device)
+    case .call(let id, .knock(let body)): return try knock(id, body, caller)
+    case .call(let id, .admitGuest(let body)):
+      let hashing = hashing
+      return try run(id, by: device.user) { call, now, out throws(RequestError) in
+        try call.admitGuest(body.admission, by: device, hashing: hashing, now: now, out: &out)
+        return .done
+      }
+    case .call(let id, .refuseGuest(let body)):
+      return try run(id, by: device.user) { call, _, out throws(RequestError) in
+        try call.refuseGuest(body.guest, by: device.user, out: &out)
+        return .done
+      }
     case .call(let id, .removeGuest(let body)):
       return try run(id, by: device.user) { call, now, out throws(RequestError) in
         try call.removeGuest(body.guest, by: device.user, now: now, out: &out)

@@ -17,8 +17,9 @@ extension CallControl {
       return Transition(.state(call.stateForServices))
     case .list: return Transition(.calls(CallList(calls: newestCalls())))
     case .call(_, .accept), .call(_, .decline), .call(_, .invite), .call(_, .cancel), .call(_, .join),
-      .call(_, .rejoin), .call(_, .transfer), .call(_, .leave), .call(_, .link), .call(_, .removeGuest),
-      .call(_, .hold), .call(_, .report), .inCall:
+      .call(_, .rejoin), .call(_, .transfer), .call(_, .leave), .call(_, .link), .call(_, .knock),
+      .call(_, .admitGuest), .call(_, .refuseGuest), .call(_, .removeGuest), .call(_, .hold), .call(_, .report),
+      .inCall:
       throw .notForServices
     }
   }

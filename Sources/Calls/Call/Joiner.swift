@@ -14,6 +14,8 @@ struct Joiner {
   var hasLink = false
   /// The word by which it joins by a link.
   var word: Admission?
+  /// The device that signed the word, for a guest whom a member has admitted.
+  var signer: Signer?
   /// For its media, created for this join.
   var peer: PeerID
 

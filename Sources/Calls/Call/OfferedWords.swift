@@ -20,7 +20,7 @@ struct OfferedWords {
     signature = try SignatureCheck(keys, hashing)
     var words: [UserID: (place: Int, word: Admission)] = [:]
     for (place, word) in (admissions ?? []).enumerated() {
-      guard let user = word.user, word.link == nil, users.contains(user),
+      guard let user = word.user, word.link == nil, word.waits == nil, word.admittedBy == nil, users.contains(user),
         words.updateValue((place, word), forKey: user) == nil
       else { throw Self.wrongUsers }
       try signature.checkSigner(word, field: "admissions.\(place)")

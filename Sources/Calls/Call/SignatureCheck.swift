@@ -21,16 +21,16 @@ struct SignatureCheck {
     self.hashing = hashing
   }
 
-  func checkSigner(_ word: Admission, field: String) throws(RequestError) {
+  func checkSigner(_ word: some SignedWord, field: String) throws(RequestError) {
     guard word.fingerprint == fingerprint else {
       throw RequestError(.requestInvalid, "this is not the sending device's fingerprint", field: field + ".fingerprint")
     }
-    guard word.sigAlg == key.alg else {
+    guard word.algorithm == key.alg else {
       throw RequestError(.requestInvalid, "the device's sign key is for \(key.alg)", field: field + ".sigAlg")
     }
   }
 
-  func check(_ word: Admission, of message: Transcript, field: String) throws(RequestError) {
+  func check(_ word: some SignedWord, of message: Transcript, field: String) throws(RequestError) {
     let isGood = hashing.verifies(word.signature.bytes, message.bytes, key.alg, key.publicKey.bytes)
     guard isGood else {
       throw RequestError(
@@ -38,6 +38,16 @@ struct SignatureCheck {
     }
   }
 }
+
+/// A part of a request that a device signs to let people in.
+protocol SignedWord {
+  var fingerprint: Base64Bytes { get }
+  var algorithm: String? { get }
+  var signature: Base64Bytes { get }
+}
+
+extension Admission: SignedWord { var algorithm: String? { sigAlg } }
+extension Countersignature: SignedWord { var algorithm: String? { sigAlg } }
 
 extension Hashing {
   /// The beginning of an Ed25519 key's SPKI, before its 32 bytes (RFC 8410 section 4).

@@ -78,6 +78,8 @@ enum CallTimer: Hashable, Sendable {
   case alone
   /// `maxHours` have passed (rule 9).
   case expiry
+  /// A waiting guest has not repeated its knock, has waited for as long as it may, or was admitted and did not join.
+  case knock(UserID)
   /// Changes of members have waited for others (section 3).
   case members
   /// The first change that calls for an epoch has waited for others (section 5, Epochs 2).

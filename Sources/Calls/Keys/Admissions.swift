@@ -60,6 +60,9 @@ struct Admissions {
     return now < validUntil
   }
 
+  /// Whether guests who come by the link wait until a member admits them.
+  func waits(_ link: Base64Bytes?) -> Bool { link.flatMap { words[.link($0)]?.admission.waits } == true }
+
   func word(for user: UserID) -> Admission? { words[.user(user)]?.admission }
 
   private mutating func keep(_ word: StoredWord, _ signer: Signer?) {
@@ -89,10 +92,9 @@ struct Admissions {
 
   /// Otherwise a member could fill the memory with keys of devices that it makes.
   private mutating func dropSigner(of word: StoredWord) {
-    let fingerprint = word.admission.fingerprint
-    guard signers[fingerprint] != nil, !words.values.contains(where: { $0.admission.fingerprint == fingerprint }) else {
-      return
-    }
+    guard let fingerprint = word.admission.signer, signers[fingerprint] != nil,
+      !words.values.contains(where: { $0.admission.signer == fingerprint })
+    else { return }
     signers[fingerprint] = nil
     changedSigners.remove(fingerprint)
     droppedSigners.insert(fingerprint)
@@ -101,17 +103,19 @@ struct Admissions {
   // MARK: what lists need
 
   /// The words for the users, for the users and links that these are signed by, and so on.
-  func needed(by users: some Sequence<UserID>) -> [Subject: Admission] {
+  func needed(by users: some Sequence<UserID>) -> [Subject: Admission] { needed(by: users.map(Subject.user)) }
+
+  /// The words for a link, as those for users.
+  func needed(by link: Base64Bytes) -> [Subject: Admission] { needed(by: [.link(link)]) }
+
+  private func needed(by subjects: [Subject]) -> [Subject: Admission] {
     var needed: [Subject: Admission] = [:]
-    var open = users.map(Subject.user)
+    var open = subjects
     while let subject = open.popLast() {
       guard needed[subject] == nil, let word = words[subject]?.admission else { continue }
       needed[subject] = word
-      if word.user != nil, let link = word.link {
-        open.append(.link(link))
-      } else if let signer = signers[word.fingerprint] {
-        open.append(.user(signer.user))
-      }
+      if word.user != nil, let link = word.link { open.append(.link(link)) }
+      if let signer = word.signer.flatMap({ signers[$0] }) { open.append(.user(signer.user)) }
     }
     return needed
   }
@@ -123,7 +127,7 @@ struct Admissions {
   ) {
     guard !words.isEmpty else { return (nil, nil) }
     let sorted = words.sorted { $0.key < $1.key }.map(\.value)
-    let signing = Set(sorted.filter { $0.sigAlg != nil }.map(\.fingerprint)).subtracting(listed)
+    let signing = Set(sorted.compactMap(\.signer)).subtracting(listed)
     let absent = signing.compactMap { signers[$0] }.sorted {
       Device(user: $0.user, device: $0.device) < Device(user: $1.user, device: $1.device)
     }

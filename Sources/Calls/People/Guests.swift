@@ -17,8 +17,9 @@ extension Request {
 extension MemberRequest {
   fileprivate var isOpenToGuests: Bool {
     switch self {
-    case .join, .rejoin, .leave, .state, .report: true
-    case .accept, .decline, .invite, .cancel, .transfer, .end, .link, .removeGuest, .hold: false
+    case .join, .rejoin, .knock, .leave, .state, .report: true
+    case .accept, .decline, .invite, .cancel, .transfer, .end, .link, .admitGuest, .refuseGuest, .removeGuest, .hold:
+      false
     }
   }
 }

@@ -96,12 +96,12 @@ extension People {
       message.callees = callees(body.callees, call, reach)
       message.asks = asks && configuration.asksBackEnd && body.callees.contains { $0 != user && !$0.isGuest }
     case .call(_, .link): message.caller.mayStart = mayStart(identity)
-    case .call(_, .accept), .call(_, .join), .call(_, .rejoin), .call(_, .transfer):
+    case .call(_, .accept), .call(_, .join), .call(_, .rejoin), .call(_, .transfer), .call(_, .knock):
       identify(&message.caller)
       message.caller.calls = calls(of: user)
     case .list: message.caller.calls = calls(of: user)
     case .call(_, .decline), .call(_, .cancel), .call(_, .leave), .call(_, .end), .call(_, .hold), .call(_, .state),
-      .call(_, .report), .call(_, .removeGuest), .inCall:
+      .call(_, .report), .call(_, .admitGuest), .call(_, .refuseGuest), .call(_, .removeGuest), .inCall:
       break
     }
     send(.request(message))

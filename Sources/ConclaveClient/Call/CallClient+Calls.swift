@@ -136,10 +136,25 @@ extension CallClient {
     try await join(call, by: nil) { .call($0, .join($1.body)) }
   }
 
-  /// Joins a call by a link, with the link's token and its secret (`JoinedCall.Invitation`). The secret is not sent.
+  /// Joins a call by a link, with the link's token and its secret (`JoinedCall.Invitation`). The secret is not sent. A guest may have to wait until a member admits
+  /// it (`ClientEvent.waitingForAdmission`), and is refused with `call.not-admitted` if none does. Cancelling the task ends the waiting.
   public func join(_ call: String, link: String, secret: String) async throws(SignalingError) -> JoinedCall {
     guard let secret = LinkSecret(secret) else { throw .invalidIdentifier }
-    return try await join(call, by: secret) { id, credentials in
+    for _ in 1...Self.doorAttempts {
+      do {
+        return try await enter(call, link: link, secret: secret)
+      } catch .refused(let code, let message) {
+        guard code == RequestError.Code.callNotAdmitted.rawValue, identity.address.user.isGuest else {
+          throw .refused(code: code, message: message)
+        }
+        try await waitAtDoor(of: call, link: link, secret: secret)
+      }
+    }
+    throw .notAdmitted
+  }
+
+  private func enter(_ call: String, link: String, secret: LinkSecret) async throws(SignalingError) -> JoinedCall {
+    try await join(call, by: secret) { id, credentials in
       var body = credentials.body
       body.link = link
       body.admission = .coming(by: secret, into: id, as: self.identity)
@@ -312,9 +327,11 @@ extension CallClient {
   }
 
   /// Makes a link: its token, and the secret that is given only to people.
-  func makeLink(_ call: CallID, expiresIn seconds: Int?) async throws(SignalingError) -> JoinedCall.Invitation {
+  func makeLink(
+    _ call: CallID, expiresIn seconds: Int?, guestsWait: Bool
+  ) async throws(SignalingError) -> JoinedCall.Invitation {
     let secret = LinkSecret(maker: identity.fingerprint, using: &generator)
-    let word = Admission.making(secret.link(of: call), of: call, by: identity)
+    let word = Admission.making(secret.link(of: call), of: call, waits: guestsWait, by: identity)
     let reply = try await connection.request(
       .call(call, .link(MakeLink(expiresIn: seconds, admission: word))), reply: CallLink.self)
     return JoinedCall.Invitation(link: reply.link, secret: secret.text, expiresAt: reply.expiresAt.milliseconds)

@@ -29,6 +29,10 @@ extension CallClient {
       return acknowledge(delivery)
     }
     announceRing(delivery.message.body, of: id)
+    if case .knockOver(let over) = delivery.message.body, over.user == identity.address.user {
+      doors[id]?.yield(.over(over.outcome))
+      return acknowledge(delivery)
+    }
     route(delivery, to: id)
   }
 
@@ -154,6 +158,8 @@ extension CallClient {
     case .member, .members: take(CallSession.changes(in: body), of: id)
     case .devicesChanged(let change): examineDevices(of: change.user, id)
     case .confirmed(let confirmed): feed(.confirmed(confirmed), to: id)
+    case .knock(let knock): feed(.knock(knock), to: id)
+    case .knockOver(let over): feed(.knockOver(over.user), to: id)
     case .keyWaiting(let waiting): call.updates.yield(.keyWaiting(participant: waiting.participant))
     case .message(let message): receive(message, of: id)
     case .wanted(let wanted):
@@ -222,6 +228,7 @@ extension CallClient {
       case .code(let digits): call.updates.yield(.code(digits))
       case .confirmation(let state): call.updates.yield(.confirmation(state))
       case .letInByService(let isByService): call.updates.yield(.letInByService(isByService))
+      case .waitingGuests(let guests): call.updates.yield(.guestsWaiting(guests))
       case .tilesChanged: call.updates.yield(.changed)
       case .rejoin:
         guard calls[id]?.hasBegunAnew == false else { continue }

@@ -21,6 +21,8 @@ public enum CallUpdate: Sendable, Hashable {
   /// Whether no member's device has signed this user's invitation. Then the app's service lets people in, and this device considers nobody uninvited. Show it
   /// for as long as it lasts.
   case letInByService(Bool)
+  /// The guests who wait until a member admits or refuses them: all of them, whenever they change. Each has proven that it has a link of this call.
+  case guestsWaiting([WaitingGuest])
   /// This participant has a key from this device but does not open it, because its user has to trust this device first.
   case keyWaiting(participant: UInt32)
   /// Something about a device's keys: show it, and let the person decide (`JoinedCall.trust`).

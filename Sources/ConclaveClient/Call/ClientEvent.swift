@@ -10,6 +10,8 @@ public enum ClientEvent: Sendable, Hashable {
   case ring(IncomingCall)
   /// A ring is over and was not answered here.
   case ringStopped(call: String, RingEnd)
+  /// This guest has knocked at a call's door (`CallClient.join(_:link:secret:)`) and waits until a member admits it.
+  case waitingForAdmission(call: String)
   /// This device is in a call for which the app has no `JoinedCall`, because it was restarted meanwhile. Use `CallClient.rejoin` or `leave`: the others see
   /// this device in the call.
   case interrupted(CallSnapshot)

@@ -25,10 +25,20 @@ extension JoinedCall {
     public var expiresAt: Int64
   }
 
-  /// Makes a link that is valid for `seconds`, 60 to 86,400; an hour by default.
-  public func makeLink(expiresIn seconds: Int? = nil) async throws(SignalingError) -> Invitation {
-    try await client.makeLink(callID, expiresIn: seconds)
+  /// Makes a link that is valid for `seconds`, 60 to 86,400; an hour by default. If `guestsWait`, people without an account wait until a member
+  /// admits them (`CallUpdate.guestsWaiting`).
+  public func makeLink(
+    expiresIn seconds: Int? = nil, guestsWait: Bool = false
+  ) async throws(SignalingError) -> Invitation {
+    try await client.makeLink(callID, expiresIn: seconds, guestsWait: guestsWait)
   }
+
+  /// Admits a guest of `CallUpdate.guestsWaiting`. This device signs it, and the others see who has admitted the guest. The first answer of a member counts:
+  /// later ones are refused with `user.not-found`.
+  public func admit(_ guest: String) async throws(SignalingError) { try await client.admit(guest, to: callID) }
+
+  /// Refuses a guest of `CallUpdate.guestsWaiting`.
+  public func refuse(_ guest: String) async throws(SignalingError) { try await client.refuse(guest, from: callID) }
 
   /// Voids all links of this call.
   public func revokeLinks() async throws(SignalingError) {

@@ -102,7 +102,7 @@ final class UnreadQueue<Element: Unread>: Sendable {
 extension CallUpdate: Unread {
   /// The state that an update reports, or a warning, which is the same each time.
   enum Subject: Hashable {
-    case call, slots, need, code, key, silence, confirmation, service, quality
+    case call, slots, need, code, key, silence, confirmation, service, guests, quality
     /// `restartMedia`, and whether the participant is there.
     case media, participant
     case end
@@ -122,6 +122,7 @@ extension CallUpdate: Unread {
     case .silence: .silence
     case .confirmation: .confirmation
     case .letInByService: .service
+    case .guestsWaiting: .guests
     case .quality: .quality
     case .restartMedia: .media
     case .rejoining, .rejoined: .participant
@@ -138,6 +139,7 @@ extension CallUpdate: Unread {
     switch self {
     case .keyWarning, .warning, .silence, .letInByService, .ended: nil
     case .message(_, let body, _): 64 + body.count
+    case .guestsWaiting(let guests): 64 + guests.reduce(0) { $0 + 256 + ($1.name?.utf8.count ?? 0) }
     default: 64
     }
   }
@@ -150,6 +152,7 @@ extension ClientEvent: Unread {
     case end
     case ring(String)
     case interrupted(String)
+    case waiting(String)
     case pin(user: String, device: String)
     /// No other statement replaces it: a server could send a false one after a true one.
     case statement(TrustStatement)
@@ -165,6 +168,7 @@ extension ClientEvent: Unread {
     case .ring(let ring): .ring(ring.id)
     case .ringStopped(let call, _): .ring(call)
     case .interrupted(let call): .interrupted(call.id)
+    case .waitingForAdmission(let call): .waiting(call)
     case .pinned(let device): .pin(user: device.user, device: device.device)
     case .statement(let statement): .statement(statement)
     case .ringUsed(let ring): .usedRing(ring.call)
@@ -179,7 +183,7 @@ extension ClientEvent: Unread {
     case .pinned, .statement, .ringUsed, .keyWarning, .ended: nil
     case .ring(let ring): 256 + (ring.metadata?.count ?? 0) + Self.memberSize * ring.members.count
     case .interrupted(let call): 256 + Self.memberSize * call.members.count
-    case .connected, .disconnected, .ringStopped, .presence, .pairing: 256
+    case .connected, .disconnected, .ringStopped, .waitingForAdmission, .presence, .pairing: 256
     }
   }
 

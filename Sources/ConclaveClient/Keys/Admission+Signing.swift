@@ -12,11 +12,26 @@ extension Admission {
     }
   }
 
-  /// This device makes a link.
-  static func making(_ link: [UInt8], of call: CallID, by identity: DeviceIdentity) -> Admission {
-    signed(by: identity, link: link) {
-      Transcript.callLink(call: call.text, fingerprint: identity.fingerprint, link: link)
-    }
+  /// This device makes a link; if it `waits`, its guests wait until a member's device admits them.
+  static func making(
+    _ link: [UInt8], of call: CallID, waits: Bool = false, by identity: DeviceIdentity
+  ) -> Admission {
+    let transcript = waits ? Transcript.waitingLink : Transcript.callLink
+    var word = signed(by: identity, link: link) { transcript(call.text, identity.fingerprint, link) }
+    word.waits = waits ? true : nil
+    return word
+  }
+
+  /// The word of a guest who waits, as this device admits it. nil for the word of anybody else.
+  func admitted(into call: CallID, by identity: DeviceIdentity) -> Admission? {
+    guard let user, user.isGuest, let link else { return nil }
+    let transcript = Transcript.guestAdmission(
+      call: call.text, fingerprint: identity.fingerprint, link: link.bytes, guest: fingerprint.bytes, user: user.text)
+    var word = self
+    word.admittedBy = Countersignature(
+      fingerprint: Base64Bytes(identity.fingerprint), sigAlg: identity.publicKeys.sign.alg,
+      signature: Base64Bytes(identity.sign(transcript.bytes)))
+    return word
   }
 
   private static func signed(
@@ -39,12 +54,17 @@ extension Admission {
       signature: Base64Bytes(Array(signature)))
   }
 
-  /// Whether it has the form of one of the three kinds of words.
+  /// Whether it has the form of one of the three kinds of words. A member lets in guests only by a countersignature.
   var isWellFormed: Bool {
     guard fingerprint.bytes.count == 32, !signature.bytes.isEmpty, link.map({ $0.bytes.count == 32 }) ?? true else {
       return false
     }
-    return isByLink || (user == nil) != (link == nil) && sigAlg != nil
+    if isByLink {
+      return waits == nil
+        && admittedBy.map { $0.fingerprint.bytes.count == 32 && !$0.signature.bytes.isEmpty } ?? true
+    }
+    guard sigAlg != nil, admittedBy == nil else { return false }
+    return user.map { link == nil && waits == nil && !$0.isGuest } ?? (link != nil)
   }
 
   /// The word of a user who joins by a link, signed with the link's key.
@@ -64,7 +84,17 @@ extension Admission {
       return keys.signed(transcript.bytes, signature.bytes)
     }
     guard let link else { return false }
-    return keys.signed(
-      Transcript.callLink(call: call.text, fingerprint: fingerprint.bytes, link: link.bytes).bytes, signature.bytes)
+    let transcript = waits == true ? Transcript.waitingLink : Transcript.callLink
+    return keys.signed(transcript(call.text, fingerprint.bytes, link.bytes).bytes, signature.bytes)
+  }
+
+  /// Whether the device with these keys has admitted the guest whose word it is.
+  func isAdmitted(into call: CallID, by keys: DeviceKeys) -> Bool {
+    guard let user, let link, let by = admittedBy, keys.fingerprint == by.fingerprint.bytes,
+      keys.sign.alg == by.sigAlg
+    else { return false }
+    let transcript = Transcript.guestAdmission(
+      call: call.text, fingerprint: by.fingerprint.bytes, link: link.bytes, guest: fingerprint.bytes, user: user.text)
+    return keys.signed(transcript.bytes, by.signature.bytes)
   }
 }

@@ -32,6 +32,8 @@ package enum KeyEffect: Sendable {
   case confirmation(ConfirmationState)
   /// Whether no member's device has signed this user's invitation: the app's service lets people in.
   case letInByService(Bool)
+  /// The guests who wait to be admitted.
+  case waitingGuests([WaitingGuest])
   /// Some device's tile has changed.
   case tilesChanged
   case refused(KeyRefusal)

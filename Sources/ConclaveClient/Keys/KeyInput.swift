@@ -13,6 +13,9 @@ package enum KeyInput: Sendable {
   case state(CallState)
   /// Members that changed, in order.
   case members([MemberState])
+  /// A guest waits to be admitted, or no longer.
+  case knock(GuestKnock)
+  case knockOver(UserID)
   /// The connection to the server broke, or is up again.
   case signaling(isConnected: Bool)
   /// Reply of `devices/list`; nil if it failed.

@@ -152,7 +152,10 @@ extension Configuration.History: ConfigurationSection {
 
 extension Configuration.Page: ConfigurationSection {
   static var members: [ConfigurationMember<Self>] {
-    [.flag("videoFirst", \.videoFirst, "Whether video comes first in calls, for sign language.")]
+    [
+      .flag("videoFirst", \.videoFirst, "Whether video comes first in calls, for sign language."),
+      .flag("guestsWait", \.guestsWait, "Whether guests who come by a new link wait until a member admits them."),
+    ]
   }
 }
 

@@ -98,6 +98,8 @@ package struct Configuration: Sendable {
   package struct Page: Sendable {
     /// Sign language and video first: the camera stays on, and frames come before pixels.
     package var videoFirst = false
+    /// Guests who come by a new link wait until a member admits them.
+    package var guestsWait = false
 
     package init() {}
   }

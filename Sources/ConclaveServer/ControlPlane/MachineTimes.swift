@@ -27,6 +27,9 @@ extension EventMessage {
     case .pushRing(var ring):
       ring.expiresAt = ring.expiresAt + lag
       later.body = .pushRing(ring)
+    case .knock(var knock):
+      knock.expiresAt = knock.expiresAt + lag
+      later.body = .knock(knock)
     default: break
     }
     return later
@@ -46,6 +49,7 @@ extension ReplyBody {
     case .state(let state): return .state(state.later(by: lag))
     case .calls(let list): return .calls(CallList(calls: list.calls.map { $0.later(by: lag) }))
     case .link(let link): return .link(CallLink(link: link.link, expiresAt: link.expiresAt + lag))
+    case .knocking(let knocking): return .knocking(Knocking(expiresAt: knocking.expiresAt + lag))
     case .rejoined, .results, .registered, .devices, .media, .keys, .keyList, .confirmations, .presence, .history,
       .totals, .nothing:
       return self

@@ -127,7 +127,7 @@ extension ReplyBody {
     case .devices(let list): list.devices.reduce(512 + 512 * list.revokes.count) { $0 + 1_024 + 512 * $1.vouches.count }
     case .keyList(let list): 512 + 1_024 * list.list.count + 64 * list.links.count + 128 * list.confirmed.count
     case .rejoined, .results, .registered, .link, .media, .keys, .confirmations, .presence, .history, .totals,
-      .nothing:
+      .knocking, .nothing:
       256
     }
   }

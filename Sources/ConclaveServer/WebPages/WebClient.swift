@@ -92,8 +92,9 @@ struct WebClient: Sendable {
 extension Configuration.Page {
   /// The page with its defaults: an attribute needs no request of its own before the first view is shown.
   fileprivate func marked(_ html: String) -> String {
-    guard videoFirst, let tag = html.range(of: "<html") else { return html }
-    return html.replacingCharacters(in: tag, with: "<html data-video-first")
+    let attributes = [videoFirst ? " data-video-first" : "", guestsWait ? " data-guests-wait" : ""].joined()
+    guard !attributes.isEmpty, let tag = html.range(of: "<html") else { return html }
+    return html.replacingCharacters(in: tag, with: "<html" + attributes)
   }
 }
 

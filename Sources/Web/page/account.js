@@ -48,7 +48,7 @@ function setTitle() {
   const ring = lobby?.rings.current;
   if (ring) document.title = `${t('ring.title', { name: labelFor(ring.from) })} · Conclave`;
   else {
-    const title = conclave?.current ? 'call-title' : byID('unanswered').hidden ? undefined : 'unanswered-title';
+    const title = !byID('waiting').hidden ? 'waiting-title' : conclave?.current ? 'call-title' : byID('unanswered').hidden ? undefined : 'unanswered-title';
     document.title = title ? `${byID(title).textContent} · Conclave` : 'Conclave';
   }
 }

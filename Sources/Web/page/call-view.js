@@ -6,6 +6,7 @@ import { Captions } from './captions-view.js';
 import { beginChat } from './chat-view.js';
 import { openCode, showCode } from './code-dialog.js';
 import { busy, byID, nameOf, rest, setIcon, setText } from './dom.js';
+import { Admitted, showDoor } from './door-view.js';
 import { Removals } from './guest-removal.js';
 import { Hands } from './hands.js';
 import { acceptName, isFirstContact, labelFor, learnNames, namesakeOf, newNameOf, rememberNames } from './names.js';
@@ -34,6 +35,7 @@ const known = new WeakSet();
 const met = new WeakMap(); // the people who were seen in a call, by call
 const alone = new WeakMap(); // by call
 const removals = new WeakMap(); // by call
+const admitted = new WeakMap(); // by call
 const told = new Set(); // people whose name equals another's, by call
 let conclave;
 let call;
@@ -76,6 +78,7 @@ export function useSpeaker(id) {
 export function hideCall() {
   call = undefined;
   smallWindow.end();
+  showDoor(undefined);
   voice.clear();
   captions.clear();
   keepAwake(false);
@@ -102,11 +105,13 @@ function listen(entered) {
   known.add(entered);
   hands.set(entered, new Hands());
   removals.set(entered, new Removals());
+  admitted.set(entered, new Admitted());
   met.set(entered, new Set());
   alone.set(entered, new Alone({ leave: () => leaveDeserted(entered) }));
   const on = (name, action) => entered.addEventListener(name, ({ detail }) => entered === call && action(detail));
   entered.addEventListener('change', () => entered.hasEnded || isDone(() => alone.get(entered).look(entered.facts)));
   on('change', () => render(entered));
+  on('door', () => render(entered));
   on('speaking', () => stage.showSpeaking(entered.speaking));
   on('failures', () => tellFailures());
   on('warning', (detail) => warned(detail));
@@ -128,6 +133,10 @@ function noticed(detail) {
   if (detail.kind === 'no-device') warn(`no-device/${detail.source}`, words, { isOfCall: true, action: isDenied(detail.error) ? wayBack(detail.source) : undefined });
   else if (UPLINK.includes(detail.kind)) warn('uplink', words, { isOfCall: true, action: { label: t('call.camera-again'), run: () => setCamera(true).catch((error) => notice(wordsForError(error))) } });
   else notice(words);
+}
+
+function tellAdmitted(roster) {
+  for (const { user, by } of admitted.get(call).news(roster, call.user)) notice(t('event.admitted', { name: labelFor(user), by: labelFor(by) }));
 }
 
 /** The member who removed the guest. The links are void with it. */
@@ -170,6 +179,8 @@ const PARTS = [
   () => voice.show(call),
   () => captions.show(call),
   () => showAlone(),
+  () => showDoor(call),
+  () => tellAdmitted(call.roster),
   () => clearWarnings(overIn(call.roster)),
   () => meet(call.roster),
   () => checkNames(call.roster),

@@ -1,9 +1,11 @@
 // A guest's visit: one call, entered as soon as there is a connection. When it is over, nothing of the guest is kept.
 
+import { byID } from './dom.js';
 import { linkIn } from './link.js';
 import * as session from './session.js';
 import { wordsForError } from './notices.js';
 import { t } from './texts.js';
+import { show } from './views.js';
 
 const RENEWED_EVERY_MS = 1_200_000; // a token is valid for an hour
 
@@ -17,6 +19,7 @@ export class GuestVisit {
   #signIn;
   #entered;
   #hasBegun = false;
+  #hasStopped = false; // by the guest, who waited to be admitted
   #renewedAt = Date.now();
 
   /**
@@ -27,6 +30,20 @@ export class GuestVisit {
     this.#signIn = signIn;
     this.#entered = entered;
     setInterval(() => this.#renew().catch(() => {}), RENEWED_EVERY_MS);
+    const followed = new WeakSet();
+    conclave.addEventListener('calls', () => {
+      const { current: call } = conclave;
+      if (!call || followed.has(call)) return;
+      followed.add(call);
+      call.addEventListener('waiting', () => {
+        if (call.isWaiting) show('waiting');
+        else if (call.participant && !call.hasEnded) entered(); // it had come back, and waited again
+      });
+    });
+    byID('waiting-stop').addEventListener('click', () => {
+      this.#hasStopped = true;
+      conclave.current?.leave();
+    });
   }
 
   /** The connection is ready: the call is joined the first time. */
@@ -40,7 +57,7 @@ export class GuestVisit {
       const call = await this.#conclave.joinByLink(id, { link, secret }, { camera, microphone });
       if (!call.hasEnded) this.#entered();
     } catch (error) {
-      await this.end({ words: wordsForError(error), isError: true });
+      await this.end({ words: this.#hasStopped ? '' : wordsForError(error), isError: true });
     }
   }
 
@@ -62,7 +79,7 @@ export class GuestVisit {
     if (this.hasEnded) return;
     this.hasEnded = true;
     session.forgetSignIn();
-    session.saveFarewell({ words: words || t('farewell.left'), name: this.#signIn.name, mayReturn, isError });
+    session.saveFarewell({ words: words ?? t('farewell.left'), name: this.#signIn.name, mayReturn, isError });
     if (this.#conclave.identity) {
       session.forgetCall(this.#conclave.identity.device);
       await this.#conclave.forget({ all: true }).catch(() => {});

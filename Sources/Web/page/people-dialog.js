@@ -93,6 +93,9 @@ byID('add-form').addEventListener('submit', (event) => {
 
 // The link
 
+/** As the operator has chosen (`page.guestsWait` of the server's configuration, which marks the page), until the person chooses otherwise. */
+byID('link-waits').checked = 'guestsWait' in document.documentElement.dataset;
+
 /** Whether somebody may join `other` by a link that was made here. */
 export const hasLink = (other) => links.has(other);
 
@@ -106,6 +109,7 @@ export function forgetLink(other) {
 function showLink() {
   const link = links.get(call);
   byID('link-make').hidden = Boolean(link);
+  byID('link-waits-field').hidden = Boolean(link);
   for (const part of ['made', 'copy', 'revoke']) byID(`link-${part}`).hidden = !link;
   byID('link-share').hidden = !link || !navigator.share;
   byID('link-name-field').hidden = !link;
@@ -130,7 +134,7 @@ function onClick(id, action) {
 }
 
 async function makeLink() {
-  links.set(call, await call.makeLink());
+  links.set(call, await call.makeLink(undefined, { guestsWait: byID('link-waits').checked }));
   showLink();
   byID('link-text').select();
 }

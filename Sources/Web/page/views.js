@@ -2,12 +2,12 @@
 
 import { byID } from './dom.js';
 
-const VIEWS = ['welcome', 'guest', 'farewell', 'lobby', 'call', 'unanswered', 'elsewhere'];
+const VIEWS = ['welcome', 'guest', 'waiting', 'farewell', 'lobby', 'call', 'unanswered', 'elsewhere'];
 
 export function show(view) {
   for (const name of VIEWS) byID(name).hidden = name !== view;
   document.body.classList.toggle('in-call', view === 'call');
-  byID('account').hidden = ['welcome', 'guest', 'farewell', 'elsewhere'].includes(view) || document.body.classList.contains('as-guest');
+  byID('account').hidden = ['welcome', 'guest', 'waiting', 'farewell', 'elsewhere'].includes(view) || document.body.classList.contains('as-guest');
   byID(`${view}-title`).focus({ preventScroll: true });
   document.dispatchEvent(new Event('view'));
 }

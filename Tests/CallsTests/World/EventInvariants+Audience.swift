@@ -86,7 +86,8 @@ extension EventInvariants {
     case .switchKeys, .keyRequest, .keyWaiting, .confirmed, .slots, .need, .wanted, .state, .quality:
       return Audience(most: participants(before, after).most.union(entering(step)))
     case .envelope(let envelope): return Audience(least: [envelope.to], most: [envelope.to])
-    case .presence, .pairing, .pushRing, .pushCancel, .report: return Audience()
+    // This world has no guests.
+    case .presence, .pairing, .pushRing, .pushCancel, .report, .knock, .knockOver: return Audience()
     }
   }
 

@@ -68,11 +68,19 @@ def public(key):
     return key.public_key().public_bytes(serialization.Encoding.Raw, serialization.PublicFormat.Raw)
 
 
-def link_word(key, fingerprint, call, secret):
-    """The word by which a member makes a link."""
+def link_word(key, fingerprint, call, secret, waits=False):
+    """The word by which a member makes a link. With `waits`, guests enter only after a member has admitted them."""
     link = public(link_key(secret, call))
     SECRETS[b64(link)] = secret
-    return {"link": b64(link), **signed(key, fingerprint, b"conclave-call-link-v1" + lp(call) + fingerprint + link)}
+    label = b"conclave-waiting-link-v1" if waits else b"conclave-call-link-v1"
+    return {"link": b64(link), **({"waits": True} if waits else {}), **signed(key, fingerprint, label + lp(call) + fingerprint + link)}
+
+
+def admitted(key, fingerprint, call, word):
+    """A member admits the guest whose word it is."""
+    link, guest = base64.b64decode(word["link"]), base64.b64decode(word["fingerprint"])
+    data = b"conclave-guest-admission-v1" + lp(call) + fingerprint + link + guest + lp(word["user"])
+    return {**word, "admittedBy": signed(key, fingerprint, data)}
 
 
 def join_word(fingerprint, call, secret, user):
@@ -84,7 +92,7 @@ def join_word(fingerprint, call, secret, user):
 
 def with_words(destination, body, user, key, fingerprint):
     """The body of a request with the words that it needs, unless it has its own. A device without keys sends none."""
-    what = re.fullmatch(r"/app/calls/(?:(start)|([^/]+)/(invite|link|join))", destination)
+    what = re.fullmatch(r"/app/calls/(?:(start)|([^/]+)/(invite|link|join|knock))", destination)
     body = {} if what and body is None else body
     if not what or not key or not fingerprint or not isinstance(body, dict) or body.keys() & {"admissions", "admission", "as", "revoke"}:
         return body

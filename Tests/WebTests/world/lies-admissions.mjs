@@ -7,7 +7,7 @@ import { inWorld } from './world.mjs';
 
 const { fromBase64, random, toBase64 } = await load('wire/bytes.js');
 const { makeStatement } = await load('trust/vouching.js');
-const { LinkSecret, makeLinkWord, makeWord } = await load('trust/words.js');
+const { LinkSecret, admitWord, makeLinkWord, makeWord } = await load('trust/words.js');
 
 export const rows = new Map();
 const row = (n, run) => rows.set(n, run);
@@ -364,3 +364,137 @@ row(420, () =>
     const told = carol.warnings.filter(({ problem }) => problem === 'uninvited').map(({ user }) => user);
     assert.deepEqual(told, ghosts.map(({ user }) => user), 'the person is told about each');
   }, ['ghost1', 'ghost2', 'ghost3']));
+
+// Links whose guests wait
+
+/** The secret of a link of Alice's whose guests wait. */
+async function waitingLinkOf(world, client, guestsWait = true) {
+  let made;
+  void client.call.makeLink(3_600, { guestsWait }).then((link) => (made = link));
+  await world.until(() => made);
+  return LinkSecret.from(made.secret);
+}
+
+/** Zed, a guest, comes with whatever words `lie(scene)` makes, and Alice takes him for uninvited. `secret` is that of a link of hers whose guests wait. */
+const withGuest = (lie, more = []) =>
+  inCall(async (scene) => {
+    const { world, call, alice, others: [zed] } = scene;
+    const requests = requestsOf(alice);
+    await lie({ ...scene, zed, secret: await waitingLinkOf(world, alice) });
+    comes(call, zed, { isUninvited: true });
+    await isUninvited({ world, victim: alice, ghost: 'guest~zed', requests });
+  }, ['guest~zed', ...more]);
+
+/** The server says that `member` has admitted Zed by `word`. */
+const admits = (call, word, member) => call.words.set('guest~zed', { word, signer: signerOf(member) });
+
+row(421, () => withGuest(async ({ call, zed, secret }) => says(call, await secret.join(zed.identity, call.id))));
+
+row(422, async () => {
+  await withGuest(async ({ call, zed, secret }) => {
+    const link = toBase64(await secret.link(call.id));
+    const { word, signer } = call.words.get(link);
+    const { waits, ...bare } = word;
+    assert.equal(waits, true);
+    call.words.set(link, { word: bare, signer });
+    says(call, await secret.join(zed.identity, call.id));
+  });
+  await inCall(async ({ world, call, alice, others: [zed] }) => {
+    const requests = requestsOf(alice);
+    const secret = await waitingLinkOf(world, alice, false);
+    const link = toBase64(await secret.link(call.id));
+    const { word, signer } = call.words.get(link);
+    call.words.set(link, { word: { ...word, waits: true }, signer });
+    says(call, await secret.join(zed.identity, call.id));
+    comes(call, zed, { isUninvited: true });
+    await isUninvited({ world, victim: alice, ghost: 'guest~zed', requests });
+  }, ['guest~zed']);
+});
+
+row(423, async () => {
+  const lies = [
+    async ({ call, zed, secret, bob, erin }) => ({ ...(await secret.join(zed.identity, call.id)), admittedBy: (await admitWord(bob.identity, call.id, await secret.join(erin.identity, call.id))).admittedBy }),
+    async ({ call, zed, secret, bob, other }) => ({ ...(await secret.join(zed.identity, call.id)), admittedBy: (await admitWord(bob.identity, call.id, await other.join(zed.identity, call.id))).admittedBy }),
+    async ({ call, zed, secret, bob }) => ({ ...(await secret.join(zed.identity, call.id)), admittedBy: (await admitWord(bob.identity, crypto.randomUUID(), await secret.join(zed.identity, call.id))).admittedBy }),
+    async ({ call, zed, secret, bob }) => {
+      const word = await admitWord(bob.identity, call.id, await secret.join(zed.identity, call.id));
+      return { ...word, admittedBy: { ...word.admittedBy, signature: flipped(word.admittedBy.signature) } };
+    },
+    async ({ call, zed, secret, bob }) => admitWord(bob.identity, call.id, { ...(await secret.join(zed.identity, call.id)), signature: toBase64(random(64)) }),
+  ];
+  for (const lie of lies) {
+    await withGuest(async (scene) => {
+      const { world, call, alice, bob, others: [, erin] } = scene;
+      admits(call, await lie({ ...scene, erin, other: await waitingLinkOf(world, alice) }), bob);
+    }, ['guest~erin']);
+  }
+  // Another device of the same guest.
+  await withGuest(async ({ world, call, bob, secret }) => {
+    const other = await world.add('guest~zed', { device: 'e' });
+    admits(call, await admitWord(bob.identity, call.id, await secret.join(other.identity, call.id)), bob);
+  });
+});
+
+row(424, async () => {
+  await withGuest(async ({ call, zed, secret, others: [, mallory] }) => {
+    admits(call, await admitWord(mallory.identity, call.id, await secret.join(zed.identity, call.id)), mallory);
+    says(call, await makeWord(mallory.identity, call.id, 'mallory'), mallory);
+  }, ['mallory']);
+  await withGuest(async ({ world, call, zed, secret }) => {
+    const tablet = await world.add('bob', { device: 'tablet' });
+    admits(call, await admitWord(tablet.identity, call.id, await secret.join(zed.identity, call.id)), tablet);
+  });
+});
+
+row(425, async () => {
+  await withGuest(async ({ world, call, alice, bob, zed, secret, others: [, erin] }) => {
+    erin.comeBy(call.id, { link: 'token', secret: secret.text });
+    await world.until(() => alice.call.waitingGuests.length === 1);
+    void bob.call.admitGuest('guest~erin');
+    await world.until(() => admissionOf(alice, 'guest~erin'));
+    admits(call, await admitWord(erin.identity, call.id, await secret.join(zed.identity, call.id)), erin);
+  }, ['guest~erin']);
+  await withWords(async ({ world, call, alice, others: [, erin] }) => {
+    erin.comeBy(call.id, await linkOf(world, alice));
+    await world.until(() => admissionOf(alice, 'guest~erin'));
+    says(call, await makeWord(erin.identity, call.id, 'dave'), erin);
+  }, ['guest~erin']);
+});
+
+row(426, () => withGuest(async ({ call, bob }) => says(call, await makeWord(bob.identity, call.id, 'guest~zed'), bob)));
+
+row(427, () =>
+  inCall(async ({ world, call, alice, others: [zed, mallory] }) => {
+    const [secret, open] = [await waitingLinkOf(world, alice), await waitingLinkOf(world, alice, false)];
+    const foreign = LinkSecret.make(mallory.identity);
+    const link = await foreign.link(call.id);
+    const foreignWord = await makeLinkWord(mallory.identity, call.id, link, { waits: true });
+    const word = await secret.join(zed.identity, call.id);
+    const knock = (admissions, rest = {}) => tell(world, alice, 'guest.knock', { call: call.id, user: 'guest~zed', name: 'Alice', expiresAt: Date.now() + 600_000, admissions, ...rest });
+    const linkWords = call.wordsFor([toBase64(await secret.link(call.id)), toBase64(await open.link(call.id))], []).admissions;
+    await knock([]);
+    await knock(undefined, { signers: 'none' });
+    await knock([await foreign.join(zed.identity, call.id), foreignWord], { signers: [signerOf(mallory)] });
+    await knock([await open.join(zed.identity, call.id), ...linkWords]);
+    await knock([{ ...word, user: 'guest~ann' }, ...linkWords], { user: 'guest~ann' });
+    await knock([await secret.join(zed.identity, crypto.randomUUID()), ...linkWords]);
+    await knock([{ ...word, signature: flipped(word.signature) }, ...linkWords]);
+    await knock([await secret.join(mallory.identity, call.id), ...linkWords], { user: 'mallory' });
+    assert.deepEqual(alice.call.waitingGuests, [], 'nobody is at the door');
+    await knock([word, ...linkWords]);
+    assert.deepEqual(alice.call.waitingGuests.map(({ user }) => user), ['guest~zed'], 'who has a link of the call is');
+  }, ['guest~zed', 'mallory']));
+
+row(428, () =>
+  inCall(async ({ world, call, alice, others: [zed] }) => {
+    const secret = await waitingLinkOf(world, alice);
+    const linkWords = call.wordsFor([toBase64(await secret.link(call.id))], []).admissions;
+    for (let number = 0; number < 40; number += 1) {
+      const user = `guest~${number}`;
+      const word = await secret.join({ user, fingerprint: zed.identity.fingerprint }, call.id);
+      world.server.tell(alice, 'guest.knock', { call: call.id, user, expiresAt: 1_000 + number, admissions: [word, ...linkWords] });
+    }
+    await world.until(() => alice.call.waitingGuests.length >= 32);
+    await world.run(1_000);
+    assert.equal(alice.call.waitingGuests.length, 32);
+  }, ['guest~zed']));

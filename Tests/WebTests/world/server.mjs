@@ -100,6 +100,8 @@ export class Server {
 class ServerCall {
   members = new Map();
   links = [];
+  /** Guests who wait: user -> {client, word, admitted?: {word, signer}}. */
+  door = new Map();
   newest; // {epoch, mode, list, previous, listHash}
   epoch = 1;
   rev = 0;
@@ -170,7 +172,8 @@ class ServerCall {
       if (seen.has(name) || !word) continue;
       seen.add(name);
       admissions.push(word);
-      names.push(signer?.user ?? word.link);
+      if (signer) names.push(signer.user);
+      if (word.user && word.link) names.push(word.link);
       if (signer && !list.some(({ fingerprint }) => fingerprint === signer.fingerprint)) signers.set(signer.fingerprint, signer);
     }
     return { ...(admissions.length > 0 ? { admissions } : {}), ...(signers.size > 0 ? { signers: [...signers.values()] } : {}) };
@@ -204,6 +207,50 @@ class ServerCall {
       }
     }
     return { results: {} };
+  }
+
+  /** Whether the guest has to wait, and has not been admitted. */
+  #mustWait({ user }, admission) {
+    return user.startsWith('guest~') && Boolean(this.words.get(admission?.link)?.word.waits) && !this.door.get(user)?.admitted;
+  }
+
+  #knock(client, { admission }) {
+    if (!this.door.has(client.user)) {
+      this.door.set(client.user, { client, word: admission });
+      this.#tellDoor('guest.knock', this.knockOf(client.user));
+    }
+    return { expiresAt: Date.now() + 600_000 };
+  }
+
+  /** The body of `guest.knock`. */
+  knockOf(user) {
+    const { word } = this.door.get(user);
+    const { admissions = [], signers } = this.wordsFor([word.link], []);
+    return { user, name: user.slice(6), expiresAt: Date.now() + 600_000, admissions: [word, ...admissions], signers };
+  }
+
+  #admitGuest(client, { admission }) {
+    const waiting = this.door.get(admission.user);
+    if (!waiting || waiting.admitted) fail('user.not-found');
+    waiting.admitted = { word: admission, signer: signerOf(client) };
+    this.#knockOver(admission.user, 'admitted');
+    return {};
+  }
+
+  #refuseGuest({ guest }) {
+    if (!this.door.has(guest)) fail('user.not-found');
+    this.#knockOver(guest, 'refused');
+    this.door.delete(guest);
+    return {};
+  }
+
+  #knockOver(user, outcome) {
+    this.#tellDoor('guest.knock-over', { user, outcome });
+    this.server.tell(this.door.get(user).client, 'guest.knock-over', { call: this.id, user, outcome });
+  }
+
+  #tellDoor(name, body) {
+    for (const { client } of this.#stays.values()) if (!client.user.startsWith('guest~')) this.server.tell(client, name, { call: this.id, ...body });
   }
 
   #link(client, { admission }) {
@@ -259,10 +306,14 @@ class ServerCall {
     const stay = this.stayOf(client);
     if (['accept', 'join', 'rejoin', 'transfer'].includes(path)) return this.#enter(client, path, body);
     if (path === 'state') return this.state();
+    if (path === 'knock') return this.#knock(client, body);
+    if (path === 'leave' && this.door.delete(client.user)) return {};
     if (!stay) fail('call.not-joined');
     if (path === 'leave') return this.remove(client) ?? {};
     if (path === 'invite') return this.#invite(client, body);
     if (path === 'link') return this.#link(client, body);
+    if (path === 'admit-guest') return this.#admitGuest(client, body);
+    if (path === 'refuse-guest') return this.#refuseGuest(body);
     if (path === 'media') return this.#media(stay, body);
     if (path === 'message') return this.#message(stay, body);
     if (path === 'keys/list') return this.#list(body);
@@ -277,8 +328,12 @@ class ServerCall {
   #enter(client, kind, body) {
     const before = this.stayOf(client);
     if (before?.joinId === body.joinId) return { call: this.state(), participant: before.entry.participant, ice: {} };
+    if (this.#mustWait(client, body.admission)) fail('call.not-admitted');
     if (before) this.remove(client, 'rejoined');
-    if (body.admission) this.#takeWords(client, [body.admission]);
+    const { admitted } = this.door.get(client.user) ?? {};
+    this.door.delete(client.user);
+    if (admitted) this.words.set(client.user, admitted);
+    else if (body.admission) this.#takeWords(client, [body.admission]);
     const stay = this.#join(client, body);
     this.#tellMember(client.user, before ? 'rejoined' : kind === 'transfer' ? 'joined' : kind === 'accept' ? 'accepted' : 'joined', client);
     if (kind === 'transfer') {

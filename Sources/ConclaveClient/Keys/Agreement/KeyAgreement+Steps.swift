@@ -46,7 +46,7 @@ extension KeyAgreement {
       case .nothing: return
       case .same: lettingIn.take(rotation.admissions, rotation.signers, isWhole: false)
       case .accepted(let accepted):
-        lettingIn.take(rotation.admissions, rotation.signers, isWhole: rotation.list != nil)
+        takeWords(rotation.admissions, rotation.signers, isWhole: rotation.list != nil)
         admit(accepted, now: now, into: &effects)
       }
     } catch {
@@ -66,13 +66,22 @@ extension KeyAgreement {
     do throws(KeyRefusal) {
       let step = try lists.catchUp(reply, own: own, work: work, into: &effects)
       if case .nothing = step { return }
-      lettingIn.take(reply.admissions, reply.signers, isWhole: true)
+      takeWords(reply.admissions, reply.signers, isWhole: true)
       if case .accepted(let accepted) = step { admit(accepted, now: now, into: &effects) }
     } catch {
       return lists.refuse(error, into: &effects)
     }
     take(KeysConfirmed(epoch: reply.epoch, buckets: reply.confirmed), into: &effects)
     openWaiting(now: now, into: &effects)
+  }
+
+  /// Words that came with an accepted list. If they are all that it needs, others are forgotten, except those of guests who wait.
+  private mutating func takeWords(_ admissions: [Admission]?, _ signers: [Signer]?, isWhole: Bool) {
+    lettingIn.take(admissions, signers, isWhole: isWhole)
+    let waiting = waitingGuests.words
+    if isWhole, !waiting.admissions.isEmpty {
+      lettingIn.take(waiting.admissions, waiting.signers, isWhole: false)
+    }
   }
 
   /// A list was accepted.
@@ -314,6 +323,8 @@ extension KeyAgreement {
     }
     watch.tell(lettingIn, now: now, into: &effects)
     lettingIn.tell(isLookingUp: lookUps.isUnderWay, now: now, into: &effects)
+    let links = waitingGuests.links.filter { lettingIn.isWaiting($0, own: own, known: known, work: work) }
+    waitingGuests.tell(by: links, into: &effects)
     switching.tellAge(isInUse: current != nil, isBroken: lists.isBroken, now: now, into: &effects)
     let confirmed = confirmations.epoch
     confirmations.tell(

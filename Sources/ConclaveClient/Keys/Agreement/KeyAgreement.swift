@@ -23,6 +23,7 @@ package struct KeyAgreement: Sendable {
   var switching = Switching()
   var confirmations = Confirmations()
   var lettingIn: LettingIn
+  var waitingGuests = WaitingGuests()
   var warnings = KeyWarnings()
   var privateMessages = PrivateMessages()
   var ringKeys = RingKeys()
@@ -111,6 +112,7 @@ package struct KeyAgreement: Sendable {
   package mutating func follow(_ former: KeyAgreement, now: Instant) {
     watch.remember(former.watch, now: now)
     lettingIn.remember(former.lettingIn)
+    waitingGuests.remember(former.waitingGuests)
   }
 
   /// The reply to the join. Nothing is announced to this device before it.
@@ -144,6 +146,11 @@ package struct KeyAgreement: Sendable {
       if newest > 0 { switchTo(state.epoch, now: now, into: &effects) }
     case .stateFailed: watch.answered(now: now)
     case .members(let members): for member in members { see(member, now: now, into: &effects) }
+    case .knock(let knock):
+      // Guests let nobody in.
+      guard !own.address.user.isGuest, waitingGuests.take(knock, in: own.call) else { break }
+      lettingIn.take(knock.admissions, knock.signers, isWhole: false)
+    case .knockOver(let user): waitingGuests.end(user)
     case .signaling(let isConnected):
       watch.signaling(isConnected, now: now)
       switching.securing.signaling(isConnected, now: now)

@@ -45,6 +45,8 @@ package struct LettingIn: Sendable {
     var subject: Subject
     /// Its signature was checked, and is good.
     var isGood = false
+    /// The signature of the member who admitted the guest was checked, and is good.
+    var isAdmitted = false
   }
 
   private let call: CallID
@@ -53,6 +55,8 @@ package struct LettingIn: Sendable {
   /// Devices that signed words and are on no list, as shown by the server.
   private var signers: [[UInt8]: DeviceKeys] = [:]
   private var letIn: [Subject: Origin] = [:]
+  /// Links that are let in and whose guests wait until a member admits them.
+  private var waitingLinks: Set<[UInt8]> = []
   /// The user who started the call, by the chain of words for this device's own user.
   private(set) var root: UserID?
   /// Listed devices whose user no word has let in.
@@ -134,6 +138,16 @@ package struct LettingIn: Sendable {
 
   // MARK: what follows
 
+  /// Whether guests who come by the link wait, and it is a link of this call. A client without a root judges by the link's word alone.
+  mutating func isWaiting(_ link: [UInt8], own: OwnStay, known: KnownDevices, work: PublicWork) -> Bool {
+    guard root == nil, isLetInByService else { return waitingLinks.contains(link) }
+    var bad: Set<Int> = []
+    return open.indices.contains { index in
+      open[index].subject == .link(link) && open[index].admission.waits == true
+        && signer(of: open[index].admission, own, known) != nil && isGood(index, known, work, bad: &bad)
+    }
+  }
+
   /// How the user of a listed device was let in; nil if this client has no chain of words by which to judge.
   func origin(of entry: ListEntry) -> LetIn? {
     guard root != nil else { return nil }
@@ -184,15 +198,24 @@ package struct LettingIn: Sendable {
     return word.isByLink && user.isGuest ? .guest(user, word.fingerprint.bytes) : .user(user)
   }
 
-  private func keys(of word: Admission, _ known: KnownDevices) -> DeviceKeys? {
-    known.directory[word.fingerprint] ?? signers[word.fingerprint.bytes]
+  private func keys(of word: Admission, _ known: KnownDevices) -> DeviceKeys? { keys(word.fingerprint, known) }
+
+  private func keys(_ fingerprint: Base64Bytes, _ known: KnownDevices) -> DeviceKeys? {
+    known.directory[fingerprint] ?? signers[fingerprint.bytes]
   }
 
   /// The signer of a word, which counts if that signer is let in; nil if its device is not known, or its words do not count for this client.
   private func signer(of word: Admission, _ own: OwnStay, _ known: KnownDevices) -> Subject? {
     if word.isByLink { return .link(word.link?.bytes ?? []) }
-    guard let keys = keys(of: word, known) else { return nil }
+    return member(with: word.fingerprint, own, known)
+  }
+
+  /// The user of a device whose signatures let people in.
+  private func member(with fingerprint: Base64Bytes, _ own: OwnStay, _ known: KnownDevices) -> Subject? {
+    guard let keys = keys(fingerprint, known) else { return nil }
     let device = keys.address
+    // Guests let nobody in.
+    guard !device.user.isGuest else { return nil }
     guard !known.pins.isRevoked(device.user, keys.fingerprint) else { return nil }
     if device == own.address { return keys.fingerprint == own.identity.fingerprint ? .user(device.user) : nil }
     if let pin = known.pins[device] {
@@ -201,7 +224,33 @@ package struct LettingIn: Sendable {
       // A server could sign with a new device of an absent member. Devices of accepted lists are pinned.
       return nil
     }
-    return device.user.isGuest ? .guest(device.user, keys.fingerprint) : .user(device.user)
+    return .user(device.user)
+  }
+
+  /// Whether the word is that of a guest who comes by a link whose guests wait.
+  private func isOfWaitingGuest(_ word: Admission) -> Bool {
+    word.isByLink && word.user?.isGuest == true && waitingLinks.contains(word.link?.bytes ?? [])
+  }
+
+  /// The member who is let in and has admitted the guest whose word it is; nil if there is none. A bad signature is marked as a bad word is.
+  private mutating func admitter(
+    _ index: Int, _ own: OwnStay, _ known: KnownDevices, bad: inout Set<Int>
+  ) -> UserID? {
+    guard let by = open[index].admission.admittedBy, let keys = keys(by.fingerprint, known),
+      let member = member(with: by.fingerprint, own, known), letIn[member] != nil
+    else { return nil }
+    if !open[index].isAdmitted { open[index].isAdmitted = open[index].admission.isAdmitted(into: call, by: keys) }
+    guard open[index].isAdmitted else {
+      bad.insert(index)
+      return nil
+    }
+    return keys.address.user
+  }
+
+  /// The word lets its subject in.
+  private mutating func admit(_ word: Word, by origin: Origin) {
+    letIn[word.subject] = origin
+    if case .link(let link) = word.subject, word.admission.waits == true { waitingLinks.insert(link) }
   }
 
   /// Whether the word's signature is good. Each is checked once: a bad one is marked to be dropped.
@@ -270,8 +319,10 @@ package struct LettingIn: Sendable {
     var signer = root
     // A signer is reached once, so this terminates.
     while let index = below[signer] {
-      letIn[open[index].subject] = origin(signer)
-      signer = open[index].subject
+      let word = open[index]
+      // The member who admitted a guest is judged with all other words.
+      if !isOfWaitingGuest(word.admission) { admit(word, by: origin(signer)) }
+      signer = word.subject
     }
   }
 
@@ -279,16 +330,28 @@ package struct LettingIn: Sendable {
   private mutating func spread(_ own: OwnStay, _ known: KnownDevices, _ work: PublicWork) {
     var signed: [Subject: [Int]] = [:]
     for index in open.indices {
-      if let signer = signer(of: open[index].admission, own, known) { signed[signer, default: []].append(index) }
+      let word = open[index].admission
+      if let signer = signer(of: word, own, known) { signed[signer, default: []].append(index) }
+      // It waits for both: its link, and the member who has admitted the guest.
+      if let by = word.admittedBy, let member = member(with: by.fingerprint, own, known) {
+        signed[member, default: []].append(index)
+      }
     }
     var bad: Set<Int> = []
     var next = signed.keys.filter { letIn[$0] != nil }
     while let signer = next.popLast() {
       for index in signed.removeValue(forKey: signer) ?? [] {
-        let subject = open[index].subject
-        guard letIn[subject] == nil, isGood(index, known, work, bad: &bad) else { continue }
-        letIn[subject] = origin(signer)
-        next.append(subject)
+        let word = open[index]
+        guard letIn[word.subject] == nil, let signer = self.signer(of: word.admission, own, known),
+          letIn[signer] != nil, isGood(index, known, work, bad: &bad)
+        else { continue }
+        var origin = origin(signer)
+        if isOfWaitingGuest(word.admission) {
+          guard let member = admitter(index, own, known, bad: &bad) else { continue }
+          origin = .member(member)
+        }
+        admit(word, by: origin)
+        next.append(word.subject)
       }
     }
     drop(bad.union(open.indices.filter { letIn[open[$0].subject] != nil }))

@@ -10,7 +10,7 @@ const CHANGES = ['call.member', 'call.members', 'track.added', 'track.updated', 
  * `facts` is the call's `CallState`. `stay` is set to the one whose keys and media are in use.
  *
  * Events: `notice` with a detail for people; `over` with `{reason, by}`: the call is over; `state`: the whole state has arrived; `own-change` with the last change
- * of this user as a member; `wanted`: the path needs a negotiation; `message` with its body; `screen-over`: the server has ended this device's screen.
+ * of this user as a member; `knock` and `knock-over` with their bodies; `wanted`: the path needs a negotiation; `message` with its body; `screen-over`: the server has ended this device's screen.
  */
 export class CallEvents extends EventTarget {
   /** @type {import('./stay.js').Stay | undefined} */
@@ -58,6 +58,8 @@ export class CallEvents extends EventTarget {
     'call.state': (body) => this.takeState(body),
     'call.member': (body) => this.#membersChanged(changesIn('call.member', body), body.at),
     'call.members': (body) => this.#membersChanged(changesIn('call.members', body), body.at),
+    'guest.knock': (body) => this.#tell('knock', body),
+    'guest.knock-over': (body) => this.#tell('knock-over', body),
     'call.ended': ({ reason, by }) => this.#tell('over', { reason, by }),
     'track.added': (body) => this.#setTrack(body),
     'track.updated': (body) => this.#setTrack(body),

@@ -138,9 +138,12 @@ export class CallRequests extends EventTarget {
     return this.request('cancel', { callees: [user] });
   }
 
-  /** `{link, secret, expiresAt}`: the holder of the link and its secret may join for `expiresIn` seconds. The secret is never sent to a server. */
-  async makeLink(expiresIn = 3_600) {
-    const { admission, secret } = await this.admissions.link();
+  /**
+   * `{link, secret, expiresAt}`: the holder of the link and its secret may join for `expiresIn` seconds. If `guestsWait`, people without an account wait until a
+   * member admits them. The secret is never sent to a server.
+   */
+  async makeLink(expiresIn = 3_600, { guestsWait = false } = {}) {
+    const { admission, secret } = await this.admissions.link({ waits: guestsWait });
     return { ...(await this.request('link', { expiresIn, admission })), secret };
   }
 

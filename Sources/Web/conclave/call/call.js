@@ -2,6 +2,7 @@
 // handles the server's events; a `Stay` has the keys and the path of the participant that a join created.
 
 import { RequestError } from '../connection/index.js';
+import { isGuest } from '../guests.js';
 import { Untold, confirmationOf, exactName, rosterOf, stopOf } from '../keys/index.js';
 import { GONE, Sending } from '../media/index.js';
 import { Admissions } from '../trust/index.js';
@@ -9,7 +10,9 @@ import { CallEvents } from './call-events.js';
 import { CallRequests } from './call-requests.js';
 import { CallState } from './call-state.js';
 import { CallWatch } from './call-watch.js';
+import { Door } from './door.js';
 import { Facets } from './facets.js';
+import { Knocking } from './knocking.js';
 import { Recovery } from './recovery.js';
 import { Stay } from './stay.js';
 import { ownerOf, tilesOf } from './tiles.js';
@@ -21,7 +24,7 @@ const left = () => new RequestError({ code: 'call.ended', message: 'The call was
 /**
  * Events: `change`; those of `Facets`, each with a part of it; `speaking`; `failures` with `{count}`, frames of somebody did not open for some seconds;
  * `notice` with `{kind, …}` for people; `warning` with `{problem, user, device, fingerprint}` (see `KeyAgreement` and `CallWatch`; and `refused-track`,
- * `removed-from-list`); `message` with `{participant, isPrivate}` and `text`, `reaction`, `hand`, `removed` or a caption; `ended` with `{reason, by}`: the call is over here, perhaps
+ * `removed-from-list`); `door`, when `waitingGuests` changed; `waiting`, when `isWaiting` did; `message` with `{participant, isPrivate}` and `text`, `reaction`, `hand`, `removed` or a caption; `ended` with `{reason, by}`: the call is over here, perhaps
  * not for others.
  */
 export class Call extends CallRequests {
@@ -46,6 +49,9 @@ export class Call extends CallRequests {
   #recovery;
   #events;
   #facets = new Facets();
+  /** @type {Door | undefined} */
+  #door;
+  #knocking = new Knocking();
   #secret;
   #rootBefore;
   #openPath;
@@ -81,6 +87,9 @@ export class Call extends CallRequests {
     on(this.#events, 'wanted', () => this.#sending.negotiate());
     on(this.#events, 'message', (body) => this.#opened(body));
     on(this.#events, 'screen-over', () => this.stopScreen());
+    on(this.#events, 'knock', (body) => this.#door?.knocked(body));
+    on(this.#events, 'knock-over', ({ user, outcome }) => (user === this.user ? this.#knocking.answered(outcome) : this.#door?.over(user)));
+    on(this.#knocking, 'change', () => this.dispatchEvent(new Event('waiting')));
   }
 
   get user() {
@@ -203,7 +212,7 @@ export class Call extends CallRequests {
    */
   async join(kind, body = {}, ring = {}, inviters = undefined) {
     if (!this.admissions) this.#followWords();
-    const asked = Stay.open({ kind, id: this.id, body, ring, secret: this.#secret, inviters, root: this.#rootBefore, openPath: this.#openPath, admissions: this.admissions, connection: this.#connection });
+    const asked = Stay.open({ kind, id: this.id, body, ring, secret: this.#secret, inviters, root: this.#rootBefore, openPath: this.#openPath, admissions: this.admissions, knocking: this.#knocking, connection: this.#connection });
     this.#asked = asked.catch(() => {});
     const stay = await asked;
     const { reply } = stay;
@@ -247,6 +256,8 @@ export class Call extends CallRequests {
   /** Once only the app's service has let this device in, the person is told. */
   #followWords() {
     this.admissions = new Admissions(this.#connection);
+    this.#door = new Door(this.admissions);
+    this.#door.addEventListener('change', () => this.dispatchEvent(new Event('door')));
     let isByService = false;
     this.admissions.addEventListener('change', () => {
       if (this.isByService && !isByService) this.#warn({ problem: 'by-service' });
@@ -445,6 +456,36 @@ export class Call extends CallRequests {
     await this.request('remove-guest', { guest: user });
   }
 
+  /** Whether this guest waits until a member admits it. */
+  get isWaiting() {
+    return this.#knocking.isWaiting;
+  }
+
+  /** The guests who wait until a member admits them, `{user, name, expiresAt}`: each has proven that it has a link of this call, and nobody has checked its name. */
+  get waitingGuests() {
+    return isGuest(this.user) ? [] : (this.#door?.waiting ?? []); // guests let nobody in
+  }
+
+  /** Admits a guest who waits: this device signs it. Resolves with false if somebody has answered before. */
+  async admitGuest(user) {
+    const word = this.#door?.wordOf(user);
+    return Boolean(word) && this.#answerGuest(user, 'admit-guest', { admission: await this.admissions.admit(word) });
+  }
+
+  /** Refuses a guest who waits. Resolves with false if somebody has answered before. */
+  refuseGuest(user) {
+    return this.#answerGuest(user, 'refuse-guest', { guest: user });
+  }
+
+  async #answerGuest(user, request, body) {
+    const isFirst = await this.request(request, body).then(() => true, (error) => {
+      if (error.code === 'user.not-found') return false;
+      throw error;
+    });
+    this.#door?.over(user);
+    return isFirst;
+  }
+
   async leave() {
     const told = this.id && this.request('leave').catch(() => {}); // before the page's requests at the end of the call
     this.#over({ reason: 'left', by: this.user });
@@ -540,6 +581,7 @@ export class Call extends CallRequests {
   #over(detail) {
     if (this.hasEnded) return;
     this.hasEnded = true;
+    this.#knocking.stop();
     this.#stay?.close();
     this.#sending.close();
     this.#watch.close();

@@ -16,6 +16,7 @@ const UPLINK_MS = 2_000;
 const FIRST_FRAME_MS = 60_000;
 const LOST_ANSWERS = 3;
 const RING_TRIES = 3;
+const DOOR_TRIES = 3;
 
 /**
  * Events: those of its path (`PATH_EVENTS`) and of `KeyAgreement`, of the latter `change` as `keys`; `uplink` with `{isPoor}`, when the path has become too poor for a camera, or
@@ -38,6 +39,8 @@ export class Stay extends EventTarget {
   #worker;
   #join;
   #first;
+  /** @type {import('./knocking.js').Knocking | undefined} */
+  #knocking;
   #timers = new Timers();
   #isOver = false;
 
@@ -50,10 +53,11 @@ export class Stay extends EventTarget {
   /**
    * Asks the server to join by `kind`; `stay.reply` is what it said. `body` goes with the request. The id of a call that starts is this device's choice. `admissions` are the call's, `ring` is the
    * ring that is accepted, `secret` that of a link. One of the users `inviters` must have let this one in, if the ring does not name its caller. `root` is as in `Admissions.joins`.
-   * `openPath` opens the path of the media, by default to the server, with the options of `ServerPath`.
+   * A guest who has to wait to be admitted waits in `knocking`. `openPath` opens the path of the media, by default to the server, with the options of `ServerPath`.
    */
-  static async open({ kind, id, body, ring = /** @type {Record<string, any>} */ ({}), secret = '', inviters = /** @type {string[] | undefined} */ (undefined), root = /** @type {string | undefined} */ (undefined), openPath = undefined, admissions, connection }) {
+  static async open({ kind, id, body, ring = /** @type {Record<string, any>} */ ({}), secret = '', inviters = /** @type {string[] | undefined} */ (undefined), root = /** @type {string | undefined} */ (undefined), openPath = undefined, admissions, knocking = /** @type {any} */ (undefined), connection }) {
     const stay = new Stay(connection);
+    stay.#knocking = knocking;
     stay.#openPath = openPath ?? stay.#openPath;
     // Before the first await: a ring that comes later invites nobody.
     const caller = ring.from ?? (inviters ? undefined : connection.callerOf(id));
@@ -68,7 +72,7 @@ export class Stay extends EventTarget {
       const words = await stay.#words(body.callees ?? [], { ring, secret, inviters: caller ? [caller] : inviters, root });
       const asked = { ...body, ...words, ...stay.#join.wire, ...(isStart ? { id: stay.id } : {}) };
       const own = { user: identity.user, device: identity.device, joinId: stay.#join.wire.joinId };
-      const reply = isStart ? await stay.#start(asked) : await stay.#ask(`calls/${id}/${kind}`, asked);
+      const reply = isStart ? await stay.#start(asked) : await stay.#enter(asked);
       stay.reply = replyIn(reply, { id: stay.id, isStart, own });
     } catch (error) {
       stay.#worker.terminate();
@@ -140,6 +144,18 @@ export class Stay extends EventTarget {
     }
     this.#first = { news: this.#first?.news ?? [] };
     return this.#ask('calls/start', body);
+  }
+
+  /** A guest who has to wait to be admitted joins afterwards. A restart of the server forgets who was admitted. */
+  async #enter(asked) {
+    for (let tries = DOOR_TRIES; ; tries -= 1) {
+      try {
+        return await this.#ask(`calls/${this.id}/${this.kind}`, asked);
+      } catch (error) {
+        if (error.code !== 'call.not-admitted' || !this.#knocking || tries === 0) throw error;
+        await this.#knocking.wait(() => this.#request('knock', { link: asked.link, admission: asked.admission }));
+      }
+    }
   }
 
   /** The same join requested again has no further effect (protocol 4, rule 14), so a lost answer is requested again. */

@@ -72,6 +72,9 @@ const REPLIES = new Map(Object.entries({
   'calls/end': nothing,
   'calls/link': shape('a reply', {}, { link: wordsIn(TOKEN), expiresAt: time }),
   'calls/hold': nothing,
+  'calls/knock': shape('a reply', { expiresAt: time }),
+  'calls/admit-guest': nothing,
+  'calls/refuse-guest': nothing,
   'calls/remove-guest': nothing,
   'calls/state': callIn,
   'calls/media': shape('a reply', { sdp: wordsIn(SDP), tracks: list(shape('a track', { mid: wordsIn(16) }, part('track')), 256) }, slots), // `ServerPath` reports which of its own tracks it refused
@@ -114,6 +117,8 @@ const EVENTS = new Map(Object.entries({
   'call.members': event({ members: list(memberIn, 64) }, rev),
   'call.state': and(event({}), callIn),
   'call.ended': event({ reason: wordsIn(64) }, { by: idIn, seconds: numberIn() }),
+  'guest.knock': event({ user: idIn, expiresAt: time }, { name: nameTextIn, ...part('admissions', 'signers') }),
+  'guest.knock-over': event({ user: idIn, outcome: wordsIn(16) }),
   'track.added': track,
   'track.updated': track,
   'track.removed': track,

@@ -1,8 +1,9 @@
 // The admissions to one call (protocol section 5.13): follows signed words from this client's own invitation to the device that started the call. Outlives the stays of this device in the call.
 
+import { isGuest } from '../guests.js';
 import { toBase64 } from '../wire/index.js';
 import { fingerprintOf } from './identity.js';
-import { LinkSecret, isWordSigned, makeLinkWord, makeWord, nameOfLink, namesOf, wordsIn } from './words.js';
+import { LinkSecret, admitWord, isGuestAdmitted, isOfGuest, isWordSigned, makeLinkWord, makeWord, nameOf, nameOfLink, wordsIn } from './words.js';
 
 const MOST_WORDS = 8_256; // words that wait to be found valid
 const WORDS_EACH = 4; // words for one user or link: the latest
@@ -30,7 +31,7 @@ export class Admissions extends EventTarget {
   #devices = new Map(); // fingerprint -> {user, device, keys}: the hash was recomputed
   #listed = new Set(); // fingerprints that were on a list
   #listedUsers = new Set();
-  /** @type {Map<string, {how: string, by?: string}>} */
+  /** @type {Map<string, {how: string, by?: string, waits?: boolean}>} */
   #letIn = new Map(); // by name
   #checked = new Map(); // id of a word -> whether its signature is good
   /** @type {() => Set<string>} */
@@ -59,7 +60,7 @@ export class Admissions extends EventTarget {
 
   #beginAt(root) {
     this.#root = root;
-    this.#letIn.set(namesOf({ user: root, fingerprint: '' })[0], { how: 'start' });
+    this.#letIn.set(nameOf({ user: root, fingerprint: '' }), { how: 'start' });
   }
 
   /**
@@ -91,10 +92,37 @@ export class Admissions extends EventTarget {
     return word;
   }
 
-  /** A new link: its word, and its secret in the form for people. */
-  async link() {
+  /** A new link: its word, and its secret in the form for people. If it `waits`, guests wait until a member admits them. */
+  async link({ waits = false } = {}) {
     const secret = LinkSecret.make(this.#identity);
-    return { admission: await makeLinkWord(this.#identity, this.#call, await secret.link(this.#call)), secret: secret.text };
+    return { admission: await makeLinkWord(this.#identity, this.#call, await secret.link(this.#call), { waits }), secret: secret.text };
+  }
+
+  /** The word of a guest who waits, as this device admits it. */
+  admit(word) {
+    return admitWord(this.#identity, this.#call, word);
+  }
+
+  /**
+   * The word with which `user`, a guest, knocks: the first one in `body` that the key of its link has signed; undefined if there is none. Takes the words of the
+   * link that come with it.
+   */
+  async knock(user, body) {
+    const { words } = wordsIn(body);
+    const word = isGuest(user) ? words.find((each) => each.user === user && each.by && !each.admittedBy) : undefined;
+    if (!word || !(await isWordSigned(word, this.#call, []))) return undefined;
+    await this.take(body);
+    await this.judge();
+    return word;
+  }
+
+  /** Whether guests who come by `link` wait, and it is a link of this call. A client that the app's service let in judges by the link's word alone. */
+  async isWaiting(link) {
+    const name = nameOfLink(link);
+    if (this.#root) return Boolean(this.#letIn.get(name)?.waits);
+    if (!this.isByService) return false;
+    for (const word of this.#words.get(name)?.values() ?? []) if (word.waits && (await this.#isGood(word, new Map()))) return true;
+    return false;
   }
 
   // The words of others
@@ -152,7 +180,7 @@ export class Admissions extends EventTarget {
 
   /** The user who let in the device of `entry`: `{how, by}`; `how` is `start`, `member` or `link`, `by` the user who did, or who made the link. */
   of(entry) {
-    return namesOf(entry).map((name) => this.#letIn.get(name)).find(Boolean);
+    return this.#letIn.get(nameOf(entry));
   }
 
   /** The user who started the call, once that is certain. */
@@ -242,12 +270,12 @@ export class Admissions extends EventTarget {
   /** Whether a word's signer is being looked up. */
   get #waits() {
     const awaited = this.#awaited();
-    return [...this.#words.values()].some((words) => [...words.values()].some(({ by, fingerprint }) => !by && awaited.has(fingerprint)));
+    const isAwaited = ({ by, fingerprint, admittedBy }) => (by ? admittedBy && awaited.has(admittedBy.fingerprint) : awaited.has(fingerprint));
+    return [...this.#words.values()].some((words) => [...words.values()].some(isAwaited));
   }
 
-  /** The name for its own word under the link by which it joined, or for any word of its user. */
   get #ownName() {
-    return namesOf(this.#own).at(this.#secret ? -1 : 0);
+    return nameOf(this.#own);
   }
 
   /** The user with a root at the end of the chain of good words for `name`. */
@@ -275,19 +303,22 @@ export class Admissions extends EventTarget {
 
   /** Lets in the users and links for which a user who is let in has a word: all at once, so that nobody looks uninvited in between. */
   async #follow(root, signers) {
-    const letIn = new Map(this.#root ? this.#letIn : [[namesOf({ user: root, fingerprint: '' })[0], { how: 'start' }]]);
+    const letIn = new Map(this.#root ? this.#letIn : [[nameOf({ user: root, fingerprint: '' }), { how: 'start' }]]);
     const children = new Map();
     for (const words of this.#words.values()) {
       for (const word of words.values()) {
-        const parent = this.#parentOf(word);
-        if (!children.has(parent)) children.set(parent, []);
-        children.get(parent).push(word);
+        for (const parent of [this.#parentOf(word), this.#admitterOf(word)]) {
+          if (!children.has(parent)) children.set(parent, []);
+          children.get(parent).push(word);
+        }
       }
     }
     const names = [...letIn.keys()].filter((name) => children.has(name));
     for (let name = names.pop(); name !== undefined; name = names.pop()) {
       for (const word of children.get(name) ?? []) {
-        if (letIn.has(word.name) || !(await this.#isGood(word, signers))) continue;
+        // The word of a guest may need two: its link, and the member who has admitted the guest.
+        if (letIn.has(word.name) || !letIn.has(this.#parentOf(word)) || !(await this.#isGood(word, signers))) continue;
+        if (needsAdmission(word, letIn) && !(letIn.has(this.#admitterOf(word)) && (await this.#isAdmitted(word, signers)))) continue;
         letIn.set(word.name, this.#wayOf(word, letIn));
         names.push(word.name);
       }
@@ -297,14 +328,32 @@ export class Admissions extends EventTarget {
     for (const name of [...this.#words.keys()]) if (letIn.has(name)) this.#forgetAll(name);
   }
 
-  #wayOf({ by, fingerprint }, letIn) {
-    return by ? { how: 'link', by: letIn.get(by).by } : { how: 'member', by: this.#devices.get(fingerprint).user };
+  #wayOf(word, letIn) {
+    if (needsAdmission(word, letIn)) return { how: 'member', by: this.#devices.get(word.admittedBy.fingerprint).user };
+    if (word.by) return { how: 'link', by: letIn.get(word.by).by };
+    return { how: 'member', by: this.#devices.get(word.fingerprint).user, ...(word.waits ? { waits: true } : {}) };
+  }
+
+  /** The name of the user whose device has admitted the guest of the word. */
+  #admitterOf({ admittedBy }) {
+    const device = admittedBy && this.#devices.get(admittedBy.fingerprint);
+    return device && nameOf({ ...device, fingerprint: admittedBy.fingerprint });
+  }
+
+  /** Whether the member's signature that admits the guest counts, and is valid. */
+  async #isAdmitted(word, signers) {
+    const { fingerprint } = word.admittedBy;
+    const device = this.#devices.get(fingerprint);
+    if (!device || !(await this.#counts(fingerprint, device, signers))) return false;
+    const id = `admitted ${word.id}`;
+    if (!this.#checked.has(id)) keepNewest(this.#checked, id, MOST_WORDS, await isGuestAdmitted(word, this.#call, device.keys));
+    return this.#checked.get(id);
   }
 
   /** The name of the word's signer: the link that it is under, or the user of the device. */
   #parentOf({ by, fingerprint }) {
     const device = this.#devices.get(fingerprint);
-    return by ?? (device && namesOf({ ...device, fingerprint })[0]);
+    return by ?? (device && nameOf({ ...device, fingerprint }));
   }
 
   /** Whether the word counts: its signer does, and the signature, which is checked once, is valid. */
@@ -316,12 +365,16 @@ export class Admissions extends EventTarget {
   }
 
   #counts(fingerprint, device, signers) {
+    if (isGuest(device.user)) return false; // guests let nobody in
     if (fingerprint === this.#own.fingerprint) return true;
     const facts = { isListed: this.#listed.has(fingerprint), isUserListed: this.#listedUsers.has(device.user) };
     if (!signers.has(fingerprint)) signers.set(fingerprint, this.#directory.maySign({ ...device, fingerprint }, facts));
     return signers.get(fingerprint);
   }
 }
+
+/** Whether it is the word of a guest whose link is among those let in, and waits. */
+const needsAdmission = (word, letIn) => isOfGuest(word) && Boolean(letIn.get(word.by)?.waits);
 
 /** Adds to a set or map that keeps only the newest `most`. */
 function keepNewest(kept, name, most, value = true) {

@@ -15,6 +15,10 @@ const PKCS8 = Uint8Array.of(0x30, 0x2e, 0x02, 0x01, 0x00, 0x30, 0x05, 0x06, 0x03
 /** The bytes that a word's signature covers; `fingerprint` and `link` as bytes. */
 export const admissionBytes = ({ call, fingerprint, user }) => concat(utf8('conclave-admission-v1'), lp(call), fingerprint, lp(user));
 export const callLinkBytes = ({ call, fingerprint, link }) => concat(utf8('conclave-call-link-v1'), lp(call), fingerprint, link);
+export const waitingLinkBytes = ({ call, fingerprint, link }) => concat(utf8('conclave-waiting-link-v1'), lp(call), fingerprint, link);
+/** `guest` is the fingerprint of the guest's device. */
+export const guestAdmissionBytes = ({ call, fingerprint, link, guest, user }) =>
+  concat(utf8('conclave-guest-admission-v1'), lp(call), fingerprint, link, guest, lp(user));
 export const linkJoinBytes = ({ call, link, fingerprint, user }) => concat(utf8('conclave-link-join-v1'), lp(call), link, fingerprint, lp(user));
 
 async function signed(identity, data) {
@@ -25,11 +29,18 @@ async function signed(identity, data) {
 /** This device lets `user` in. */
 export const makeWord = async (identity, call, user) => ({ user, ...(await signed(identity, admissionBytes({ call, fingerprint: identity.fingerprint, user }))) });
 
-/** This device lets in the holder of the secret of `link`, a public key. */
-export const makeLinkWord = async (identity, call, link) => ({
+/** This device lets in the holder of the secret of `link`, a public key; if the link `waits`, guests only once a member has admitted them. */
+export const makeLinkWord = async (identity, call, link, { waits = false } = {}) => ({
   link: toBase64(link),
-  ...(await signed(identity, callLinkBytes({ call, fingerprint: identity.fingerprint, link }))),
+  ...(waits ? { waits } : {}),
+  ...(await signed(identity, (waits ? waitingLinkBytes : callLinkBytes)({ call, fingerprint: identity.fingerprint, link }))),
 });
+
+/** The word of a guest who comes by a link, as this device admits it. */
+export async function admitWord(identity, call, { user, fingerprint, link, signature }) {
+  const scope = { call, fingerprint: identity.fingerprint, link: fromBase64(link), guest: fromBase64(fingerprint), user };
+  return { user, fingerprint, link, signature, admittedBy: await signed(identity, guestAdmissionBytes(scope)) };
+}
 
 const toURL = (bytes) => toBase64(bytes).replaceAll('+', '-').replaceAll('/', '_');
 const fromURL = (text) => fromBase64(text.replaceAll('-', '+').replaceAll('_', '/'));
@@ -85,27 +96,36 @@ export class LinkSecret {
   }
 }
 
-const nameOfUser = (user) => `user/${user}`;
 export const nameOfLink = (link) => `link/${link}`;
-/** The name that a word by a link lets in: for a guest only one device. */
-export const nameOfComer = (user, fingerprint) => (isGuest(user) ? `guest/${user}/${fingerprint}` : nameOfUser(user));
+/** The name under which the device of an entry may be let in: that of its user, but for a guest only that of the device. */
+export const nameOf = ({ user, fingerprint }) => (isGuest(user) ? `guest/${user}/${fingerprint}` : `user/${user}`);
 
-/** The names under which the device of an entry may be let in. */
-export const namesOf = ({ user, fingerprint }) => (isGuest(user) ? [nameOfUser(user), nameOfComer(user, fingerprint)] : [nameOfUser(user)]);
+/** A member's signature that admits a guest, `{fingerprint, sigAlg, signature}`. */
+function countersignatureIn(value) {
+  const { fingerprint, sigAlg, signature } = objectIn(value, 'a signature');
+  hashIn(fingerprint, 'a fingerprint');
+  bytesIn(signature, 1, SIGNATURE_BYTES, 'a signature');
+  if (typeof sigAlg !== 'string') throw new Refusal('a signature of another algorithm');
+  return { fingerprint, sigAlg, signature };
+}
 
 /**
  * One word: `name` is who or what it lets in, `user` whom, if it is a user; `by` the link that it is under, if any; `fingerprint` the device that signed it, or
- * that joins by the link; `id` identifies all of it.
+ * that joins by the link; `waits`, for a link whose guests wait; `admittedBy` the member's signature that admits a guest; `id` identifies all of it.
  */
 function wordIn(value) {
-  const { user, link, fingerprint, sigAlg, signature } = objectIn(value, 'a word');
+  const { user, link, fingerprint, sigAlg, signature, waits, admittedBy } = objectIn(value, 'a word');
   hashIn(fingerprint, 'a fingerprint');
   const isComing = user !== undefined && link !== undefined;
   if (link !== undefined) bytesIn(link, LINK_BYTES, LINK_BYTES, 'a link');
   bytesIn(signature, 1, isComing ? LINK_SIGNATURE_BYTES : SIGNATURE_BYTES, 'a signature');
   if (!isComing && typeof sigAlg !== 'string') throw new Refusal('a word of another algorithm');
-  const name = isComing ? nameOfComer(idIn(user), fingerprint) : user === undefined ? nameOfLink(link) : nameOfUser(idIn(user));
-  return { name, user, link, by: isComing ? nameOfLink(link) : undefined, fingerprint, sigAlg, signature, id: [name, fingerprint, link, sigAlg, signature].join(' ') };
+  if (!isComing && isGuest(user)) throw new Refusal('a guest without a link');
+  if (waits !== undefined && (user !== undefined || waits !== true)) throw new Refusal('a word that waits');
+  if (admittedBy !== undefined && !isComing) throw new Refusal('a signature for nobody');
+  const name = user === undefined ? nameOfLink(link) : nameOf({ user: idIn(user), fingerprint });
+  const signed = { fingerprint, link, sigAlg, signature, waits, admittedBy: admittedBy && countersignatureIn(admittedBy) };
+  return { name, user, by: isComing ? nameOfLink(link) : undefined, ...signed, id: `${name} ${JSON.stringify(signed)}` };
 }
 
 function signerIn(value) {
@@ -134,11 +154,21 @@ function readable(list, check) {
  */
 export const wordsIn = ({ admissions, signers }) => ({ words: readable(admissions, wordIn), signers: readable(signers, signerIn) });
 
+/** Whether the word is that of a guest who comes by a link. */
+export const isOfGuest = ({ by, user }) => Boolean(by) && isGuest(user);
+
+/** Whether the device with `keys` has admitted the guest whose word it is. */
+export function isGuestAdmitted({ user, link, fingerprint, admittedBy }, call, keys) {
+  const scope = { call, fingerprint: fromBase64(admittedBy.fingerprint), link: fromBase64(link), guest: fromBase64(fingerprint), user };
+  return isSignedBy(keys, admittedBy.sigAlg, fromBase64(admittedBy.signature), guestAdmissionBytes(scope));
+}
+
 /** Whether the word is signed for `call`, by the device with `keys`, or with the private key of the link that it is under. */
 export async function isWordSigned(word, call, keys) {
-  const { user, link, fingerprint, sigAlg, signature } = word;
+  const { user, link, fingerprint, sigAlg, signature, waits } = word;
   const scope = { call, fingerprint: fromBase64(fingerprint), user, link: link && fromBase64(link) };
-  if (!word.by) return isSignedBy(keys, sigAlg, fromBase64(signature), link ? callLinkBytes(scope) : admissionBytes(scope));
+  const bytesOf = link ? (waits ? waitingLinkBytes : callLinkBytes) : admissionBytes;
+  if (!word.by) return isSignedBy(keys, sigAlg, fromBase64(signature), bytesOf(scope));
   try {
     const key = await crypto.subtle.importKey('raw', scope.link, 'Ed25519', false, ['verify']);
     return await crypto.subtle.verify('Ed25519', key, fromBase64(signature), linkJoinBytes(scope));
