@@ -58,7 +58,7 @@ final class RetrySender<Queue: RetryQueue>: Sendable {
     pump()
   }
 
-  /// Wakes no more. Items that are being sent are answered to the queue that `last` leaves.
+  /// It no longer wakes. Items that are being sent are answered to the queue that `last` leaves.
   func stop<Rest: Sendable>(_ last: (inout Queue) -> Rest) -> Rest {
     state.withLock { state in
       state.timer?.task.cancel()

@@ -68,7 +68,7 @@ test('a refused guest does not come in, and is told', () =>
     assert.ok(!alice.call.members.has(ZED));
   }));
 
-test('a guest that stops waiting tells the server, and asks no more', () =>
+test('a guest that stops waiting tells the server, and no longer asks', () =>
   atTheDoor(async ({ world, call, bob, zed, link }) => {
     zed.comeBy(call.id, link);
     await world.until(() => usersAt(bob).length === 1);
