@@ -216,7 +216,7 @@ def test_a_user_is_in_32_calls_and_not_in_one_more(on, names):
         ("admit-guest", {}),
         ("admit-guest", {"admission": {"user": "guest~ana"}}),
         ("knock", {}),
-        ("knock", {"link": "x"}),
+        ("knock", {"link": "x", "admission": 7}),
         ("remove-guest", {}),
         ("remove-guest", {"guest": 7}),
         ("remove-guest", {"guest": "two words"}),

@@ -158,7 +158,7 @@ def waiting_link_of(tab):
     link_of(tab)
     tab.press("Add people")
     tab.press("Revoke all links")
-    tab.click("#link-part label", "Guests wait until somebody in the call lets them in")
+    tab.click("#link-waits", "Guests wait until somebody in the call lets them in")
     tab.press("Make a link")
     tab.sees("#link-made")
     link = tab.driver.execute_script("return document.getElementById('link-text').value")
