@@ -4,7 +4,7 @@ extension Node {
   package func answer(_ inquiry: Inquiry, now: Timestamp) -> InquiryAnswer {
     switch inquiry {
     case .calls(let inquiry): control.answer(inquiry, now: now)
-    case .people(let inquiry): people.answer(inquiry)
+    case .people(let inquiry): people.answer(inquiry, now: now)
     }
   }
 

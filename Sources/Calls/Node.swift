@@ -93,7 +93,7 @@ package struct Node {
       people.directory.device(of: session)?.user
     case .answer(let question, _):
       people.questions.session(of: question).flatMap { people.directory.device(of: $0)?.user }
-    case .media, .pushGone, .forget, .end, .disconnectUser, .failures, .drain, .timeout: nil
+    case .media, .pushGone, .waitsAtLink, .forget, .end, .disconnectUser, .failures, .drain, .timeout: nil
     }
   }
 

@@ -52,6 +52,7 @@ extension Configuration {
   /// Sets the part of the configuration that a reload may change.
   func setLimits(_ calls: inout CallConfiguration) {
     calls.limits = limits.calls
+    calls.links = links
     calls.neverStarts = Set(roles.filter(\.value.neverStarts).keys)
   }
 

@@ -61,7 +61,8 @@ struct ServerParts: Sendable {
       GuestEntry(
         tokens: tokens, clock: state.clock, proxies: AddressList(configuration.listen.proxies) ?? .loopback,
         calls: GuestEntry.CallLookup(
-          admits: { await control.admitsGuest(by: $0, to: $1) }, runs: { await control.runs($0) }),
+          admits: { await control.admitsGuest(by: $0, to: $1) }, runs: { await control.runs($0) },
+          opened: { await control.opened($0) }, waits: { control.submit(.waitsAtLink($0)) }),
         origins: configuration.listen.originPolicy)
     }
   }
@@ -75,7 +76,7 @@ struct ServerParts: Sendable {
       metrics: {
         Metrics.text(
           media: services.media.statistics(), signaling: links.signaling.value?.statistics,
-          calls: await control.counts(),
+          calls: await control.counts(), lastingLinks: await control.lastingLinks(),
           outcomes: await control.callCounts,
           waitingForDisk: await control.waitingForDisk,
           backlog: control.backlog, guests: guests?.counts,

@@ -71,6 +71,10 @@ extension PeopleRequest {
     Path("presence/watch", Self.watchPresence, .presence) {
       if case .watchPresence(let body) = $0 { body } else { nil }
     },
+    Path("links/make", Self.makeLink, .lastingLink) { if case .makeLink(let body) = $0 { body } else { nil } },
+    Path("links/list", .listLinks, .lastingLinks) { if case .listLinks = $0 { true } else { false } },
+    Path("links/delete", Self.deleteLink) { if case .deleteLink(let body) = $0 { body } else { nil } },
+    Path("links/open", Self.openLink, .openedLink) { if case .openLink(let body) = $0 { body } else { nil } },
   ])
 }
 

@@ -29,6 +29,8 @@ package enum EventName: String, Codable, Sendable, CaseIterable {
   case mediaNeed = "media.need"
   case mediaWanted = "media.wanted"
   case quality, message, presence
+  case linkChanged = "link.changed"
+  case linkWaiting = "link.waiting"
   case pushRing = "push.ring"
   case pushCancel = "push.cancel"
   case report
@@ -65,6 +67,8 @@ package enum EventBody: Sendable, Hashable {
   case quality(Quality)
   case message(CallMessage)
   case presence(PresenceState)
+  case linkChanged(LinkChanged)
+  case linkWaiting(LinkWaiting)
   case pushRing(PushRing)
   case pushCancel(PushCancel)
   case report(Report)
@@ -112,6 +116,8 @@ package enum EventBody: Sendable, Hashable {
     case .quality(let body): (.quality, body)
     case .message(let body): (.message, body)
     case .presence(let body): (.presence, body)
+    case .linkChanged(let body): (.linkChanged, body)
+    case .linkWaiting(let body): (.linkWaiting, body)
     case .pushRing(let body): (.pushRing, body)
     case .pushCancel(let body): (.pushCancel, body)
     case .report(let body): (.report, body)

@@ -18,6 +18,8 @@ extension DevicesChanged: EventContent { package var cost: Int { shortCost } }
 extension Need: EventContent { package var cost: Int { shortCost } }
 extension Quality: EventContent { package var cost: Int { shortCost } }
 extension PresenceState: EventContent { package var cost: Int { shortCost } }
+extension LinkChanged: EventContent { package var cost: Int { shortCost } }
+extension LinkWaiting: EventContent { package var cost: Int { shortCost } }
 extension PushCancel: EventContent { package var cost: Int { shortCost } }
 extension KnockOver: EventContent { package var cost: Int { shortCost } }
 extension GuestKnock: EventContent {

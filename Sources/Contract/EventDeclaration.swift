@@ -100,6 +100,8 @@ extension EventName {
     case .quality: .init(to: [.participants], .dropped) { .quality(try .init(from: $0)) }
     case .message: .init(to: [.participants], .kept, [.followsMembers]) { .message(try .init(from: $0)) }
     case .presence: .init(to: [.users], .dropped) { .presence(try .init(from: $0)) }
+    case .linkChanged: .init(to: [.users], .dropped) { .linkChanged(try .init(from: $0)) }
+    case .linkWaiting: .init(to: [.users], .dropped) { .linkWaiting(try .init(from: $0)) }
     case .pushRing: .init(to: [.services], .dropped) { .pushRing(try .init(from: $0)) }
     case .pushCancel: .init(to: [.services], .dropped) { .pushCancel(try .init(from: $0)) }
     case .report: .init(to: [.services], .dropped) { .report(try .init(from: $0)) }

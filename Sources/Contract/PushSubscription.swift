@@ -26,12 +26,16 @@ package struct PushNotice: Codable, Sendable, Hashable {
   package enum Kind: String, Codable, Sendable {
     case ring
     case ringOver = "ring-over"
+    case linkWaiting = "link-waiting"
   }
   /// A longer name is omitted, because the content has a fixed length.
   package static let maximumNameBytes = 96
 
   package var type: Kind
-  package var call: String
+  /// For a ring and its end.
+  package var call: String?
+  /// The lasting link at which somebody waits.
+  package var link: LinkID?
   /// The following are only for a ring.
   package var from: String?
   /// The caller's name, if it has one.
@@ -44,6 +48,14 @@ package struct PushNotice: Codable, Sendable, Hashable {
     self.name = name
     self.media = media
   }
+
+  package init(waitingAt link: LinkID) {
+    type = .linkWaiting
+    self.link = link
+  }
+
+  /// Its call or link: a later notice about the same replaces one that waits.
+  package var subject: String { call ?? link?.text ?? "" }
 }
 
 extension PushNotice: CustomStringConvertible { package var description: String { "notice" } }

@@ -23,6 +23,10 @@ package enum PeopleRequest: Sendable {
   case pairDevice(PairDevice)
   case setPresence(SetPresence)
   case watchPresence(WatchPresence)
+  case makeLink(MakeLastingLink)
+  case listLinks
+  case deleteLink(DeleteLastingLink)
+  case openLink(OpenLastingLink)
 }
 
 /// About past calls.
@@ -197,10 +201,15 @@ package struct MakeLink: Codable, Sendable {
   /// The word that makes the link.
   package var admission: Admission?
   package var revoke: Bool?
-  package init(expiresIn: Int? = nil, admission: Admission? = nil, revoke: Bool? = nil) {
+  /// The lasting link that this call is for. The call's link is valid as long, whatever `expiresIn` says.
+  package var lasting: LinkID?
+  package init(
+    expiresIn: Int? = nil, admission: Admission? = nil, revoke: Bool? = nil, lasting: LinkID? = nil
+  ) {
     self.expiresIn = expiresIn
     self.admission = admission
     self.revoke = revoke
+    self.lasting = lasting
   }
 }
 

@@ -14,7 +14,9 @@ extension Database {
   func apply(_ change: StoreChange) throws {
     switch change {
     case .reset:
-      for table in ["call", "device", "mailbox", "presence", "revokes"] { try run("DELETE FROM \(table)", []) }
+      for table in ["call", "device", "lastingLink", "mailbox", "presence", "revokes"] {
+        try run("DELETE FROM \(table)", [])
+      }
     case .call(let call):
       try run(
         "INSERT INTO call VALUES (?, ?) ON CONFLICT DO UPDATE SET record = excluded.record",
@@ -66,6 +68,11 @@ extension Database {
     case .presence(let user, let setting?):
       try run("INSERT OR REPLACE INTO presence VALUES (?, ?)", [user.text, try blob(setting)])
     case .presence(let user, nil): try run("DELETE FROM presence WHERE user = ?", [user.text])
+    case .lastingLink(let link):
+      try run(
+        "INSERT OR REPLACE INTO lastingLink VALUES (?, ?, ?, ?)",
+        [link.id.text, link.device.user.text, link.madeAt.milliseconds, try blob(link)])
+    case .lastingLinkGone(let id): try run("DELETE FROM lastingLink WHERE id = ?", [id.text])
     case .history(let fact): try apply(fact)
     case .report(let report): try add(report)
     case .forgotten(let user):

@@ -44,6 +44,7 @@ extension Database {
         stored.revokes[user] = try record([Revoke].self, row)
       }
     }
+    stored.links = try db.records(StoredLastingLink.self, "SELECT record FROM lastingLink ORDER BY madeAt, id")
     let endedSince = (now - SQLiteStore.endedTime).milliseconds
     for row in try Row.fetchAll(db, sql: "SELECT call, endedAt FROM ended WHERE endedAt > \(endedSince)") {
       if let call = CallID(try row.decode(String.self, atIndex: 0)) {

@@ -10,6 +10,7 @@ enum Schema {
     migrator.registerMigration("4") { db in try db.execute(sql: fourth) }
     migrator.registerMigration("5") { db in try db.execute(sql: fifth) }
     migrator.registerMigration("6") { db in try db.execute(sql: sixth) }
+    migrator.registerMigration("7") { db in try db.execute(sql: seventh) }
     return migrator
   }
 
@@ -116,4 +117,10 @@ enum Schema {
 
   /// When the server last ran.
   private static let sixth = "ALTER TABLE server ADD COLUMN ranUntil INTEGER;"
+
+  /// Links that are made without a call and last for days.
+  private static let seventh = """
+    CREATE TABLE lastingLink (id TEXT PRIMARY KEY, user TEXT NOT NULL, madeAt INTEGER NOT NULL, record BLOB NOT NULL);
+    CREATE INDEX lastingLinkByUser ON lastingLink (user);
+    """
 }

@@ -334,6 +334,7 @@ private func requests(of guest: Client, to call: CallID, link: String) -> [Reque
     device: guest.device.device, fingerprint: Base64Bytes([]), at: guest.stage.now, sigAlg: "ES256",
     signature: Base64Bytes([1]))
   let word = Admission(user: guest.user, fingerprint: Base64Bytes([]), signature: Base64Bytes([]))
+  let lasting = LinkID(unchecked: String(repeating: "A", count: 22))
   return [
     .people(.registerDevice(RegisterDevice(name: nil, keys: guest.keys))),
     .people(.listDevices(ListDevices(users: []))),
@@ -363,6 +364,8 @@ private func requests(of guest: Client, to call: CallID, link: String) -> [Reque
     .call(call, .removeGuest(RemoveGuest(guest: guest.user))),
     .call(call, .knock(Knock(link: link, admission: word))), .call(call, .admitGuest(AdmitGuest(admission: word))),
     .call(call, .refuseGuest(RefuseGuest(guest: guest.user))),
+    .people(.makeLink(MakeLastingLink(link: lasting, expiresIn: 3_600))), .people(.listLinks),
+    .people(.deleteLink(DeleteLastingLink(link: lasting))), .people(.openLink(OpenLastingLink(link: lasting))),
   ]
 }
 
@@ -419,5 +422,9 @@ private func place(of request: Request) -> Int {
   case .calls(.call(_, .knock)): 39
   case .calls(.call(_, .admitGuest)): 40
   case .calls(.call(_, .refuseGuest)): 41
+  case .people(.makeLink): 42
+  case .people(.listLinks): 43
+  case .people(.deleteLink): 44
+  case .people(.openLink): 45
   }
 }

@@ -19,14 +19,14 @@ import Testing
       #expect(try object(try JSONCoding.encode(letter)) == object(text), "\(label)")
       names.insert(name(of: letter.message))
     }
-    #expect(names.count == 13)
+    #expect(names.count == 14)
     names = []
     for (label, text) in try golden("toPeople") {
       let letter = try JSONCoding.decode(Letter<ToPeople>.self, from: text)
       #expect(try object(try JSONCoding.encode(letter)) == object(text), "\(label)")
       names.insert(name(of: letter.message))
     }
-    #expect(names.count == 17)
+    #expect(names.count == 19)
   }
 
   /// A new message needs an example: add its name here, and to the counts above.
@@ -43,6 +43,7 @@ import Testing
     case .ringAcknowledged: "ringAcknowledged"
     case .pushed: "pushed"
     case .devicesChanged: "devicesChanged"
+    case .voidLinks: "voidLinks"
     case .remove: "remove"
     case .forget: "forget"
     }
@@ -67,6 +68,8 @@ import Testing
     case .news(.pushOver, _, _): "pushOver"
     case .news(.over, _, _): "over"
     case .news(.guestRemoved, _, _): "guestRemoved"
+    case .news(.linkOpened, _, _): "linkOpened"
+    case .news(.linksVoid, _, _): "linksVoid"
     }
   }
 

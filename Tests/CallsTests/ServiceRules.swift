@@ -118,6 +118,7 @@ struct ServiceRules {
     let call = try alice.call([])
     let key = DeviceKey(use: .wrap, alg: "x", publicKey: Base64Bytes([1]))
     let word = Admission(fingerprint: Base64Bytes([1]), signature: Base64Bytes([1]))
+    let lasting = LinkID(unchecked: String(repeating: "A", count: 22))
     let requests: [Request] = [
       .people(.registerDevice(RegisterDevice(name: nil, keys: [key]))),
       .people(.listDevices(ListDevices(users: [alice.user]))),
@@ -133,6 +134,8 @@ struct ServiceRules {
       .call(call, .removeGuest(RemoveGuest(guest: UserID(unchecked: "guest~ana")))),
       .call(call, .refuseGuest(RefuseGuest(guest: UserID(unchecked: "guest~ana")))),
       .call(call, .admitGuest(AdmitGuest(admission: word))), .call(call, .knock(Knock(link: "x", admission: word))),
+      .people(.makeLink(MakeLastingLink(link: lasting, expiresIn: 3_600))), .people(.listLinks),
+      .people(.deleteLink(DeleteLastingLink(link: lasting))), .people(.openLink(OpenLastingLink(link: lasting))),
     ]
     for request in requests { #expect(service.code(request) == .authForbidden) }
     let again = stage.connectService("alice")

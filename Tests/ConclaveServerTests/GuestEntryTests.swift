@@ -1,8 +1,10 @@
+import Contract
 import JSON
 import MediaModel
 import NIOCore
 import Connections
 import Listening
+import Synchronization
 import Testing
 
 @testable import ConclaveServer
@@ -13,10 +15,22 @@ import Testing
   private let tokens = TokenAuthority(guestSecret: secret)
   private let clock = WallClock()
 
-  private func entry(runs: Bool = true) -> GuestEntry {
-    GuestEntry(
-      tokens: tokens, clock: clock, proxies: .loopback,
-      calls: GuestEntry.CallLookup(admits: { link, call in link == "good" && call.text == "c1" }, runs: { _ in runs }))
+  private let lasting = LinkID(unchecked: "YWxpY2UncyBsaW5rICMxIQ")
+  private let expiry = Timestamp(milliseconds: 1_790_000_000_000)
+
+  /// - Parameters:
+  ///   - call: that of the lasting link.
+  ///   - waits: called when somebody waits at it.
+  private func entry(
+    runs: Bool = true, call: CallID? = nil, proxies: AddressList = .loopback,
+    waits: @escaping @Sendable (LinkID) -> Void = { _ in }
+  ) -> GuestEntry {
+    let opened = OpenedLink(name: "Alice", expiresAt: expiry, call: call, token: call == nil ? nil : "good")
+    return GuestEntry(
+      tokens: tokens, clock: clock, proxies: proxies,
+      calls: GuestEntry.CallLookup(
+        admits: { link, call in link == "good" && call.text == "c1" }, runs: { _ in runs },
+        opened: { [lasting] in $0 == lasting ? opened : nil }, waits: waits))
   }
 
   private func post(
@@ -34,7 +48,8 @@ import Testing
   func pagesOfTheOperatorsOriginsLetGuestsIn(origin: String, isNamed: Bool) async throws {
     let entry = GuestEntry(
       tokens: tokens, clock: clock, proxies: .loopback,
-      calls: GuestEntry.CallLookup(admits: { _, _ in true }, runs: { _ in true }),
+      calls: GuestEntry.CallLookup(
+        admits: { _, _ in true }, runs: { _ in true }, opened: { _ in nil }, waits: { _ in }),
       origins: .sameHost(also: ["https://app.example"]))
     func allowed(_ method: String, _ path: String) async throws -> (origin: String?, methods: String?) {
       let request = HTTPRequest(
@@ -95,6 +110,62 @@ import Testing
   ])
   func unreadableBodiesAreRefused(body: String) async throws {
     #expect(try await post(body, to: entry()).status == 400)
+  }
+
+  // MARK: lasting links
+
+  private func body(_ response: HTTPResponse) throws -> OpenedLink {
+    try JSONCoding.decode(OpenedLink.self, from: Array(response.body.bytes.readableBytesView))
+  }
+
+  private var waiting: String { #"{"lasting":"\#(lasting.text)","name":"Ana"}"# }
+
+  @Test func aLastingLinkWithoutACallMakesItsHolderWait() async throws {
+    let announced = Mutex<[LinkID]>([])
+    let entry = entry { link in announced.withLock { $0.append(link) } }
+    for _ in 0..<2 {
+      let response = try await post(waiting, to: entry)
+      #expect(response.status == 202)
+      #expect(try body(response) == OpenedLink(name: "Alice", expiresAt: expiry), "no token, and no call")
+    }
+    #expect(announced.withLock { $0 } == [lasting, lasting])
+    #expect(entry.counts == GuestEntry.Counts(waiting: 2))
+  }
+
+  @Test func aLastingLinkLetsIntoItsCall() async throws {
+    struct Granted: Decodable {
+      var token: String
+      var call: String
+      var link: String
+    }
+    let entry = entry(call: CallID(unchecked: "c7")) { _ in Issue.record("nobody waits") }
+    let response = try await post(waiting, to: entry)
+    #expect(response.status == 200)
+    let granted = try JSONCoding.decode(Granted.self, from: Array(response.body.bytes.readableBytesView))
+    #expect(granted.call == "c7" && granted.link == "good")
+    #expect(try await claims(granted.token).guestOf?.text == "c7")
+    #expect(entry.counts == GuestEntry.Counts(letIn: 1))
+  }
+
+  @Test func anotherLastingLinkIsRefusedAsAnyWrongLink() async throws {
+    let entry = entry()
+    let wrong = try await post(#"{"lasting":"AAAAAAAAAAAAAAAAAAAAAA","name":"Ana"}"#, to: entry)
+    let other = try await post(#"{"call":"c1","link":"bad","name":"Ana"}"#, to: entry)
+    #expect(wrong.status == 403 && wrong.body.bytes == other.body.bytes)
+    #expect(entry.counts == GuestEntry.Counts(refused: 2))
+    #expect(try await post(#"{"lasting":"short","name":"Ana"}"#, to: entry).status == 400)
+    #expect(try await post(#"{"lasting":"\#(lasting.text)","name":" "}"#, to: entry).status == 400)
+  }
+
+  /// A class waits behind one address.
+  @Test func manyMayWaitAtAnAddressAndNotTooMany() async throws {
+    let entry = entry(proxies: AddressList([])!)
+    for _ in 0..<60 { #expect(try await post(waiting, to: entry, from: "192.0.2.7").status == 202) }
+    var statuses: Set<Int> = []
+    for _ in 0..<20 { statuses.insert(try await post(waiting, to: entry, from: "192.0.2.7").status) }
+    #expect(statuses.contains(429))
+    #expect(try await post(waiting, to: entry, from: "192.0.2.8").status == 202)
+    #expect(try await post(ana, to: entry, from: "192.0.2.7").status == 200, "whose call runs comes in")
   }
 
   @Test func aFormOfAnotherSiteGetsNothing() async throws {

@@ -65,6 +65,22 @@ struct MachineTimesTests {
     #expect(told.expiresAt - later.at == .seconds(600) && knocking.expiresAt == start + hour)
   }
 
+  @Test func theTimesOfLastingLinksAreThoseOfTheMachine() {
+    let id = LinkID(unchecked: "YWxpY2UncyBsaW5rICMxIQ")
+    let link = LastingLink(link: id, device: DeviceID(unchecked: "phone"), expiresAt: start)
+    let opened = OpenedLink(name: nil, expiresAt: start)
+    guard case .lastingLink(let made) = ReplyBody.lastingLink(link).later(by: hour),
+      case .lastingLinks(let list) = ReplyBody.lastingLinks(LastingLinkList(links: [link], days: 9)).later(by: hour),
+      case .openedLink(let told) = ReplyBody.openedLink(opened).later(by: hour),
+      case .lastingLink(let asked?) = InquiryAnswer.lastingLink(opened).later(by: hour)
+    else {
+      Issue.record("each stays what it is")
+      return
+    }
+    #expect(
+      [made.expiresAt, list.links[0].expiresAt, told.expiresAt, asked.expiresAt].allSatisfy { $0 == start + hour })
+  }
+
   @Test func theHistoryHasTheStartThatWasTold() {
     let change = StoreChange.history(.call(id, .audio, startedAt: start))
     guard case .history(.call(_, _, let startedAt)) = change.later(by: hour) else {

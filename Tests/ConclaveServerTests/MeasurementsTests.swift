@@ -22,7 +22,7 @@ import Testing
   let measurements = Measurements()
   for rtt in [10.0, 30, 9999] { measurements.add(QualityNumbers(rtt: rtt)) }
   let text = Metrics.text(
-    media: [], signaling: nil, calls: (2, 5),
+    media: [], signaling: nil, calls: (2, 5), lastingLinks: 7,
     outcomes: CallCounts(ends: [.endedByOperator: 3], joins: [.neverConnected: 4]), waitingForDisk: 0,
     backlog: (0, [:]), guests: nil,
     store: StoreHealth.Statistics(), backEnd: nil, webPush: nil, spans: nil,
@@ -35,6 +35,7 @@ import Testing
   #expect(lines.contains(#"conclave_client_round_trip_seconds_bucket{le="0.05"} 2"#))
   #expect(lines.contains(#"conclave_client_round_trip_seconds_bucket{le="+Inf"} 3"#))
   #expect(lines.contains("conclave_client_round_trip_seconds_count 3"))
+  #expect(lines.contains("conclave_lasting_links 7"))
   #expect(lines.contains("conclave_calls 2") && lines.contains("conclave_participants 5"))
   // The figures are those of this process, so none is missing.
   for name in ["cpu_seconds_total", "resident_memory_bytes", "open_fds", "max_fds", "start_time_seconds"] {

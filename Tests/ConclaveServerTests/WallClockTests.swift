@@ -37,7 +37,8 @@ struct WallClockTests {
     let tokens = TokenAuthority(guestSecret: TokenForge.secret)
     let entry = GuestEntry(
       tokens: tokens, clock: WallClock(machine: { machine.now }), proxies: .loopback,
-      calls: GuestEntry.CallLookup(admits: { _, _ in true }, runs: { _ in true }))
+      calls: GuestEntry.CallLookup(
+        admits: { _, _ in true }, runs: { _ in true }, opened: { _ in nil }, waits: { _ in }))
     machine.set(by: .seconds(7_200))
     let response = try #require(
       await entry.respond(

@@ -130,6 +130,11 @@ extension UserID: Known {}
 extension DeviceID: Known {}
 extension CallID: Known {}
 
+extension LinkID: Known {
+  static var schema: SchemaWriter.Schema { ["type": "string", "pattern": "^[A-Za-z0-9_-]{21}[AQgw]$"] }
+  static var example: LinkID { LinkID(unchecked: String(repeating: "A", count: 22)) }
+}
+
 private protocol Container {
   static func schema(_ writer: SchemaWriter) throws -> SchemaWriter.Schema
   static var empty: Self { get }

@@ -33,7 +33,7 @@ GOOD = {
     "key set": {"auth": {"jwksURL": "https://id.example/keys", "issuer": "i", "audience": "a", "userClaim": "oid"}},
     "others": {
         "destinations": ["/topic/chat."], "roles": {"interpreter": {"neverStarts": True}}, "webPush": {"contact": "mailto:a@b.example"},
-        "telemetry": {"otlp": "http://127.0.0.1:4318"}, "log": "error", "logFormat": "json", "limits": {"participants": 5}, "history": {"days": 1}, "page": {"videoFirst": True, "guestsWait": True},
+        "telemetry": {"otlp": "http://127.0.0.1:4318"}, "log": "error", "logFormat": "json", "limits": {"participants": 5}, "history": {"days": 1}, "page": {"videoFirst": True, "guestsWait": True}, "links": {"days": 7, "ofUser": 3},
     },
 }
 BAD = {

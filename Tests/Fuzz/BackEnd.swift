@@ -118,7 +118,9 @@ func readGuest(_ input: UnsafeMutableRawBufferPointer) {
   let body = ByteBuffer(bytes: input)
   let entry = GuestEntry(
     tokens: guests, clock: WallClock(), proxies: .loopback,
-    calls: GuestEntry.CallLookup(admits: { link, call in link == "good" && call.text == "c1" }, runs: { _ in true }))
+    calls: GuestEntry.CallLookup(
+      admits: { link, call in link == "good" && call.text == "c1" }, runs: { _ in true }, opened: { _ in nil },
+      waits: { _ in }))
   let status = wait {
     await entry.respond(
       to: HTTPRequest(

@@ -96,6 +96,7 @@ import Testing
     "UPDATE server SET boots = -1", "UPDATE server SET boots = 1e300",
     "UPDATE server SET boots = 4294967295",
     "INSERT INTO ended VALUES (x'ff', 9e18, 1)", "INSERT INTO revokes VALUES ('a', '{}')",
+    "INSERT INTO lastingLink VALUES ('l', 'a', 1, '{}')",
     "INSERT INTO call VALUES ('c', x'7b7d'); INSERT INTO link VALUES ('c', -1, x'00')",
     "INSERT INTO call VALUES ('c', x'7b7d'); INSERT INTO confirmation VALUES ('c', 'x', 1)",
   ])

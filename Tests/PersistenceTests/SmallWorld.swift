@@ -50,6 +50,7 @@ struct SmallWorld {
     case 10: return state(of: session)
     case 11: return ask(session, .call(call, .invite(Invite(callees: (0..<4).map { UserID(unchecked: "u\($0)") }))))
     case 12: return ask(session, .call(call, .link(MakeLink(revoke: Bool.random(using: &random)))))
+    case 13: return changeLinks(session, in: call)
     case 7: return handle(.acknowledge(session, seqs: [1], accepted: true))
     default: return handle(.disconnect(session))
     }
@@ -105,6 +106,16 @@ struct SmallWorld {
     let generation = (keyedDevice.refresh ?? keyedDevice.joinKey).generation + 1
     let joinKey = Bool.random(using: &random) ? joinKey(keyedDevice.joinId, generation: generation) : nil
     return ask(session, .inCall(call, .confirmKey(ConfirmKey(epoch: epochs.newest.number, tag: tag, joinKey: joinKey))))
+  }
+
+  /// Makes, opens or deletes a lasting link.
+  private mutating func changeLinks(_ session: SessionID, in call: CallID) -> [StoreChange] {
+    let some = LinkID(unchecked: String(repeating: "A", count: 20) + "\(Int.random(in: 0..<4, using: &random))Q")
+    let made = ask(session, .people(.makeLink(MakeLastingLink(link: some, expiresIn: 3_600))))
+    switch Int.random(in: 0..<3, using: &random) {
+    case 0: return made + ask(session, .people(.deleteLink(DeleteLastingLink(link: some))))
+    default: return made + ask(session, .call(call, .link(MakeLink(lasting: some))))
+    }
   }
 
   /// One device makes a statement about another.

@@ -43,6 +43,27 @@ struct StorageTests {
     #expect(try store.load(now: TestStore.now).ranUntil == second(7))
   }
 
+  @Test(arguments: StoreKind.allCases) func lastingLinksAreKeptUntilTheyEnd(kind: StoreKind) throws {
+    func link(_ text: String, of user: UserID, at time: Int) -> StoredLastingLink {
+      StoredLastingLink(
+        id: LinkID(unchecked: text), device: Device(user: user, device: DeviceID(unchecked: "phone")),
+        fingerprint: Base64Bytes([1, 2]), madeAt: second(time), expiresAt: second(time + 3_600))
+    }
+    let test = try TestStore()
+    let store = try test.open(kind)
+    let links = [link("z", of: alice, at: 1), link("a", of: bob, at: 2), link("m", of: alice, at: 3)]
+    try store.write(links.map(StoreChange.lastingLink))
+    #expect(try test.open(kind).load(now: TestStore.now).links == links, "in the order in which they were made")
+    var opened = links[0]
+    opened.opening = StoredLastingLink.Opening(call: CallID(unchecked: "c"), token: "t")
+    try store.write([.lastingLink(opened), .lastingLinkGone(links[1].id), .lastingLinkGone(LinkID(unchecked: "none"))])
+    #expect(try store.load(now: TestStore.now).links == [opened, links[2]])
+    try store.forget(alice)
+    #expect(try store.load(now: TestStore.now).links.isEmpty)
+    try store.write([.lastingLink(links[1]), .reset])
+    #expect(try store.load(now: TestStore.now).links.isEmpty)
+  }
+
   // MARK: the fencing token
 
   @Test(arguments: StoreKind.allCases) func aLaterStartHasALargerToken(kind: StoreKind) throws {

@@ -60,6 +60,7 @@ package struct Disk {
       stored.mailboxes = [:]
       stored.presence = [:]
       stored.revokes = [:]
+      stored.links = []
     case .call(let call): calls[call.id, default: Pieces(call: call)].call = call
     case .progress(let id, let progress): calls[id]?.progress = progress
     case .epoch(let id, let epoch):
@@ -90,6 +91,13 @@ package struct Disk {
     case .revokes(let user, let revokes): stored.revokes[user] = revokes.isEmpty ? nil : revokes
     case .mailbox(let device, let mailbox): stored.mailboxes[device] = mailbox.isEmpty ? nil : mailbox
     case .presence(let user, let setting): stored.presence[user] = setting
+    case .lastingLink(let link):
+      if let place = stored.links.firstIndex(where: { $0.id == link.id }) {
+        stored.links[place] = link
+      } else {
+        stored.links.append(link)
+      }
+    case .lastingLinkGone(let id): stored.links.removeAll { $0.id == id }
     case .history(let fact): history.append(fact)
     case .report(let report): reports.append(report)
     case .forgotten(let user):
@@ -104,6 +112,7 @@ package struct Disk {
       stored.mailboxes = stored.mailboxes.filter { $0.key.user != user }
       stored.presence[user] = nil
       stored.revokes[user] = nil
+      stored.links.removeAll { $0.device.user == user }
       for place in stored.ended.indices { stored.ended[place].forget(user) }
     case .running(let at): stored.ranUntil = at
     }
@@ -126,6 +135,7 @@ package struct Disk {
     contents.formUnion(stored.devices.map(StoreChange.device))
     contents.formUnion(stored.revokes.map { .revokes($0.key, $0.value) })
     contents.formUnion(stored.mailboxes.map { .mailbox($0.key, $0.value) })
+    contents.formUnion(stored.links.map(StoreChange.lastingLink))
     contents.formUnion(stored.presence.map { .presence($0.key, $0.value) })
     return contents
   }

@@ -27,21 +27,33 @@ extension Call {
   }
 
   /// Makes a link. `key` is used for the call's first link, and for the first after a `revoke`.
+  /// - Parameter grant: for a lasting link. Its holders know the device that made it, and count only a call that this device has
+  ///   started.
   mutating func makeLink(
-    _ request: MakeLink, by device: Device, key: () -> [UInt8], hashing: Hashing, now: Timestamp, out: inout Outputs
+    _ request: MakeLink, by device: Device, _ grant: LinkGrant?, key: () -> [UInt8], hashing: Hashing, now: Timestamp,
+    out: inout Outputs
   ) throws(RequestError) -> CallLink {
     let keys = try keys(ofInviting: device)
+    if let grant {
+      guard device == startToken.device else {
+        throw RequestError(.callNotInitiator, "the device that started this call opens lasting links", field: "lasting")
+      }
+      guard keys.fingerprint == grant.fingerprint else {
+        throw RequestError(.keysNotAllowed, "this device had other keys when it made the link: make a new one")
+      }
+    }
     let seconds = request.expiresIn ?? CallLinks.defaultLifetime
     guard CallLinks.lifetimes.contains(seconds) else {
       throw RequestError(.requestInvalid, "a link is valid for 60 to 86,400 seconds", field: "expiresIn")
     }
     let word = try linkWord(request.admission, by: keys, hashing: hashing)
-    let until = now + .seconds(seconds)
+    let until = grant?.expiresAt ?? now + .seconds(seconds)
     try epochs.admissions.makeLink(word, until: until, by: Signer(keys), now: now)
     var links = self.links ?? CallLinks(key: key(), now: now)
     let link = links.make(for: id, until: until, hashing: hashing)
     self.links = links
     settle(now: now, out: &out)
+    if let grant { out.tell(.linkOpened(grant.link, of: device.user, link)) }
     return link
   }
 
@@ -68,6 +80,13 @@ extension Call {
     links = nil
     epochs.admissions.revokeLinks()
     endKnocks(out: &out)
+    out.tell(.linksVoid)
+  }
+
+  /// The lasting link of the call is over: it would be of no use to delete it if those who have opened it could still come.
+  mutating func closeLinks(now: Timestamp, out: inout Outputs) {
+    voidLinks(out: &out)
+    settle(now: now, out: &out)
   }
 
   /// `link` with `revoke`: voids all links.

@@ -3,7 +3,10 @@ import MediaModel
 
 /// Links, and joining by one.
 extension CallControl {
-  mutating func link(_ id: CallID, _ request: MakeLink, _ device: Device) throws(RequestError) -> Transition {
+  /// - Parameter grant: if it is for a lasting link.
+  mutating func link(
+    _ id: CallID, _ request: MakeLink, _ device: Device, _ grant: LinkGrant?
+  ) throws(RequestError) -> Transition {
     let (random, hashing) = (random, hashing)
     return try run(id, by: device.user) { call, now, out throws(RequestError) in
       guard request.revoke != true else {
@@ -11,7 +14,8 @@ extension CallControl {
         return .done
       }
       let key = { (0..<4).flatMap { _ in bytes(of: random()) } }
-      return .reply(.link(try call.makeLink(request, by: device, key: key, hashing: hashing, now: now, out: &out)))
+      return .reply(
+        .link(try call.makeLink(request, by: device, grant, key: key, hashing: hashing, now: now, out: &out)))
     }
   }
 

@@ -109,7 +109,7 @@ extension CallControl {
     case .call(let id, .hold(let body)): return try hold(id, body, device)
     case .call(let id, .link(let body)):
       try checkRole(caller)
-      return try link(id, body, device)
+      return try link(id, body, device, request.grant)
     case .call(let id, .knock(let body)): return try knock(id, body, caller)
     case .call(let id, .admitGuest(let body)):
       let hashing = hashing

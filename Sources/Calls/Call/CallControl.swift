@@ -63,6 +63,7 @@ struct CallControl {
       guard calls[id] != nil else { return tell(.pushOver(user), of: id) }
       change(id) { call, _, out in call.pushed(user, out: &out) }
     case .devicesChanged(let user, let id): change(id) { call, _, out in call.devicesChanged(user, out: &out) }
+    case .voidLinks(_, let id): change(id) { call, now, out in call.closeLinks(now: now, out: &out) }
     case .remove(let leaver, let id): remove(leaver, from: id)
     case .forget(let user):
       ended.forget(user)

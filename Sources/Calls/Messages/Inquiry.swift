@@ -1,3 +1,4 @@
+package import Contract
 package import MediaModel
 
 /// A question about people or calls that changes nothing: by the operator, for a guest's token, or for the metrics. The owner of the state answers it, so that
@@ -20,6 +21,10 @@ package enum CallsInquiry: Hashable, Codable, Sendable {
 package enum PeopleInquiry: Hashable, Codable, Sendable {
   case connectedUsers
   case isPresent(UserID)
+  /// Somebody without an account holds this lasting link.
+  case lastingLink(LinkID)
+  /// How many lasting links there are.
+  case lastingLinks
 }
 
 package enum InquiryAnswer: Codable, Sendable {
@@ -30,6 +35,9 @@ package enum InquiryAnswer: Codable, Sendable {
   /// A running call, or the end of one of the last calls; nil for an unknown id.
   case inspection(CallInspection?)
   case truth(Bool)
+  case number(Int)
+  /// nil if there is none.
+  case lastingLink(OpenedLink?)
   /// Users with a connection, in no particular order; services are not included.
   case connectedUsers([ConnectedUser])
 }

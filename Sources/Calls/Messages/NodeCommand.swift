@@ -21,6 +21,8 @@ package enum NodeCommand: Sendable {
   case answer(QuestionID, allowed: Set<UserID>)
   /// The push service has dropped this endpoint of the user.
   case pushGone(UserID, endpoint: String)
+  /// Somebody without an account waits at the link.
+  case waitsAtLink(LinkID)
   /// Deletes everything about the user: `conclave forget`.
   case forget(UserID)
   /// The operator ends the call: `conclave end`.

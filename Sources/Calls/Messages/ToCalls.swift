@@ -27,6 +27,8 @@ enum ToCalls: Codable, Sendable {
   case pushed(UserID, in: CallID)
   /// The user's devices or keys changed (rule 15).
   case devicesChanged(UserID, in: CallID)
+  /// The user's lasting link that the call is for is over, so nobody comes by a link of the call any more.
+  case voidLinks(of: UserID, in: CallID)
   /// Answered by `ToPeople.removed`.
   case remove(Leaver, from: CallID)
   /// Deletes everything about the user in calls that have ended.
@@ -82,6 +84,16 @@ struct BriefedRequest: Codable, Sendable {
   /// Whether the app's back end must be asked which users the request may reach. It is asked after the call has checked the request
   /// (`ToPeople.checked`).
   var asks = false
+  /// For `link` with a lasting link: the sending device has made it.
+  var grant: LinkGrant?
+}
+
+/// The right of a device to let people into a call by a lasting link.
+struct LinkGrant: Codable, Sendable {
+  var link: LinkID
+  /// The device's fingerprint, which the holders of the link know.
+  var fingerprint: Base64Bytes
+  var expiresAt: Timestamp
 }
 
 /// The client that makes a request, as far as it concerns calls.

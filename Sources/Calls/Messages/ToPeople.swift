@@ -58,6 +58,10 @@ enum CallNews: Codable, Sendable {
   case pushOver(UserID)
   /// A member has removed the guest, of whom nothing is kept.
   case guestRemoved(UserID)
+  /// The call lets people in by this lasting link of the user, with the token of its own link.
+  case linkOpened(LinkID, of: UserID, CallLink)
+  /// No link of the call lets anybody in any more.
+  case linksVoid
   /// The call is over for these users, who are all of its members.
   case over([UserID])
 }

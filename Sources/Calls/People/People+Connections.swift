@@ -32,11 +32,12 @@ extension People {
     drop(old)
   }
 
-  /// Removes the subscriptions, watches and questions of a session.
+  /// Removes the subscriptions, watches, questions and waits of a session.
   mutating func drop(_ session: SessionID) {
     topics.remove(session)
     presence.unwatch(session)
     questions.drop(session)
+    links.leave(session)
   }
 
   mutating func disconnect(_ session: SessionID) {
@@ -121,6 +122,7 @@ extension People {
       guard let ring = greeting.rings[place.call] else { continue }
       deliver(makeMessage(.ring(ring), of: place.call), to: device)
     }
+    tellOfWaiting(device)
   }
 
   /// A later subscription on the same connection repeats nothing.

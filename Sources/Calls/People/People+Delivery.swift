@@ -30,6 +30,8 @@ extension People {
     case .member(let user, let part): follow(user, part, in: call)
     case .pushOver(let user): pushCancel(of: user, call)
     case .guestRemoved(let user): dismiss(.user(user))
+    case .linkOpened(let link, let user, let made): open(link, of: user, made, of: call)
+    case .linksVoid: closeLink(of: call)
     case .over(let users): end(call, for: users)
     }
   }

@@ -25,7 +25,10 @@ extension People {
       vouches: old?.fingerprint == fingerprint ? old?.vouches ?? [] : [])
     if directory[device]?.entry != old { journal.devices.insert(device) }
     var done = Response(.registered(Registered(fingerprint: fingerprint, pushKey: configuration.pushKey)))
-    if old?.fingerprint != fingerprint { done.devicesChanged = device.user }
+    if old?.fingerprint != fingerprint {
+      done.devicesChanged = device.user
+      endLinks(of: device)
+    }
     return done
   }
 

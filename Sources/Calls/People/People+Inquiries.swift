@@ -1,11 +1,13 @@
 import MediaModel
 
-/// Answers to the operator.
+/// Answers to the operator, and to guests.
 extension People {
-  func answer(_ inquiry: PeopleInquiry) -> InquiryAnswer {
+  func answer(_ inquiry: PeopleInquiry, now: Timestamp) -> InquiryAnswer {
     switch inquiry {
     case .connectedUsers: .connectedUsers(connectedUsers)
     case .isPresent(let user): .truth(isPresent(user))
+    case .lastingLink(let link): .lastingLink(opened(link, now: now))
+    case .lastingLinks: .number(links.count)
     }
   }
 

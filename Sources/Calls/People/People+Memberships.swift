@@ -49,6 +49,7 @@ extension People {
 
   mutating func end(_ call: CallID, for users: [UserID]) {
     topics.remove(.call(call))
+    closeLink(of: call)
     for user in users { end(call, for: user) }
     forgetGuests(among: users)
   }

@@ -22,7 +22,8 @@ extension People {
       let strangers = others(body.users ?? [], than: user).filter { !haveCall(user, $0) }
       guard !strangers.isEmpty else { return nil }
       return (.acquainted(from: user, to: strangers), Set(body.users ?? []).subtracting(strangers))
-    case .registerDevice, .subscribePush, .removeDevice, .vouchForDevice, .revokeDevice, .pairDevice, .setPresence:
+    case .registerDevice, .subscribePush, .removeDevice, .vouchForDevice, .revokeDevice, .pairDevice, .setPresence,
+      .makeLink, .listLinks, .deleteLink, .openLink:
       return nil
     }
   }

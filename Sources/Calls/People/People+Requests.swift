@@ -11,6 +11,10 @@ struct Response {
   var removed: Device?
   /// A step of pairing, for this device.
   var pairing: (to: Device, message: PairingMessage)?
+  /// A lasting link that its owner deletes.
+  var deletedLink: LinkID?
+  /// A lasting link at which somebody else than its owner waits.
+  var awaitedLink: LinkID?
 
   init(_ reply: ReplyBody) { self.reply = reply }
 }
@@ -31,7 +35,8 @@ extension People {
       if let call = identity.guestOf, !request.isOpen(toGuestOf: call) { throw .notForGuests }
       switch request {
       case .calls(let request):
-        pass(on: request, asker, .everybody, asks: !identity.isService && identity.guestOf == nil)
+        let grant = try linkGrant(for: request, identity)
+        pass(on: request, asker, .everybody, asks: !identity.isService && identity.guestOf == nil, grant)
       case _ where identity.isService: throw .notForServices
       case .people(let request):
         if let (question, known) = try question(before: request, identity) {
@@ -53,6 +58,8 @@ extension People {
     if let user = done.devicesChanged { tellOfDevices(of: user) }
     if let device = done.removed { dismiss(.device(device)) }
     if let (device, message) = done.pairing { deliver(makeMessage(.pairing(message), of: nil), to: device) }
+    if let link = done.deletedLink { endLink(link) }
+    if let link = done.awaitedLink { noteWaiting(at: link) }
   }
 
   private mutating func perform(
@@ -69,6 +76,10 @@ extension People {
     case .pairDevice(let body): return try pair(body, from: device)
     case .setPresence(let body): return try setPresence(body, identity)
     case .watchPresence(let body): return try watchPresence(body, identity, reach)
+    case .makeLink(let body): return try makeLink(body, identity)
+    case .listLinks: return try listLinks(of: device.user)
+    case .deleteLink(let body): return try deleteLink(body, by: device.user)
+    case .openLink(let body): return try openLink(body, by: device)
     }
   }
 
@@ -77,7 +88,10 @@ extension People {
   /// - Parameters:
   ///   - reach: the users that the request may reach, as far as known.
   ///   - asks: whether the app's back end may still have to be asked.
-  mutating func pass(on request: CallsRequest, _ asker: Asker, _ reach: Reach, asks: Bool = false) {
+  ///   - grant: for a `link` request that names a lasting link.
+  mutating func pass(
+    on request: CallsRequest, _ asker: Asker, _ reach: Reach, asks: Bool = false, _ grant: LinkGrant? = nil
+  ) {
     let identity = asker.identity
     let user = identity.device.user
     turns += 1
@@ -95,7 +109,9 @@ extension People {
       message.caller.mayStart = mayStart(identity)
       message.callees = callees(body.callees, call, reach)
       message.asks = asks && configuration.asksBackEnd && body.callees.contains { $0 != user && !$0.isGuest }
-    case .call(_, .link): message.caller.mayStart = mayStart(identity)
+    case .call(_, .link):
+      message.caller.mayStart = mayStart(identity)
+      message.grant = grant
     case .call(_, .accept), .call(_, .join), .call(_, .rejoin), .call(_, .transfer), .call(_, .knock):
       identify(&message.caller)
       message.caller.calls = calls(of: user)

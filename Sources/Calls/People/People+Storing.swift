@@ -10,11 +10,14 @@ extension People {
     var mailboxes: Set<Device> = []
     /// Users whose revokes changed.
     var revokes: Set<UserID> = []
+    /// Lasting links that were made, opened, closed or ended.
+    var links: Set<LinkID> = []
     var reports: [StoredReport] = []
     var forgotten: [UserID] = []
 
     var isEmpty: Bool {
-      devices.isEmpty && mailboxes.isEmpty && revokes.isEmpty && reports.isEmpty && forgotten.isEmpty
+      devices.isEmpty && mailboxes.isEmpty && revokes.isEmpty && links.isEmpty && reports.isEmpty
+        && forgotten.isEmpty
     }
   }
 
@@ -38,6 +41,8 @@ extension People {
     for (user, setting) in stored.presence { presence.restore(setting, of: user, now: now) }
     if !stored.presence.isEmpty { clearSoon() }
     for (user, revokes) in stored.revokes { directory.restore(revokes, of: user) }
+    let running = Set(stored.calls.map(\.call.id))
+    for link in stored.links { restore(link, running: running) }
     for member in stored.calls.flatMap(\.members) {
       for participant in member.participants {
         let device = Device(user: member.user, device: participant.device)
@@ -56,6 +61,7 @@ extension People {
     for device in journal.mailboxes.sorted() {
       if let change = takeMailbox(device) { changes.append(change) }
     }
+    for id in journal.links.sorted() { changes.append(links[id].map(StoreChange.lastingLink) ?? .lastingLinkGone(id)) }
     changes += journal.reports.map(StoreChange.report)
     for user in presence.takeChanges() { changes.append(.presence(user, presence.stored(user))) }
     // Last, so that nothing about the user follows it.
@@ -73,7 +79,7 @@ extension People {
       if !mailbox.isEmpty { changes.append(.mailbox(device, mailbox)) }
     }
     for user in directory.usersWithRevokes { changes.append(.revokes(user, directory.revokes(of: user))) }
-    return changes + presence.everything
+    return changes + links.all.map(StoreChange.lastingLink) + presence.everything
   }
 
   private func storedDevice(_ device: Device) -> StoreChange {
@@ -97,7 +103,19 @@ extension People {
     for entry in directory.entries(of: user) { journal.devices.insert(Device(user: user, device: entry.device)) }
   }
 
+  /// If the clock was set back meanwhile, the link's life begins now.
+  private mutating func restore(_ stored: StoredLastingLink, running: Set<CallID>) {
+    var link = stored
+    if link.madeAt > now {
+      link.expiresAt = now + (link.expiresAt - link.madeAt)
+      link.madeAt = now
+    }
+    if let opening = link.opening, !running.contains(opening.call) { link.opening = nil }
+    links.add(link)
+  }
+
   mutating func forget(_ device: Device) {
+    endLinks(of: device)
     if directory[device]?.entry != nil { journal.devices.insert(device) }
     if directory[device]?.mailbox.isStored == true { journal.mailboxes.insert(device) }
     directory.forget(device)

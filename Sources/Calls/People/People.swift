@@ -13,6 +13,7 @@ struct People {
   var presence = PresenceTable()
   var topics = Topics()
   var questions: Questions
+  var links = LastingLinks()
   /// A user's calls, in the order in which they began, as reported by the calls.
   var memberships: [UserID: [Membership]] = [:]
   /// Devices and users that lose their places, with the calls that have not confirmed it yet.
@@ -52,6 +53,7 @@ struct People {
       }
     case .answer(let question, let allowed): answer(question, allowed: allowed)
     case .pushGone(let user, let endpoint): dropPush(endpoint, of: user)
+    case .waitsAtLink(let link): noteWaiting(at: link)
     case .forget(let user): dismiss(.user(user))
     case .disconnectUser(let user): disconnect(user)
     case .media, .drain, .end, .failures, .timeout: break
@@ -78,10 +80,11 @@ struct People {
   mutating func handleTimeout(now time: Timestamp) {
     now = max(now, time)
     giveUpQuestions()
+    endExpiredLinks()
     if let sweep = nextSweep, sweep <= now { clearMailboxes() }
   }
 
-  var nextDeadline: Timestamp? { [nextSweep, questions.next].compactMap { $0 }.min() }
+  var nextDeadline: Timestamp? { [nextSweep, questions.next, links.nextEnd].compactMap { $0 }.min() }
 
   mutating func send(_ message: ToCalls) { out.messages.append(message) }
 

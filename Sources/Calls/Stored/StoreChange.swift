@@ -4,7 +4,7 @@ package import MediaModel
 /// One change of the state that survives a restart (rule 11 of protocol section 4). A command's changes belong together: all or none of them
 /// may be kept.
 package enum StoreChange: Hashable, Sendable {
-  /// Voids everything stored about calls, devices, revokes, mailboxes and presence: only what follows remains. History stays.
+  /// Voids everything stored about calls, devices, revokes, mailboxes, lasting links and presence: only what follows remains. History stays.
   case reset
   case call(StoredCall)
   case progress(CallID, StoredProgress)
@@ -39,6 +39,8 @@ package enum StoreChange: Hashable, Sendable {
   case mailbox(Device, StoredMailbox)
   /// nil: nothing is set.
   case presence(UserID, StoredPresence?)
+  case lastingLink(StoredLastingLink)
+  case lastingLinkGone(LinkID)
   case history(HistoryFact)
   /// For the operator. It may be written twice, and then counts once.
   case report(StoredReport)

@@ -46,6 +46,8 @@ package struct Stored: Hashable, Sendable {
   package var numbers: [CallID: [ParticipantNumber: StoredNumber]] = [:]
   package var presence: [UserID: StoredPresence] = [:]
   package var revokes: [UserID: [Revoke]] = [:]
+  /// In the order in which they were made.
+  package var links: [StoredLastingLink] = []
   /// All calls that ended in the last 24 hours, and when: their ids are not reused.
   package var endedIDs: [CallID: Timestamp] = [:]
 

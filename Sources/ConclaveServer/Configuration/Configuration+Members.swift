@@ -1,3 +1,5 @@
+import Calls
+
 /// The declarations of the file's members. docs/deploy.md says more about each.
 extension Configuration: ConfigurationSection, Decodable {
   package init(from decoder: any Decoder) throws { try self.init(reading: decoder) }
@@ -16,6 +18,7 @@ extension Configuration: ConfigurationSection, Decodable {
         [.init("pattern", "^/(topic|queue|exchange)/")]),
       .map("roles", \.roles, "Rules by role, as named in the tokens' claim roles.").live,
       .flag("guests", \.guests, "Whether anyone who opens a call's link joins with just a name."),
+      .section("links", \.links, "Links that are made without a call and last for days.").live,
       .section("webhooks", \.webhooks, "Where the service topics' events are POSTed."),
       .section("authorize", \.authorize, "Where the app's back end is asked which users a user may reach."),
       .section("turn", \.turn, "TURN and STUN servers that are announced to clients.").live,
@@ -147,6 +150,15 @@ extension Configuration.Role: ConfigurationSection {
 extension Configuration.History: ConfigurationSection {
   static var members: [ConfigurationMember<Self>] {
     [.integer("days", \.days, 1...3_650, "How long call history and abuse reports are kept.")]
+  }
+}
+
+extension LinkRules: ConfigurationSection {
+  static var members: [ConfigurationMember<Self>] {
+    [
+      .integer("days", \.days, 0...365, "The most days that a link may last; 0 means that there are none."),
+      .integer("ofUser", \.ofUser, 1...1_000, "How many links a user may have."),
+    ]
   }
 }
 

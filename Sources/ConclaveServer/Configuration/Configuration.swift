@@ -1,3 +1,4 @@
+package import Calls
 import Forwarding
 import Foundation
 import Glibc
@@ -21,6 +22,8 @@ package struct Configuration: Sendable {
   package var roles: [String: Role] = [:]
   /// Whether a link lets people without an account into its call. `serve --demo` sets it.
   package var guests = false
+  /// Links that are made without a call and last for days (protocol section 4, "Lasting links").
+  package var links = LinkRules()
   package var webhooks: Webhooks?
   package var authorize: Authorize?
   package var turn: TURN?

@@ -1,4 +1,5 @@
 import Calls
+import Contract
 import MediaModel
 
 /// Questions for the operator, the metrics and guests. An answer of another kind than its question's counts as unknown.
@@ -28,6 +29,17 @@ extension ControlPlane {
 
   func admitsGuest(by link: String, to call: CallID) async -> Bool {
     await isTrue(.calls(.admitsGuest(link: link, call)))
+  }
+
+  /// nil if there is no such link.
+  func opened(_ link: LinkID) async -> OpenedLink? {
+    guard case .lastingLink(let opened) = await ask(.people(.lastingLink(link))) else { return nil }
+    return opened
+  }
+
+  func lastingLinks() async -> Int {
+    guard case .number(let count) = await ask(.people(.lastingLinks)) else { return 0 }
+    return count
   }
 
   func runs(_ call: CallID) async -> Bool { await isTrue(.calls(.runs(call))) }

@@ -50,10 +50,25 @@ extension ReplyBody {
     case .calls(let list): return .calls(CallList(calls: list.calls.map { $0.later(by: lag) }))
     case .link(let link): return .link(CallLink(link: link.link, expiresAt: link.expiresAt + lag))
     case .knocking(let knocking): return .knocking(Knocking(expiresAt: knocking.expiresAt + lag))
+    case .lastingLink(var link):
+      link.expiresAt = link.expiresAt + lag
+      return .lastingLink(link)
+    case .lastingLinks(var list):
+      for place in list.links.indices { list.links[place].expiresAt = list.links[place].expiresAt + lag }
+      return .lastingLinks(list)
+    case .openedLink(let opened): return .openedLink(opened.later(by: lag))
     case .rejoined, .results, .registered, .devices, .media, .keys, .keyList, .confirmations, .presence, .history,
       .totals, .nothing:
       return self
     }
+  }
+}
+
+extension OpenedLink {
+  func later(by lag: Duration) -> OpenedLink {
+    var later = self
+    later.expiresAt = expiresAt + lag
+    return later
   }
 }
 
@@ -86,7 +101,8 @@ extension InquiryAnswer {
     switch self {
     case .summaries(let calls): .summaries(calls.map { $0.later(by: lag) })
     case .inspection(let call): .inspection(call?.later(by: lag))
-    case .counts, .truth, .connectedUsers: self
+    case .lastingLink(let opened): .lastingLink(opened?.later(by: lag))
+    case .counts, .truth, .number, .connectedUsers: self
     }
   }
 }

@@ -126,8 +126,9 @@ extension ReplyBody {
     case .calls(let list): list.calls.reduce(512) { $0 + $1.bytes }
     case .devices(let list): list.devices.reduce(512 + 512 * list.revokes.count) { $0 + 1_024 + 512 * $1.vouches.count }
     case .keyList(let list): 512 + 1_024 * list.list.count + 64 * list.links.count + 128 * list.confirmed.count
+    case .lastingLinks(let list): 256 + 384 * list.links.count
     case .rejoined, .results, .registered, .link, .media, .keys, .confirmations, .presence, .history, .totals,
-      .knocking, .nothing:
+      .knocking, .lastingLink, .openedLink, .nothing:
       256
     }
   }

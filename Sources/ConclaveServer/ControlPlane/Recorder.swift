@@ -190,7 +190,7 @@ extension StoreChange {
     case .history, .report, .number, .ended, .forgotten: true
     case .reset, .call, .progress, .epoch, .link, .confirmation, .word, .wordGone, .signer, .signerGone,
       .member, .memberGone, .ringEnvelope, .ringEnvelopeOver,
-      .device, .deviceGone, .revokes, .mailbox, .presence, .running:
+      .device, .deviceGone, .revokes, .mailbox, .presence, .lastingLink, .lastingLinkGone, .running:
       false
     }
   }

@@ -9,7 +9,7 @@ import Listening
 enum Metrics {
   static func text(
     media workers: [WorkerStatistics], signaling: SignalingStatistics?, calls: (calls: Int, participants: Int),
-    outcomes: CallCounts, waitingForDisk: Int,
+    lastingLinks: Int, outcomes: CallCounts, waitingForDisk: Int,
     backlog: (waiting: Int, refused: [CommandQueue.Overflow: UInt64]), guests: GuestEntry.Counts?,
     store: StoreHealth.Statistics, backEnd: BackEnd?, webPush: WebPush?, spans: SpanExporter?,
     measured: Measurements.Values, process: ProcessFacts
@@ -18,6 +18,7 @@ enum Metrics {
     page.add(workers)
     page.gauge("conclave_calls", "Calls that run.", calls.calls)
     page.gauge("conclave_participants", "Devices that are joined in them.", calls.participants)
+    page.gauge("conclave_lasting_links", "Links that were made without a call and have not expired.", lastingLinks)
     page.add(outcomes)
     page.gauge("conclave_control_waiting_requests", "Requests that wait for the control plane.", backlog.waiting)
     page.counter(
@@ -29,6 +30,7 @@ enum Metrics {
         [
           ("result=\"let-in\"", guests.letIn), ("result=\"renewed\"", guests.renewed),
           ("result=\"refused\"", guests.refused), ("result=\"limited\"", guests.limited),
+          ("result=\"waiting\"", guests.waiting),
         ])
     }
     if let signaling { page.add(signaling) }

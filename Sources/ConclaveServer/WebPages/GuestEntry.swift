@@ -1,5 +1,5 @@
 import Connections
-import Contract
+package import Contract
 import Foundation
 import JSON
 import LinuxIO
@@ -17,19 +17,28 @@ package final class GuestEntry: Sendable {
     package var renewed: UInt64 = 0
     package var refused: UInt64 = 0
     package var limited: UInt64 = 0
+    /// The lasting link has no call.
+    package var waiting: UInt64 = 0
   }
 
   /// The calls, as far as guests need them.
   package struct CallLookup: Sendable {
     var admits: @Sendable (_ link: String, CallID) async -> Bool
     var runs: @Sendable (CallID) async -> Bool
+    /// The lasting link as its holder sees it; nil if there is none.
+    var opened: @Sendable (LinkID) async -> OpenedLink?
+    /// Somebody waits at it.
+    var waits: @Sendable (LinkID) -> Void
 
     package init(
       admits: @escaping @Sendable (_ link: String, CallID) async -> Bool,
-      runs: @escaping @Sendable (CallID) async -> Bool
+      runs: @escaping @Sendable (CallID) async -> Bool, opened: @escaping @Sendable (LinkID) async -> OpenedLink?,
+      waits: @escaping @Sendable (LinkID) -> Void
     ) {
       self.admits = admits
       self.runs = runs
+      self.opened = opened
+      self.waits = waits
     }
   }
 
@@ -65,6 +74,8 @@ package final class GuestEntry: Sendable {
   private struct Asked: Decodable {
     var call: CallID?
     var link: String?
+    /// A lasting link, in place of the call and its link.
+    var lasting: LinkID?
     var name: String?
     /// A previous token, in exchange for a fresh one.
     var token: String?
@@ -73,6 +84,9 @@ package final class GuestEntry: Sendable {
   private struct Granted: Encodable {
     var token: String
     var user: UserID
+    /// The call that a lasting link opens, and the token of its link.
+    var call: CallID?
+    var link: String?
   }
 
   /// nil for any other path.
@@ -125,14 +139,36 @@ package final class GuestEntry: Sendable {
       return HTTPResponse(
         status: 400, text: "name: 1 to 128 bytes with a visible character, and without control characters\n")
     }
+    if let lasting = asked.lasting { return try await letIn(by: lasting, name: name, from: address) }
     guard let call = asked.call, let link = asked.link, await calls.admits(link, call) else {
       return refused(from: address)
     }
+    return try letIn(to: call, name: name, from: address)
+  }
+
+  /// A lasting link lets in once it has a call. Until then its holder asks again: that keeps nothing on the server, however many wait.
+  private func letIn(by lasting: LinkID, name: String, from address: AddressBlock?) async throws -> HTTPResponse {
+    guard let opened = await calls.opened(lasting) else { return refused(from: address) }
+    guard let call = opened.call, let link = opened.token else {
+      if let wait = state.withLock({ $0.rates.takeWait(at: lasting, from: address, now: Self.now) }) {
+        return limited(wait)
+      }
+      state.withLock { $0.counts.waiting += 1 }
+      calls.waits(lasting)
+      return try answer(opened, status: 202)
+    }
+    return try letIn(to: call, by: link, name: name, from: address)
+  }
+
+  /// - Parameter link: the token of the call's link, if the guest does not know it.
+  private func letIn(
+    to call: CallID, by link: String? = nil, name: String, from address: AddressBlock?
+  ) throws -> HTTPResponse {
     if let wait = state.withLock({ $0.rates.take(for: call, from: address, now: Self.now) }) { return limited(wait) }
     let digits = (0..<2).map { _ in String(UInt64.random(in: .min ... .max), radix: 36) }.joined()
     let user = UserID(unchecked: UserID.guestPrefix + digits)
     state.withLock { $0.counts.letIn += 1 }
-    return try grant(user, name: name, call)
+    return try grant(user, name: name, call, by: link)
   }
 
   /// A fresh token for the same guest, even if the link is over: the call decides whether the guest may still join.
@@ -146,12 +182,17 @@ package final class GuestEntry: Sendable {
     return try grant(claims.user, name: claims.name, call)
   }
 
-  private func grant(_ user: UserID, name: String?, _ call: CallID) throws -> HTTPResponse {
+  private func grant(_ user: UserID, name: String?, _ call: CallID, by link: String? = nil) throws -> HTTPResponse {
     let token = try tokens.mint(
       user: user, device: Self.device, name: name, guestOf: call, expiresAt: clock.machineTime() + Self.lifetime)
-    return HTTPResponse(
-      headers: [("content-type", "application/json"), ("cache-control", "no-store")],
-      body: ByteBuffer(bytes: try JSONCoding.encode(Granted(token: UserID.guestPrefix + token, user: user))))
+    return try answer(
+      Granted(token: UserID.guestPrefix + token, user: user, call: link == nil ? nil : call, link: link), status: 200)
+  }
+
+  private func answer(_ body: some Encodable, status: Int) throws -> HTTPResponse {
+    HTTPResponse(
+      status: status, headers: [("content-type", "application/json"), ("cache-control", "no-store")],
+      body: ByteBuffer(bytes: try JSONCoding.encode(body)))
   }
 
   /// The same answer whatever is wrong: a stranger does not learn whether a call exists.

@@ -1,3 +1,4 @@
+import Contract
 import MediaModel
 import Octets
 import Listening
@@ -12,14 +13,20 @@ struct GuestRates: Sendable {
   static let perCall = (perSecond: 1, burst: 60)
   static let perGuest = (perSecond: 1, burst: 5)
   static let ofAll = (perSecond: 100, burst: 200)
+  static let waitsPerAddress = (perSecond: 10, burst: 60)
+  static let waitsPerLink = (perSecond: 20, burst: 100)
+  static let waitsOfAll = (perSecond: 500, burst: 1_000)
   static let wrongOfAll = (perSecond: 500, burst: 1_000)
-  /// How many calls, and guests, are remembered at once.
+  /// How many calls, guests and lasting links are remembered at once.
   static let capacity = 10_000
 
   private var all = TokenBucket(perSecond: ofAll.perSecond, burst: ofAll.burst)
   private var addresses = AddressRates(perSecond: perAddress.perSecond, burst: perAddress.burst)
   private var calls: [CallID: TokenBucket] = [:]
   private var guests: [UserID: TokenBucket] = [:]
+  private var waits = TokenBucket(perSecond: waitsOfAll.perSecond, burst: waitsOfAll.burst)
+  private var waitingAddresses = AddressRates(perSecond: waitsPerAddress.perSecond, burst: waitsPerAddress.burst)
+  private var links: [LinkID: TokenBucket] = [:]
   private var wrong = TokenBucket(perSecond: wrongOfAll.perSecond, burst: wrongOfAll.burst)
   private var wrongAddresses = AddressRates(perSecond: perAddress.perSecond, burst: perAddress.burst)
 
@@ -47,6 +54,14 @@ struct GuestRates: Sendable {
     if let wait = Self.take(call, in: &calls, Self.perCall, now: now) { return wait }
     if let wait = all.take(now: now) { return wait }
     return address.flatMap { addresses.take(from: $0, now: now) }
+  }
+
+  /// A lasting link without a call was presented. Its holder asks again and again, and many may do so at one address.
+  mutating func takeWait(at link: LinkID, from address: AddressBlock?, now: UInt64) -> UInt64? {
+    if let address, let wait = waitingAddresses.wait(from: address, now: now) { return wait }
+    if let wait = Self.take(link, in: &links, Self.waitsPerLink, now: now) { return wait }
+    if let wait = waits.take(now: now) { return wait }
+    return address.flatMap { waitingAddresses.take(from: $0, now: now) }
   }
 
   /// The guest presented a token that is still valid.

@@ -172,7 +172,8 @@ extension ToCalls {
     case .offer(_, _, _, let call, _, _), .greet(_, _, let call), .readTopic(_, _, let call),
       .signaling(_, _, let call), .hold(_, _, let call), .acknowledged(_, _, _, let call),
       .ringAcknowledged(_, let call),
-      .pushed(_, let call), .devicesChanged(_, let call), .remove(_, let call):
+      .pushed(_, let call), .devicesChanged(_, let call), .remove(_, let call),
+      .voidLinks(_, let call):
       call
     case .history, .forget: nil
     }
@@ -186,7 +187,9 @@ extension ToCalls {
     case .history(_, _, let device, _, _), .greet(_, let device, _), .signaling(let device, _, _),
       .hold(let device, _, _), .acknowledged(let device, _, _, _), .ringAcknowledged(let device, _):
       device.user
-    case .readTopic(_, let user, _), .pushed(let user, _), .devicesChanged(let user, _), .forget(let user): user
+    case .readTopic(_, let user, _), .pushed(let user, _), .devicesChanged(let user, _), .forget(let user),
+      .voidLinks(let user, _):
+      user
     case .remove(let leaver, _): leaver.user
     }
   }
@@ -199,7 +202,7 @@ extension ToCalls {
     case .greet(_, let device, _), .signaling(let device, _, _), .hold(let device, _, _),
       .acknowledged(let device, _, _, _), .ringAcknowledged(let device, _), .remove(.device(let device), _):
       device
-    case .history, .readTopic, .pushed, .devicesChanged, .forget, .remove(.user, _): nil
+    case .history, .readTopic, .pushed, .devicesChanged, .voidLinks, .forget, .remove(.user, _): nil
     }
   }
 
@@ -217,7 +220,7 @@ extension ToCalls {
     case .remove(.device(let device), _):
       return .request(none, id: "", .people(.removeDevice(RemoveDevice(device: device.device))))
     case .remove(.user(let user), _), .forget(let user): return .forget(user)
-    case .history, .greet, .readTopic, .ringAcknowledged, .pushed, .devicesChanged: return nil
+    case .history, .greet, .readTopic, .ringAcknowledged, .pushed, .devicesChanged, .voidLinks: return nil
     }
   }
 }

@@ -36,6 +36,7 @@ struct SimulatedWorldTests {
     // A world in which nothing happens proves nothing.
     let elsewhere: Set<EventName> = [
       .mediaSlots, .mediaNeed, .mediaWanted, .pushRing, .pushCancel, .report, .guestKnock, .guestKnockOver,
+      .linkChanged, .linkWaiting,
     ]
     let seldom = EventName.allCases.filter { counts[$0, default: 0] == 0 && !elsewhere.contains($0) }
     #expect(seldom.isEmpty)

@@ -64,6 +64,13 @@ def link_key(secret, call):
     return ed25519.Ed25519PrivateKey.from_private_bytes(seed)
 
 
+def lasting_id(secret, fingerprint):
+    """The id of a lasting link: the only part of it that a server gets."""
+    extracted = hmac.new(fingerprint, secret, hashlib.sha512).digest()
+    block = hmac.new(extracted, b"conclave-lasting-link-v1\x01", hashlib.sha512).digest()
+    return base64.urlsafe_b64encode(block[:16]).decode().rstrip("=")
+
+
 def public(key):
     return key.public_key().public_bytes(serialization.Encoding.Raw, serialization.PublicFormat.Raw)
 
