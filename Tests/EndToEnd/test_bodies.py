@@ -27,6 +27,10 @@ REPLIES = {
     "presence": "Requests['/app/presence/watch'][1]",
     "history": "Requests['/app/history/list'][1]",
     "totals": "Requests['/app/history/totals'][1]",
+    "knocking": "Requests['/app/calls/{id}/knock'][1]",
+    "lastingLink": "Requests['/app/links/make'][1]",
+    "lastingLinks": "Requests['/app/links/list'][1]",
+    "openedLink": "Requests['/app/links/open'][1]",
     "nothing": "Requests['/app/calls/{id}/leave'][1]",
     "error": "Failure",
 }

@@ -210,6 +210,8 @@ def test_a_user_is_in_32_calls_and_not_in_one_more(on, names):
         ("cancel", {"callees": "x"}),
         ("decline", {"reason": 5}),
         ("link", {"revoke": 1}),
+        ("link", {"lasting": "x"}),
+        ("link", {"lasting": 7}),
         ("hold", {"held": None}),
         ("refuse-guest", {}),
         ("refuse-guest", {"guest": "two words"}),

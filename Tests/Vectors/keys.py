@@ -443,6 +443,7 @@ def link_vector(maker, newcomer):
         "seed": b64(seed),
         "link": b64(link),
         "shown": base64.urlsafe_b64encode(secret + maker.fingerprint).decode(),
+        "id": lasting_link_id(maker.fingerprint, secret),
         "signKey": b64(maker.sign.spki),
         "madeBytes": b64(made),
         "made": {"link": b64(link), "fingerprint": b64(maker.fingerprint), "sigAlg": "ES256", "signature": b64(made_signature)},
@@ -451,6 +452,7 @@ def link_vector(maker, newcomer):
         "flipped": {
             "secret": b64(flip(secret)),
             "seed": b64(hkdf512(flip(secret), CALL, b"conclave-link-secret-v1", 32)),
+            "idOfOtherMaker": lasting_link_id(flip(maker.fingerprint), secret),
             "made": b64(flip(made_signature)),
             "joined": b64(flip(joined_signature)),
             "joinedBytesOfOtherLink": b64(link_join_bytes(CALL, flip(link), newcomer.fingerprint, newcomer.user)),

@@ -21,6 +21,7 @@ const PATHS = {
   'devices/register': 'registered', 'devices/list': 'devices', 'calls/start': 'joined', 'calls/ID/accept': 'joined', 'calls/ID/join': 'joined', 'calls/ID/rejoin': 'joined', 'calls/ID/transfer': 'joined',
   'calls/ID/invite': 'results', 'calls/ID/state': 'state', 'calls/list': 'calls', 'calls/ID/link': 'link', 'calls/ID/media': 'media', 'calls/ID/keys/list': 'keyList',
   'calls/ID/keys/confirmations': 'confirmations', 'presence/watch': 'presence', 'history/list': 'history', 'history/totals': 'totals', 'calls/ID/tracks/1.2': 'nothing', 'calls/ID/leave': 'nothing',
+  'links/make': 'lastingLink', 'links/list': 'lastingLinks', 'links/open': 'openedLink',
 };
 const UNREAD = ['speakers', 'push.ring', 'push.cancel', 'report']; // events for others, or useless to this client
 /** Members that this client does not read. */

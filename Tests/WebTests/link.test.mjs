@@ -18,6 +18,14 @@ test('an address decodes to the same link, with or without a name', () => {
   for (const name of ['', '   ', '\u202e\n']) assert.equal(addressOf({ ...link, name }), addressOf(link));
 });
 
+test('a lasting link has neither a call nor a token', () => {
+  const address = addressOf({ secret, name: 'Office hours', isLasting: true });
+  assert.equal(address, `https://calls.example/c/#meet=${secret}/Office%20hours`);
+  assert.deepEqual(linkIn(new URL(address).hash), { id: '', link: '', secret, name: 'Office hours', isLasting: true });
+  assert.deepEqual(linkIn(`#meet=${secret}`), { id: '', link: '', secret, name: '', isLasting: true });
+  for (const hash of ['#meet=', '#meet=short', `#meet=${secret}x`, `#meet=x/y/${secret}`, `#meet=${secret}?x`]) assert.equal(linkIn(hash), undefined, hash);
+});
+
 test('the name is in the part of the address that is not sent to a server', () => {
   const { pathname, search, hash } = new URL(addressOf({ ...link, name: 'Secret plans' }));
   assert.deepEqual([pathname, search, hash.includes('Secret%20plans')], ['/c/', '', true]);

@@ -250,9 +250,10 @@ test('words of admission, and a link’s secret', async () => {
     assert.equal(await isGood('7d1f0d6c-5a3e-4c0b-9b0e-2f64c1a8e3d4', signKey, word), false);
     assert.equal(await isGood(call, signKey, { ...word, user: `${word.user}x` }), false);
   }
-  const { call, shown, link, signKey, made, madeBytes, joined, joinedBytes, flipped } = vectors.link;
+  const { call, shown, id, link, signKey, made, madeBytes, joined, joinedBytes, flipped } = vectors.link;
   const secret = LinkSecret.from(shown.replaceAll('+', '-').replaceAll('/', '_'));
   assert.equal(secret.maker, made.fingerprint);
+  assert.equal(await secret.id(), id);
   same(await secret.link(call), link);
   same(callLinkBytes({ call, fingerprint: fromBase64(made.fingerprint), link: fromBase64(link) }), madeBytes);
   same(linkJoinBytes({ call, link: fromBase64(link), fingerprint: fromBase64(joined.fingerprint), user: joined.user }), joinedBytes);
@@ -262,6 +263,10 @@ test('words of admission, and a link’s secret', async () => {
   assert.equal(await isGood(call, signKey, { ...joined, signature: flipped.joined }), false);
   const other = LinkSecret.from(toBase64(concat(fromBase64(flipped.secret), fromBase64(made.fingerprint))).replaceAll('+', '-').replaceAll('/', '_'));
   assert.notDeepEqual(await other.link(call), await secret.link(call));
+  assert.notEqual(await other.id(), id);
+  const maker = fromBase64(made.fingerprint);
+  maker[maker.length - 1] ^= 1;
+  assert.equal(await new LinkSecret(fromBase64(vectors.link.secret), toBase64(maker)).id(), flipped.idOfOtherMaker);
 });
 
 test('a link whose guests wait, and a guest whom a member has admitted', async () => {

@@ -14,6 +14,8 @@ export function canBlur(track: MediaStreamTrack | undefined): boolean;
 export function isGuest(user: unknown): boolean;
 /** Whether a member is in the call, but the media of all its devices has been lost. It may come back. */
 export function isLost(member: Member): boolean;
+/** The id of the lasting link with this secret: all that a server gets of it. */
+export function lastingLinkID(secret: string): Promise<string>;
 /** The readable form of a base64 fingerprint: 8 groups of 8 hexadecimal digits. */
 export function readable(fingerprint: Bytes): string;
 
@@ -128,6 +130,8 @@ export interface ConclaveEvents {
   calls: undefined;
   /** A call is over for everybody. */
   'call-over': CallId;
+  /** The id of a lasting link of this user at which somebody waits. */
+  'link-waiting': string;
   presence: undefined;
   /** About a device that is not in a call on this device. */
   warning: Warning;
@@ -146,6 +150,7 @@ export class Conclave extends Emitter<ConclaveEvents> {
   readonly workerURL: string;
   readonly identity: { readonly user: Id; readonly device: Id; readonly fingerprint: Uint8Array } | undefined;
   readonly ownDevices: OwnDevices | undefined;
+  readonly lastingLinks: LastingLinks | undefined;
   readonly presence: Presence;
   readonly capture: Capture;
   readonly push: Push;
@@ -183,8 +188,10 @@ export class Conclave extends Emitter<ConclaveEvents> {
   enter(facts: CallFacts, options?: Sources & { root?: Id }): Promise<Call>;
   /** Moves a call from the user's other device to this one. */
   transfer(facts: CallFacts, options?: Sources & { root?: Id }): Promise<Call>;
-  /** Joins by both parts of a link from `makeLink`. */
-  joinByLink(id: CallId, link: { link: string; secret: string }, options?: Sources): Promise<Call>;
+  /** Joins by both parts of a link from `makeLink`, or, with `isLasting`, by those that `lastingLinks.wait` resolved with and the lasting link's secret. */
+  joinByLink(id: CallId, link: { link: string; secret: string; isLasting?: boolean }, options?: Sources): Promise<Call>;
+  /** Starts a call of a lasting link that this device has made: everybody who has the link may join. */
+  startLasting(id: string, options?: Sources): Promise<Call>;
   /** The last user who rang this device for a call. */
   callerOf(id: CallId): Id | undefined;
   /** Resumes a held call; the active call is put on hold. */
@@ -443,6 +450,21 @@ export class Capture extends Emitter<{ change: { source: 'camera' | 'microphone'
 }
 
 /** The presence of the watched users. */
+/** A link that was made without a call. If this device has made it, it has `secret`, `name` and `guestsWait`, and can be started. */
+export interface LastingLink { id: string; device: Id; expiresAt: Time; call?: CallId; secret?: string; name?: string; guestsWait?: boolean }
+
+/** The lasting links of this user. Their secrets and names are stored on the device that made them, and sent to no server. */
+export class LastingLinks extends Emitter<{ change: undefined; waiting: string }> {
+  private constructor();
+  /** Makes a link that lasts `expiresIn` seconds. Give people its secret. */
+  make(options: { expiresIn: number; name?: string; guestsWait?: boolean }): Promise<LastingLink>;
+  list(): Promise<{ links: LastingLink[]; days: number }>;
+  rename(id: string, name: string): Promise<void>;
+  delete(id: string): Promise<void>;
+  /** Waits at somebody's link until a call of it runs. `waiting` is called while nobody has started it; `name` is its owner, as the server says. */
+  wait(secret: string, options?: { waiting?: (link: { name?: string; expiresAt: Time }) => void; signal?: AbortSignal }): Promise<{ call: CallId; link: string; name?: string; expiresAt: Time }>;
+}
+
 export class Presence extends Emitter<{ change: undefined }> {
   private constructor();
   of(user: Id): 'available' | 'ringing' | 'in-call' | 'unavailable' | 'offline' | (string & {}) | undefined;

@@ -331,3 +331,9 @@ def pair_code_bytes(user, session, fp_n, fp_e, r_n, r_e):
 
 def pair_code_of(data):
     return f"{int.from_bytes(sha256(data)[:8], 'big') % 10**6:06}"
+
+
+def lasting_link_id(maker, secret):
+    """The id of a lasting link, which is all that a server gets of it. `maker` is the fingerprint of the device that made it."""
+    made = expand("sha512", extract("sha512", maker, secret), b"conclave-lasting-link-v1", 16)
+    return base64.urlsafe_b64encode(made).decode().rstrip("=")

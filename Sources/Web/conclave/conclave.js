@@ -2,7 +2,7 @@
 
 import { Calls, RingMemory, Rings, isPassed, isSameRing } from './call/index.js';
 import { Inbox, StompConnection, eventFrom, replyFrom } from './connection/index.js';
-import { OwnDevices, Presence, Push, openStore } from './devices/index.js';
+import { LastingLinks, OwnDevices, Presence, Push, openStore } from './devices/index.js';
 import { isGuest } from './guests.js';
 import { Capture } from './capture.js';
 import { Directory, Identity, sameDevice } from './trust/index.js';
@@ -17,7 +17,8 @@ const OWN_WORKER = new URL('./sframe-worker.js', import.meta.url).href;
 
 /**
  * Events: `connection` (see `status`); `ring` with the ring `{call, from, media, members, waiting, …}`; `ring-over` with `{ring, reason, by}`; `ready`, after
- * each connect; `calls` when one is added, removed or held; `call-over` with the id of any call that is over for all; `presence`; `warning` about a device that
+ * each connect; `calls` when one is added, removed or held; `link-waiting` with the id of a lasting
+ * link of this user at which somebody waits; `call-over` with the id of any call that is over for all; `presence`; `warning` about a device that
  * is not in a call here, with `{problem, user, device}`. A call's own events are on the call, those of pairing on `ownDevices`; `identity` reports when that is
  * replaced.
  *
@@ -37,6 +38,8 @@ export class Conclave extends EventTarget {
   rings;
   /** This user's devices: see `own-devices.js`. */
   ownDevices;
+  /** The links that last for days: see `lasting-links.js`. */
+  lastingLinks;
   connectionNumber = 0;
   presence;
   /** Where the app serves the library's worker: beside this module, unless it says another place. */
@@ -218,9 +221,25 @@ export class Conclave extends EventTarget {
     return this.#calls.add('transfer', { id: facts.id, root, camera, microphone });
   }
 
-  /** Joins with a link made by `call.makeLink`, and the secret that was made with it. */
-  joinByLink(id, { link, secret }, { camera = true, microphone = true } = {}) {
-    return this.#calls.add('join', { id, body: { link }, secret, camera, microphone });
+  /**
+   * Joins with a link made by `call.makeLink`, and the secret that was made with it. With `isLasting` the secret is that of a lasting link, and `id` and `link` are
+   * what `lastingLinks.wait` resolved with.
+   */
+  joinByLink(id, { link, secret, isLasting = false }, { camera = true, microphone = true } = {}) {
+    return this.#calls.add('join', { id, body: { link }, secret, isLasting, camera, microphone });
+  }
+
+  /** Starts a call of the lasting link `id`, which this device has made: whoever holds the link may join. */
+  async startLasting(id, { camera = true, microphone = true } = {}) {
+    const link = await this.lastingLinks.startable(id);
+    const call = await this.call([], { camera, microphone });
+    try {
+      await call.openLasting(id, link);
+    } catch (error) {
+      call.leave();
+      throw error;
+    }
+    return call;
   }
 
   /** The user who last rang this device for a call; undefined if nobody has. */
@@ -271,8 +290,11 @@ export class Conclave extends EventTarget {
   /** Forgets this device's keys, and with `all` everything that this browser knows about its user's people. */
   async forget({ all = false } = {}) {
     const { user, device } = this.identity;
-    if (!all) return this.#store.delete('identities', `${user}/${device}`);
-    for (const store of ['identities', 'rings']) await this.#store.deleteAll(store, `${user}/`);
+    if (!all) {
+      await this.#store.deleteAll('links', `${user}/${device}>`);
+      return this.#store.delete('identities', `${user}/${device}`);
+    }
+    for (const store of ['identities', 'rings', 'links']) await this.#store.deleteAll(store, `${user}/`);
     for (const store of ['pins', 'statements']) await this.#store.deleteAll(store, `${user}>`);
     return undefined;
   }
@@ -321,6 +343,8 @@ export class Conclave extends EventTarget {
     this.directory.addEventListener('warning', ({ detail }) => this.#tell('warning', detail));
     const request = (path, body) => this.request(`devices/${path}`, body);
     this.ownDevices = new OwnDevices({ identity: this.identity, directory: this.directory, request });
+    this.lastingLinks = new LastingLinks({ identity: this.identity, store: this.#store, request: (path, body) => this.request(`links/${path}`, body) });
+    this.lastingLinks.addEventListener('waiting', ({ detail }) => this.#tell('link-waiting', detail));
     this.#tell('identity');
   }
 
@@ -353,6 +377,7 @@ export class Conclave extends EventTarget {
     this.#tell('ready');
     this.#calls.connectionReady();
     this.presence.connectionReady(this.user);
+    this.lastingLinks.connectionReady();
   }
 
   #closed({ reason, message }) {
@@ -385,6 +410,8 @@ export class Conclave extends EventTarget {
     // A ring for a call that this device is in came late, and does not say who lets it in.
     if (name !== 'call.ring' || !this.#calls.find(body.call)) this.#rings.handle(name, body);
     if (name === 'presence') this.presence.take(body);
+    if (name === 'link.changed') this.lastingLinks.changed(body.link);
+    if (name === 'link.waiting') this.lastingLinks.waiting(body.link);
     if (name === 'device.pair') this.ownDevices.take(body).catch(() => {}); // the session ends by itself
     if (name === 'call.ended') this.#tell('call-over', body.call);
     if (name === 'keys.devices-changed') await this.#devicesChanged(body);

@@ -14,4 +14,4 @@ export { Conclave } from './conclave.js';
 export { RequestError } from './connection/index.js';
 export { isGuest } from './guests.js';
 export { isSupported } from './support.js';
-export { readable } from './trust/index.js';
+export { lastingLinkID, readable } from './trust/index.js';

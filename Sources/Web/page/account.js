@@ -53,6 +53,9 @@ function setTitle() {
   }
 }
 
+export { lastingLinkID } from '../conclave/index.js';
+export { guestWhenStarted, onStop } from './link-wait.js';
+
 /**
  * Signs in with `entered`, a name or a token, and with `link` joins the call whose link is open. `refuseSignIn(words)` asks for another.
  * @param {any} entered

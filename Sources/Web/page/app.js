@@ -28,7 +28,7 @@ async function begin() {
   const farewell = session.takeFarewell();
   if (farewell && !farewell.isError) return showFarewell(farewell);
   if (saved?.guest) {
-    if (saved.guest.id === link?.id) return connect(saved);
+    if (saved.guest.isLasting ? link?.isLasting : saved.guest.id === link?.id) return connect(saved);
     session.forgetSignIn();
     return begin();
   }
@@ -149,17 +149,35 @@ function showFarewell(farewell) {
   byID('farewell-again').addEventListener('click', () => showGuest({ farewell: { name: farewell.name } }), { once: true });
 }
 
+async function tokenFor({ id, link }, name) {
+  return { ...(await session.guestToken({ call: id, link, name })), id, link };
+}
+
+/** As `tokenFor`, once a call of the lasting link runs; undefined when the guest has stopped waiting. */
+async function waitForStart({ secret }, name) {
+  const { guestWhenStarted, lastingLinkID, onStop } = await loadRest();
+  const enough = new AbortController();
+  const off = onStop(() => enough.abort());
+  try {
+    const granted = await guestWhenStarted(await lastingLinkID(secret), name, enough.signal);
+    return granted && { token: granted.token, user: granted.user, id: granted.call, link: granted.link, isLasting: true };
+  } finally {
+    off();
+  }
+}
+
 async function joinAsGuest() {
   const name = byID('guest-name').value.trim();
   if (!name) return refuseGuest(t('sign-in.no-name'));
   setText(byID('guest-error'), '');
   const invitation = linkIn(location.hash);
   if (!invitation) return begin();
-  const { id, link } = invitation;
   byID('guest-join').disabled = true;
   try {
-    const granted = await session.guestToken({ call: id, link, name });
-    await connect({ ...granted, name, guest: { id, link, ...wanted() } });
+    const granted = invitation.isLasting ? await waitForStart(invitation, name) : await tokenFor(invitation, name);
+    if (!granted) return showGuest({ farewell: { name } });
+    const { token, user, ...guest } = granted;
+    await connect({ token, user, name, guest: { ...guest, ...wanted() } });
   } catch (error) {
     refuseGuest(t(error.message));
   } finally {

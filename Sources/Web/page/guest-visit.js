@@ -1,11 +1,10 @@
 // A guest's visit: one call, entered as soon as there is a connection. When it is over, nothing of the guest is kept.
 
-import { byID } from './dom.js';
 import { linkIn } from './link.js';
+import { onStop, showDoorWait } from './link-wait.js';
 import * as session from './session.js';
 import { wordsForError } from './notices.js';
 import { t } from './texts.js';
-import { show } from './views.js';
 
 const RENEWED_EVERY_MS = 1_200_000; // a token is valid for an hour
 
@@ -36,11 +35,11 @@ export class GuestVisit {
       if (!call || followed.has(call)) return;
       followed.add(call);
       call.addEventListener('waiting', () => {
-        if (call.isWaiting) show('waiting');
+        if (call.isWaiting) showDoorWait();
         else if (call.participant && !call.hasEnded) entered(); // it had come back, and waited again
       });
     });
-    byID('waiting-stop').addEventListener('click', () => {
+    onStop(() => {
       this.#hasStopped = true;
       conclave.current?.leave();
     });
@@ -53,8 +52,8 @@ export class GuestVisit {
     const { id, link, camera, microphone } = this.#signIn.guest;
     try {
       // Only the address contains the secret: it is stored nowhere.
-      const secret = linkIn(location.hash)?.secret ?? '';
-      const call = await this.#conclave.joinByLink(id, { link, secret }, { camera, microphone });
+      const { secret = '', isLasting = false } = linkIn(location.hash) ?? {};
+      const call = await this.#conclave.joinByLink(id, { link, secret, isLasting }, { camera, microphone });
       if (!call.hasEnded) this.#entered();
     } catch (error) {
       await this.end({ words: this.#hasStopped ? '' : wordsForError(error), isError: true });

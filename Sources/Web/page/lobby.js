@@ -5,16 +5,20 @@ import { Faces } from './faces.js';
 import { Favourites } from './favourites.js';
 import { HistoryView } from './history-view.js';
 import { linkIn } from './link.js';
+import { onStop, showLinkWait } from './link-wait.js';
+import { LinksView } from './links-view.js';
 import { labelFor, learnNames } from './names.js';
 import { notice, tellResults, wordsForError } from './notices.js';
-import { hasLink, openWithLink } from './people-dialog.js';
+import { hasLink, openWithLink, useLastingLink } from './people-dialog.js';
 import { PeopleField, canRing, checkNames, chosenIDs, suggestPeople } from './people.js';
 import { preview } from './preview.js';
 import { RingNotifications } from './ring-notifications.js';
 import { Ringing } from './ringing.js';
 import { showBeside, showRunning } from './running-view.js';
 import * as session from './session.js';
+import { lastingLinkID } from '../conclave/index.js';
 import { t } from './texts.js';
+import { show } from './views.js';
 import { UnansweredView, isUnanswered, outcomesOf, ringsNobody } from './unanswered-view.js';
 
 const RING_ENDS = ['answered-elsewhere', 'declined-elsewhere', 'cancelled', 'missed', 'ended']; // those that are announced
@@ -34,6 +38,7 @@ export class Lobby {
     shown: () => this.#faces.show(),
   });
   #faces;
+  #links;
   #unanswered = new UnansweredView({ callAgain: (users, camera) => this.#start(users, camera), closed: () => this.refresh() });
   /** The link that is open is joined without a question, which was answered before the sign-in. */
   usesLink = false;
@@ -49,6 +54,11 @@ export class Lobby {
     this.#conclave = conclave;
     this.#isDemo = isDemo;
     this.#entered = entered;
+    const started = (call, link) => {
+      useLastingLink(call, link);
+      entered(call);
+    };
+    this.#links = new LinksView(conclave, { started, join: (id) => this.#rejoin(id) });
     this.#faces = new Faces({ favourites: this.#favourites, history: this.#history, presence: conclave.presence, field: this.#callees, call: (users, camera) => this.#start(users, camera) });
     this.rings = new Ringing({
       accept: (ring, wants) => this.#enter(() => conclave.accept(ring, wants)),
@@ -107,7 +117,7 @@ export class Lobby {
     this.#favourites.begin(this.#conclave.user);
     this.#open = await this.#conclave.joinable().catch(() => []);
     this.#showRunning();
-    await this.#history.load(this.#conclave);
+    await Promise.all([this.#history.load(this.#conclave), this.#links.refresh()]);
     suggestPeople();
   }
 
@@ -146,11 +156,32 @@ export class Lobby {
   async joinByLink(wants) {
     const invitation = linkIn(location.hash);
     if (!invitation) return;
-    const { id, link, secret } = invitation;
+    const { id, link, secret, isLasting } = invitation;
     history.replaceState(null, '', location.pathname);
     this.usesLink = false;
     this.showLink();
-    await this.#enter(() => this.#conclave.joinByLink(id, { link, secret }, wants));
+    if (isLasting) return this.#joinByLasting(secret, wants);
+    return this.#enter(() => this.#conclave.joinByLink(id, { link, secret }, wants));
+  }
+
+  /** Waits until the call of the link has started. The person's own link is in the list below. */
+  async #joinByLasting(secret, wants) {
+    if (this.#links.has(await lastingLinkID(secret))) {
+      notice(t('links.own'));
+      return this.#links.focus();
+    }
+    const enough = new AbortController();
+    const off = onStop(() => enough.abort());
+    try {
+      const { call, link } = await this.#conclave.lastingLinks.wait(secret, { waiting: ({ name }) => showLinkWait(name), signal: enough.signal });
+      return await this.#enter(() => this.#conclave.joinByLink(call, { link, secret, isLasting: true }, wants));
+    } catch (error) {
+      if (!enough.signal.aborted) notice(wordsForError(error));
+    } finally {
+      off();
+      if (!byID('waiting').hidden) show('lobby');
+    }
+    return undefined;
   }
 
   async #decline(ring) {

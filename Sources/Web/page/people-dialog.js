@@ -96,6 +96,11 @@ byID('add-form').addEventListener('submit', (event) => {
 /** As the operator has chosen (`page.guestsWait` of the server's configuration, which marks the page), until the person chooses otherwise. */
 byID('link-waits').checked = 'guestsWait' in document.documentElement.dataset;
 
+/** `other` is a call of the lasting link `{secret, name}`, which people may have: it is shown as the call's link. */
+export function useLastingLink(other, { secret, name = '' }) {
+  links.set(other, { secret, name, isLasting: true });
+}
+
 /** Whether somebody may join `other` by a link that was made here. */
 export const hasLink = (other) => links.has(other);
 
@@ -113,6 +118,7 @@ function showLink() {
   for (const part of ['made', 'copy', 'revoke']) byID(`link-${part}`).hidden = !link;
   byID('link-share').hidden = !link || !navigator.share;
   byID('link-name-field').hidden = !link;
+  setText(byID('link-help'), t(link?.isLasting ? 'links.in-call' : 'link.help'));
   byID('link-name').value = link?.name ?? '';
   showAddress();
 }

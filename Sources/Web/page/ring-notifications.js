@@ -20,6 +20,7 @@ function workerURL() {
     audio: t('call.audio'),
     video: t('call.video'),
     over: t('notifications.over'),
+    waiting: t('links.somebody'),
   };
   const url = `${WORKER}?${new URLSearchParams({ texts: JSON.stringify(texts) })}`;
   policy ??= globalThis.trustedTypes?.createPolicy('conclave-page', {

@@ -38,6 +38,13 @@ function claim(device, ms) {
 /** The devices that this browser has for `user`. */
 export const devicesOf = (user) => read(browser, `devices/${user}`) ?? [];
 
+/** The next tab is this device if it can: it has made lasting links, which no other device can start. */
+export function preferDevice(user, device) {
+  const others = devicesOf(user).filter((other) => other !== device);
+  write(browser, `devices/${user}`, [device, ...others]);
+  write(browser, `links-device/${user}`, device);
+}
+
 /**
  * This tab's device: the one before the reload, else one that this browser had for `user` and no tab uses, else a new one. So a device and its pins outlive the
  * browser, and two tabs are still two devices.
@@ -54,7 +61,10 @@ export async function claimDevice(user) {
   const device = `web-${crypto.randomUUID().replace('-', '').slice(0, 10)}`;
   await claim(device, 0);
   write(tab, 'device', { user, device });
-  write(browser, `devices/${user}`, [device, ...known].slice(0, DEVICES_KEPT));
+  const preferred = read(browser, `links-device/${user}`);
+  const others = known.filter((other) => other !== preferred);
+  const first = others.length < known.length ? [preferred] : [];
+  write(browser, `devices/${user}`, [...first, device, ...others].slice(0, DEVICES_KEPT));
   return device;
 }
 
@@ -168,7 +178,7 @@ export function forgetAll(user) {
     forgetCall(device);
     browser.removeItem(`device-name/${device}`);
   }
-  for (const key of [`devices/${user}`, `names/${user}`, `favourites/${user}`, `quiet-end/${user}`, 'name', 'push-sign-in']) browser.removeItem(key);
+  for (const key of [`devices/${user}`, `links-device/${user}`, `names/${user}`, `favourites/${user}`, `quiet-end/${user}`, 'name', 'push-sign-in']) browser.removeItem(key);
   for (const key of Object.keys(browser)) if (key.startsWith('setting/')) browser.removeItem(key);
   tab.clear();
 }
@@ -195,7 +205,10 @@ export async function allowsGuests() {
 
 const REFUSALS = { 400: 'sign-in.no-name', 403: 'error.call.link-invalid', 429: 'error.rate.limited' };
 
-/** A guest's `{token, user}`: for `{call, link, name}`, or a fresh one for `{token}`. The message of an error is the key of its text. */
+/**
+ * A guest's `{token, user}`: for `{call, link, name}`, or a fresh one for `{token}`. For `{lasting, name}` also the `call` and the `link` to join it with, or, while
+ * no call of the lasting link runs, only `{expiresAt, name}`. The message of an error is the key of its text.
+ */
 export async function guestToken(body) {
   let response;
   try {

@@ -13,6 +13,7 @@ const { Identity } = await load('trust/identity.js');
 const { Inbox } = await load('connection/inbox.js');
 const { RingMemory } = await load('call/ring-memory.js');
 const { Rings } = await load('call/rings.js');
+const { LastingLinks } = await load('devices/lasting-links.js');
 const { MemoryStore } = await load('devices/store.js');
 
 /** Runs the worker's code, alternating with the page's. */
@@ -121,6 +122,8 @@ export class Client {
   messages = [];
   rung = [];
   ended = [];
+  waited = []; // what is known of a lasting link at which this client waited
+  awaited = []; // own lasting links at which somebody waits
   isConnected = true;
   status = 'ready';
   connectionNumber = 1;
@@ -139,6 +142,8 @@ export class Client {
     const own = { device, fingerprint: toBase64(client.identity.fingerprint), keys: client.identity.keys };
     client.directory = new Directory({ store, owner: user, own, fetchDevices });
     client.calls = new Calls(client);
+    client.lastingLinks = new LastingLinks({ identity: client.identity, store, request: (path, body) => client.request(`links/${path}`, body) });
+    client.lastingLinks.addEventListener('waiting', ({ detail }) => client.awaited.push(detail));
     client.rings = new RingMemory(store, client.identity);
     client.ringing = new Rings({ rang: (ring) => client.rung.push(ring), ended: () => {} });
     client.inbox = new Inbox({ handle: (event) => client.#handle(event), missed: () => client.calls.connectionReady({ hasMissed: true }) });
@@ -197,8 +202,29 @@ export class Client {
   }
 
   /** Joins by a link: `{link, secret}` from `makeLink`. */
-  comeBy(id, { link, secret }) {
-    return this.#enter(this.calls.add('join', { id, body: { link }, secret, camera: false }));
+  comeBy(id, { link, secret, isLasting = false }) {
+    return this.#enter(this.calls.add('join', { id, body: { link }, secret, isLasting, camera: false }));
+  }
+
+  /** As `Conclave.startLasting`. A refusal is stored. */
+  async startLasting(id) {
+    try {
+      const link = await this.lastingLinks.startable(id);
+      await this.start();
+      await this.call.openLasting(id, link);
+    } catch (error) {
+      this.joinError = error;
+    }
+  }
+
+  /** Waits at the lasting link with this secret, and joins its call. A refusal is stored. */
+  async comeByLasting(secret) {
+    try {
+      const { call, link } = await this.lastingLinks.wait(secret, { waiting: (told) => this.waited.push(told) });
+      await this.comeBy(call, { link, secret, isLasting: true });
+    } catch (error) {
+      this.joinError = error;
+    }
   }
 
   /** A refused join stores its error. */
@@ -309,6 +335,8 @@ export class Client {
     const body = eventFrom(name, told);
     if (!body) return true;
     this.ringing.handle(name, body);
+    if (name === 'link.changed') this.lastingLinks.changed(body.link);
+    if (name === 'link.waiting') this.lastingLinks.waiting(body.link);
     if (!body.call || name === 'call.ring') return true;
     return this.calls.handle(name, body);
   }
@@ -331,6 +359,7 @@ export class Client {
     for (const call of this.server.calls.values()) call.welcome(this);
     this.#pump();
     this.calls.connectionReady();
+    this.lastingLinks.connectionReady();
   }
 
   close() {

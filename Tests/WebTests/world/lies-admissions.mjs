@@ -6,6 +6,7 @@ import { comes, entryOf, envelopeBy, inCall, isSilent, requestsOf, settled, tell
 import { inWorld } from './world.mjs';
 
 const { fromBase64, random, toBase64 } = await load('wire/bytes.js');
+const { Refusal } = await load('wire/checks.js');
 const { makeStatement } = await load('trust/vouching.js');
 const { LinkSecret, admitWord, makeLinkWord, makeWord } = await load('trust/words.js');
 
@@ -498,3 +499,160 @@ row(428, () =>
     await world.run(1_000);
     assert.equal(alice.call.waitingGuests.length, 32);
   }, ['guest~zed']));
+
+// Lasting links: the server names the call
+
+/** A lasting link that `client` has made: `{id, secret}`. */
+async function lastingOf(world, client) {
+  let made;
+  void client.lastingLinks.make({ expiresIn: 86_400 }).then((link) => (made = link));
+  await world.until(() => made);
+  return made;
+}
+
+/** `victim` takes everybody for uninvited: it opens no envelope, gives out no key, stops and says so, and is not let in by the service. */
+async function isAlone({ world, victim, requests }) {
+  assert.ok(await world.until(() => victim.call?.stop?.cause === 'uninvited'), 'it stops');
+  warns(victim, 'uninvited');
+  await isSilent(victim);
+  assert.deepEqual(requests.filter(({ path }) => path === 'keys').flatMap(({ body }) => body.envelopes), [], 'it gives out no key');
+  assert.deepEqual(victim.secrets, [], 'it opens no envelope');
+  assert.ok(!victim.problems.includes('by-service'), 'no service lets people in by a lasting link');
+  assert.deepEqual([victim.call.isByService, victim.call.root], [false, undefined]);
+}
+
+/** Alice has a lasting link, and `lie(scene)` tells the lie. Dave comes by the link into the call that the server names. */
+const byLasting = (lie, more = []) =>
+  inWorld(['alice', 'bob', 'dave', 'mallory', ...more], async (world, alice, bob, dave, mallory) => {
+    const link = await lastingOf(world, alice);
+    const secret = LinkSecret.from(link.secret);
+    const requests = requestsOf(dave);
+    await lie({ world, alice, bob, dave, mallory, link, secret });
+    void dave.comeByLasting(link.secret);
+    await isAlone({ world, victim: dave, requests });
+  });
+
+/** Mallory starts a call, and the server says that it is the one of the link. */
+async function falseCall({ world, mallory, link }) {
+  mallory.start([]);
+  await world.until(() => mallory.call?.epoch === 1);
+  const call = world.server.calls.get(mallory.call.id);
+  world.server.openLasting(link.id, call.id);
+  return call;
+}
+
+row(429, async () => {
+  await byLasting(falseCall);
+  await byLasting(async (scene) => {
+    const call = await falseCall(scene);
+    says(call, await makeLinkWord(scene.mallory.identity, call.id, await scene.secret.link(call.id)), scene.mallory);
+  });
+  // The maker of the link is in the call: Mallory has let her in.
+  await byLasting(async (scene) => {
+    const call = await falseCall(scene);
+    await call.letIn('alice', scene.mallory);
+    comes(call, scene.alice, { isUninvited: true });
+    await scene.world.until(() => isListed(scene.mallory, 'alice'));
+  });
+});
+
+row(430, () =>
+  byLasting(async (scene) => {
+    const { world, alice, link, secret } = scene;
+    void alice.startLasting(link.id);
+    await world.until(() => alice.call && world.server.lasting.get(link.id).opening);
+    const before = world.server.calls.get(alice.call.id);
+    const { word } = before.words.get(toBase64(await secret.link(before.id)));
+    void alice.call.leave();
+    await world.run(500);
+    const call = await falseCall(scene);
+    says(call, word, alice);
+    says(call, { ...word, link: toBase64(await secret.link(call.id)) }, alice);
+  }));
+
+/** Alice starts a call of her link, in which Mallory is. */
+async function goodCall({ world, alice, mallory, link }) {
+  void alice.startLasting(link.id);
+  await world.until(() => world.server.lasting.get(link.id).opening);
+  const call = world.server.calls.get(alice.call.id);
+  comes(call, mallory);
+  await settled(world, call, [alice, mallory]);
+  return call;
+}
+
+row(431, () =>
+  byLasting(async (scene) => {
+    const call = await goodCall(scene);
+    says(call, await makeWord(scene.mallory.identity, call.id, 'alice'), scene.mallory);
+    says(call, await makeWord(scene.mallory.identity, call.id, 'mallory'), scene.mallory);
+  }));
+
+row(432, () =>
+  inWorld(['alice', 'bob', 'dave', 'mallory'], async (world, alice, _bob, dave, mallory) => {
+    const link = await lastingOf(world, alice);
+    const call = await goodCall({ world, alice, mallory, link });
+    const requests = requestsOf(dave);
+    withhold(world, dave);
+    void dave.comeByLasting(link.secret);
+    await isAlone({ world, victim: dave, requests });
+    await world.run(20_000);
+    assert.ok(!dave.problems.includes('by-service') && !dave.call.isByService);
+    world.server.lie = {};
+    dave.call.connectionReady();
+    assert.ok(await world.until(() => !dave.call.stop && dave.call.root === 'alice'));
+    await settled(world, call, [alice, mallory, dave]);
+    assert.deepEqual(admissionOf(dave, 'mallory'), { how: 'member', by: 'alice' });
+    assert.ok(await dave.say());
+  }));
+
+row(433, () =>
+  inWorld(['alice'], async (world, alice) => {
+    const tablet = await world.add('alice', { device: 'tablet' });
+    const [kept, short] = [await lastingOf(world, alice), await lastingOf(world, tablet)];
+    world.server.lie.reply = (to, path, body, reply) => (path === 'links/list' ? { ...reply, links: reply.links.map((link) => ({ ...link, device: to.device, expiresAt: link.expiresAt + 1e9 })) } : path === 'links/delete' ? {} : undefined);
+    void alice.startLasting(short.id);
+    await world.until(() => alice.joinError);
+    assert.equal(alice.joinError.code, 'link.elsewhere');
+    assert.equal(alice.call, undefined);
+    let list;
+    void alice.lastingLinks.list().then(({ links }) => (list = links));
+    await world.until(() => list);
+    assert.deepEqual(list.map(({ id, secret }) => [id, Boolean(secret)]), [[kept.id, true], [short.id, false]]);
+    alice.joinError = undefined;
+    await world.run(86_400_000);
+    void alice.startLasting(kept.id);
+    await world.until(() => alice.joinError);
+    assert.equal(alice.joinError.code, 'call.link-invalid', 'by its own clock');
+    const its = world.server.lasting.get(short.id);
+    void tablet.lastingLinks.delete(short.id);
+    await world.run(500);
+    world.server.lasting.set(short.id, its); // the server keeps it
+    void tablet.startLasting(short.id);
+    await world.until(() => tablet.joinError);
+    assert.equal(tablet.joinError.code, 'link.elsewhere');
+    assert.equal(world.server.calls.size, 0);
+  }));
+
+row(434, () =>
+  inCall(async ({ world, call, bob }) => {
+    const link = await lastingOf(world, bob);
+    const requests = requestsOf(bob);
+    const { secret } = await bob.lastingLinks.startable(link.id);
+    await assert.rejects(bob.call.openLasting(link.id, { secret }), (error) => error instanceof Refusal);
+    assert.ok(!requests.some(({ path }) => path === 'link'));
+    assert.ok(!call.words.has(toBase64(await LinkSecret.from(secret).link(call.id))));
+    assert.deepEqual(bob.alarms, []);
+  }));
+
+row(435, () =>
+  inWorld(['alice', 'dave'], async (world, alice, dave) => {
+    const link = await lastingOf(world, alice);
+    for (const half of [{ call: crypto.randomUUID() }, { token: 'token' }, { call: 'x/y', token: 'token' }, { call: 7, token: 8 }]) {
+      dave.joinError = undefined;
+      world.server.lie.reply = (to, path, body, reply) => (path === 'links/open' ? { ...reply, ...half } : undefined);
+      void dave.comeByLasting(link.secret);
+      await world.until(() => dave.joinError);
+      assert.equal(dave.joinError.code, 'reply.refused', JSON.stringify(half));
+      assert.equal(dave.call, undefined);
+    }
+  }));

@@ -30,6 +30,7 @@ export class Server {
   lie = {};
   devices = new Map(); // user/device -> client
   calls = new Map();
+  lasting = new Map(); // id -> {owner, expiresAt, opening?: {call, token}, waiting: Set of clients}
   delays = { event: LATENCY_MS, reply: LATENCY_MS };
   isUp = true;
 
@@ -81,6 +82,7 @@ export class Server {
   async #answer(client, path, body) {
     const [area, id, ...rest] = path.split('/');
     if (path === 'devices/list') return { devices: [...this.devices.values()].filter(({ user }) => body.users.includes(user)).map((device) => device.asDevice()), revokes: [] };
+    if (area === 'links') return this.#links(client, id, body);
     if (area !== 'calls') return {};
     if (id === 'start') {
       if (this.calls.has(body.id)) fail('call.exists');
@@ -89,6 +91,40 @@ export class Server {
       return call.start(client, body);
     }
     return (this.calls.get(id) ?? fail('call.not-found')).answer(client, rest.join('/'), body);
+  }
+
+  // Lasting links
+
+  #links(client, what, { link: id, expiresIn }) {
+    const link = this.lasting.get(id);
+    const shown = (each, { owner, expiresAt, opening }) => ({ link: each, device: owner.device, expiresAt, ...(opening ? { call: opening.call } : {}) });
+    if (what === 'list') return { links: [...this.lasting].filter(([, { owner }]) => owner.user === client.user).map(([each, its]) => shown(each, its)), days: 30 };
+    if (what === 'make') {
+      this.lasting.set(id, { owner: client, expiresAt: Date.now() + 1_000 * expiresIn, waiting: new Set() });
+      return shown(id, this.lasting.get(id));
+    }
+    if (!link) fail('call.link-invalid');
+    if (what === 'delete') {
+      if (link.owner.user !== client.user) fail('call.link-invalid');
+      this.lasting.delete(id);
+      this.#linkChanged(id, link);
+      return {};
+    }
+    if (link.opening) return { name: link.owner.user, expiresAt: link.expiresAt, ...link.opening };
+    link.waiting.add(client);
+    this.tell(link.owner, 'link.waiting', { link: id });
+    return { name: link.owner.user, expiresAt: link.expiresAt };
+  }
+
+  openLasting(id, call) {
+    const link = this.lasting.get(id) ?? fail('call.link-invalid');
+    link.opening = { call, token: 'token' };
+    this.#linkChanged(id, link);
+  }
+
+  #linkChanged(id, { waiting }) {
+    for (const client of waiting) this.tell(client, 'link.changed', { link: id });
+    waiting.clear();
   }
 
   /** Loses everything in memory: connections and pending epochs. Calls, lists and stays are stored. */
@@ -253,7 +289,8 @@ class ServerCall {
     for (const { client } of this.#stays.values()) if (!client.user.startsWith('guest~')) this.server.tell(client, name, { call: this.id, ...body });
   }
 
-  #link(client, { admission }) {
+  #link(client, { admission, lasting }) {
+    if (lasting) this.server.openLasting(lasting, this.id);
     this.#takeWords(client, [admission]);
     return { link: 'token', expiresAt: Date.now() + 3_600_000 };
   }

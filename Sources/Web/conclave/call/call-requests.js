@@ -147,6 +147,12 @@ export class CallRequests extends EventTarget {
     return { ...(await this.request('link', { expiresIn, admission })), secret };
   }
 
+  /** This call, which this device has started, is the call of its lasting link `id` from now on. `secret` and `guestsWait` are as in `LastingLinks.startable`. */
+  async openLasting(id, { secret, guestsWait = false }) {
+    const { admission } = await this.admissions.lastingLink(secret, { waits: guestsWait });
+    await this.request('link', { lasting: id, admission });
+  }
+
   /** Voids all links made so far. */
   revokeLinks() {
     return this.request('link', { revoke: true });

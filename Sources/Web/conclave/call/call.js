@@ -53,15 +53,17 @@ export class Call extends CallRequests {
   #door;
   #knocking = new Knocking();
   #secret;
+  #isLasting;
   #rootBefore;
   #openPath;
 
-  /** `secret` is that of the link by which the call is joined; `openPath` is as in `Stay.open`. */
-  constructor({ id, connection, secret = '', root = undefined, openPath = undefined }) {
+  /** `secret` is that of the link by which the call is joined, `isLasting` if it is a lasting one; `openPath` is as in `Stay.open`. */
+  constructor({ id, connection, secret = '', isLasting = false, root = undefined, openPath = undefined }) {
     const { user, device } = connection.identity ?? {};
     super(new CallState({ id, user, device }), connection);
     this.#connection = connection;
     this.#secret = secret;
+    this.#isLasting = isLasting;
     this.#rootBefore = root;
     this.#openPath = openPath;
     const tellMuted = (track, muted) => this.request(`tracks/${track}`, { muted }).catch(() => {}); // sent again when the connection is back
@@ -212,7 +214,7 @@ export class Call extends CallRequests {
    */
   async join(kind, body = {}, ring = {}, inviters = undefined) {
     if (!this.admissions) this.#followWords();
-    const asked = Stay.open({ kind, id: this.id, body, ring, secret: this.#secret, inviters, root: this.#rootBefore, openPath: this.#openPath, admissions: this.admissions, knocking: this.#knocking, connection: this.#connection });
+    const asked = Stay.open({ kind, id: this.id, body, ring, secret: this.#secret, isLasting: this.#isLasting, inviters, root: this.#rootBefore, openPath: this.#openPath, admissions: this.admissions, knocking: this.#knocking, connection: this.#connection });
     this.#asked = asked.catch(() => {});
     const stay = await asked;
     const { reply } = stay;

@@ -34,10 +34,10 @@ export class Calls extends EventTarget {
   }
 
   /** Adds a call that is joined by `kind` (see `Call.join`). The call that runs here is held meanwhile, and resumes if the join fails. */
-  async add(kind, { id = '', body = {}, ring = {}, secret = '', root = undefined, camera = true, microphone = true, isNew = false }) {
+  async add(kind, { id = '', body = {}, ring = {}, secret = '', isLasting = false, root = undefined, camera = true, microphone = true, isNew = false }) {
     const before = this.current;
     await this.#hold(before);
-    const call = new Call({ id, secret, root, connection: this.#connection });
+    const call = new Call({ id, secret, isLasting, root, connection: this.#connection });
     this.#calls.add(call);
     this.current = call;
     call.addEventListener('ended', ({ detail }) => this.#ended(call, detail));

@@ -52,10 +52,10 @@ export class Stay extends EventTarget {
 
   /**
    * Asks the server to join by `kind`; `stay.reply` is what it said. `body` goes with the request. The id of a call that starts is this device's choice. `admissions` are the call's, `ring` is the
-   * ring that is accepted, `secret` that of a link. One of the users `inviters` must have let this one in, if the ring does not name its caller. `root` is as in `Admissions.joins`.
+   * ring that is accepted, `secret` that of a link, `isLasting` if it is a lasting one. One of the users `inviters` must have let this one in, if the ring does not name its caller. `root` is as in `Admissions.joins`.
    * A guest who has to wait to be admitted waits in `knocking`. `openPath` opens the path of the media, by default to the server, with the options of `ServerPath`.
    */
-  static async open({ kind, id, body, ring = /** @type {Record<string, any>} */ ({}), secret = '', inviters = /** @type {string[] | undefined} */ (undefined), root = /** @type {string | undefined} */ (undefined), openPath = undefined, admissions, knocking = /** @type {any} */ (undefined), connection }) {
+  static async open({ kind, id, body, ring = /** @type {Record<string, any>} */ ({}), secret = '', isLasting = false, inviters = /** @type {string[] | undefined} */ (undefined), root = /** @type {string | undefined} */ (undefined), openPath = undefined, admissions, knocking = /** @type {any} */ (undefined), connection }) {
     const stay = new Stay(connection);
     stay.#knocking = knocking;
     stay.#openPath = openPath ?? stay.#openPath;
@@ -69,7 +69,7 @@ export class Stay extends EventTarget {
     if (!isCallID(stay.id)) throw new Refusal('a call with an id of another form');
     [stay.#join, stay.#worker] = await Promise.all([JoinKeys.make(identity, stay.id), startWorker(connection.workerURL)]);
     try {
-      const words = await stay.#words(body.callees ?? [], { ring, secret, inviters: caller ? [caller] : inviters, root });
+      const words = await stay.#words(body.callees ?? [], { ring, secret, isLasting, inviters: caller ? [caller] : inviters, root });
       const asked = { ...body, ...words, ...stay.#join.wire, ...(isStart ? { id: stay.id } : {}) };
       const own = { user: identity.user, device: identity.device, joinId: stay.#join.wire.joinId };
       const reply = isStart ? await stay.#start(asked) : await stay.#enter(asked);
@@ -85,13 +85,13 @@ export class Stay extends EventTarget {
   }
 
   /** The words that go with the join: whom this device lets in, or that it comes by a link. */
-  async #words(callees, { ring, secret, inviters, root }) {
+  async #words(callees, { ring, secret, isLasting, inviters, root }) {
     const { identity } = this.#connection;
     if (this.kind === 'start') {
       this.#admissions.started(this.id);
       return { admissions: await this.#admissions.words([...callees, identity.user]) };
     }
-    await this.#admissions.joins(this.id, { inviters, secret: secret ? LinkSecret.from(secret) : undefined, root });
+    await this.#admissions.joins(this.id, { inviters, secret: secret ? LinkSecret.from(secret) : undefined, isLasting, root });
     await this.#admissions.take(ring);
     // A guest's device may have other keys than when it first joined.
     const comes = this.kind === 'join' || (this.kind === 'rejoin' && isGuest(identity.user));

@@ -12,6 +12,7 @@ import {
 const MEMBERS = 4_096;
 const CALLS = 1_000;
 const DEVICES = 8_192;
+const LINKS = 1_024;
 const BODY = 32_768; // base64 of a message or a step of pairing
 const SDP = 1_048_576;
 const TOKEN = 4_096;
@@ -49,6 +50,22 @@ const past = shape(
   { id: callIDIn, members: list(shape('a member', { user: idIn }, { name: nameTextIn })) },
   { direction: wordsIn(32), outcome: wordsIn(32), media: wordsIn(32), startedAt: time, seconds: numberIn(), rejoinable: flagIn },
 );
+
+/** The id of a lasting link. */
+function linkIDIn(value) {
+  if (typeof value !== 'string' || !/^[\w-]{21}[AQgw]$/.test(value)) throw new Refusal('the id of a link');
+  return value;
+}
+
+const lastingLink = shape('a link', { link: linkIDIn, device: idIn, expiresAt: time }, { call: callIDIn });
+const openedLink = shape('a reply', { expiresAt: time }, { name: nameTextIn, call: callIDIn, token: wordsIn(TOKEN) });
+
+/** `call` and `token` come together. */
+function openedLinkIn(value) {
+  const opened = openedLink(value);
+  if ((opened.call === undefined) !== (opened.token === undefined)) throw new Refusal('half an opened link');
+  return opened;
+}
 
 /** The path omits the id of a call and of a track. */
 const REPLIES = new Map(Object.entries({
@@ -89,6 +106,10 @@ const REPLIES = new Map(Object.entries({
   'calls/keys/wait': nothing,
   'calls/keys/confirm': nothing,
   'calls/keys/confirmations': shape('a reply', {}, part('tags')),
+  'links/make': lastingLink,
+  'links/list': shape('a reply', { links: list(lastingLink, LINKS), days: numberIn() }),
+  'links/delete': nothing,
+  'links/open': openedLinkIn,
   'presence/set': nothing,
   'presence/watch': shape('a reply', {}, { users: list(presence) }),
   'history/list': shape('a reply', { calls: list(past, CALLS) }),
@@ -135,6 +156,8 @@ const EVENTS = new Map(Object.entries({
   'media.need': event({ audio: numberIn(255), video: numberIn(255) }),
   'media.wanted': event({ track: wordsIn(32), layers: list(shape('a layer', { rid: wordsIn(16), active: flagIn }), 16) }),
   message: event({ from: participantIn, body: bytes(BODY) }),
+  'link.changed': shape('an event', { link: linkIDIn }, { at: time }),
+  'link.waiting': shape('an event', { link: linkIDIn }, { at: time }),
   presence: shape('an event', { user: idIn, state: wordsIn(32) }, { at: time }),
 }));
 

@@ -3,9 +3,10 @@
 
 const NAME = 'conclave';
 // `pins` contains the devices of others by `owner>user/device`, `statements` the contents of their vouches and revocations by `owner>user`, `rings` the calls
-// whose ring envelope was used, by `user/device>call`.
-const STORES = ['identities', 'pins', 'statements', 'rings'];
-const VERSION = 3;
+// whose ring envelope was used, by `user/device>call`, `links` the lasting links that a device
+// made, with their secrets, by `user/device>link`.
+const STORES = ['identities', 'pins', 'statements', 'rings', 'links'];
+const VERSION = 4;
 
 function settled(request) {
   return new Promise((resolve, reject) => {

@@ -1,7 +1,7 @@
 // The admissions to one call (protocol section 5.13): follows signed words from this client's own invitation to the device that started the call. Outlives the stays of this device in the call.
 
 import { isGuest } from '../guests.js';
-import { toBase64 } from '../wire/index.js';
+import { Refusal, toBase64 } from '../wire/index.js';
 import { fingerprintOf } from './identity.js';
 import { LinkSecret, admitWord, isGuestAdmitted, isOfGuest, isWordSigned, makeLinkWord, makeWord, nameOf, nameOfLink, wordsIn } from './words.js';
 
@@ -15,7 +15,8 @@ const COARSE_MS = 200; // a browser may round its clock by this much, and a time
  * `identity` and `directory` are this device's. Events: `change`, when somebody was let in, or it turned out who lets this device in.
  *
  * A client that has a root, the user who started the call, considers everybody uninvited whom no chain of words from the root lets in. A client whose own
- * invitation leads to no root was let in by the app's service, and considers nobody uninvited.
+ * invitation leads to no root was let in by the app's service, and considers nobody uninvited; by a lasting link the service lets nobody in, and until there is a
+ * root everybody else is uninvited.
  */
 export class Admissions extends EventTarget {
   #call;
@@ -26,6 +27,8 @@ export class Admissions extends EventTarget {
   /** @type {LinkSecret | undefined} */
   #secret = undefined;
   #secretLink; // the name of its link
+  #isLasting = false; // the link was made without a call, and the server has named the call
+  #isStarter = false;
   #words = new Map(); // name -> Map(id -> word), of those that have not been let in yet
   #count = 0;
   #devices = new Map(); // fingerprint -> {user, device, keys}: the hash was recomputed
@@ -55,6 +58,7 @@ export class Admissions extends EventTarget {
   /** This device starts `call`: its own user is the root. */
   started(call) {
     this.#call = call;
+    this.#isStarter = true;
     this.#beginAt(this.#identity.user);
   }
 
@@ -65,17 +69,19 @@ export class Admissions extends EventTarget {
 
   /**
    * This device joins `call`. `inviters` are the user of the ring that it answers, or the people whom this one has just called; `secret` is that of the link by
-   * which it joins; `root` is the root that it had before a reload. When it comes back, its first way in counts.
+   * which it joins; `root` is the root that it had before a reload. When it comes back, its first way in counts. The call of a lasting link (`isLasting`) is the
+   * server's choice: the device that made the link must have started it.
    * @param {string} call
-   * @param {{ inviters?: string[], secret?: LinkSecret, root?: string }} way
+   * @param {{ inviters?: string[], secret?: LinkSecret, isLasting?: boolean, root?: string }} way
    */
-  async joins(call, { inviters = undefined, secret = undefined, root = undefined } = {}) {
+  async joins(call, { inviters = undefined, secret = undefined, isLasting = false, root = undefined } = {}) {
     if (this.#call === call) return;
     this.#call = call;
     this.#inviters = inviters;
     if (root) this.#beginAt(root);
     if (!secret) return;
     this.#secret = secret;
+    this.#isLasting = isLasting;
     this.#secretLink = nameOfLink(toBase64(await secret.link(call)));
   }
 
@@ -94,7 +100,16 @@ export class Admissions extends EventTarget {
 
   /** A new link: its word, and its secret in the form for people. If it `waits`, guests wait until a member admits them. */
   async link({ waits = false } = {}) {
-    const secret = LinkSecret.make(this.#identity);
+    return this.#linkOf(LinkSecret.make(this.#identity), waits);
+  }
+
+  /** The same for a lasting link of this device, with its secret `text`: only in a call that this device has started. */
+  async lastingLink(text, { waits = false } = {}) {
+    if (!this.#isStarter) throw new Refusal('a lasting link is for calls that this device has started');
+    return this.#linkOf(LinkSecret.from(text), waits);
+  }
+
+  async #linkOf(secret, waits) {
     return { admission: await makeLinkWord(this.#identity, this.#call, await secret.link(this.#call), { waits }), secret: secret.text };
   }
 
@@ -174,7 +189,8 @@ export class Admissions extends EventTarget {
 
   /** Whether nobody let in the device of `entry`: `yes`, or `open` while that may still change. */
   uninvited(entry) {
-    if (!this.#root || entry.participant === 0 || this.of(entry)) return undefined;
+    if (!(this.#root || this.#isLasting) || entry.participant === 0 || this.of(entry)) return undefined;
+    if (entry.fingerprint === this.#own.fingerprint) return undefined;
     return this.#judging || this.#isStale || this.#isOpen ? 'open' : 'yes';
   }
 
@@ -190,7 +206,7 @@ export class Admissions extends EventTarget {
 
   /** Whether this device was let in by the app's service. */
   get isByService() {
-    if (this.#root || this.#listSince === undefined) return false;
+    if (this.#root || this.#isLasting || this.#listSince === undefined) return false;
     const isLate = performance.now() - this.#listSince >= OPEN_MS;
     return isLate || !(this.#judging || this.#isStale || this.#isOpen);
   }
@@ -285,11 +301,19 @@ export class Admissions extends EventTarget {
     for (const word of [...(this.#words.get(name)?.values() ?? [])]) {
       if (!this.#countsForOwn(word) || !(await this.#isGood(word, signers))) continue;
       const parent = this.#parentOf(word);
-      if (!word.by && parent === word.name) return word.user;
+      if (!word.by && parent === word.name) {
+        if (this.#mayBeRoot(word.user)) return word.user;
+        continue;
+      }
       const root = await this.#rootAbove(parent, signers, seen);
       if (root) return root;
     }
     return undefined;
+  }
+
+  /** An accomplice who lets in the one who made a lasting link does not become the one who started the call. */
+  #mayBeRoot(user) {
+    return !this.#isLasting || this.#devices.get(this.#secret?.maker)?.user === user;
   }
 
   /** Until the root is known, only the inviters, or the link and the device that made it, can say where this client's own chain begins. */

@@ -4,5 +4,5 @@ export { Admissions } from './admissions.js';
 export { Directory, SENT_TO } from './directory.js';
 export { Identity, fingerprintOf, isSignedBy, readable, sameDevice, spkiOf } from './identity.js';
 export { makeStatement } from './vouching.js';
-export { LinkSecret, isWordSigned, wordsIn } from './words.js';
+export { LinkSecret, isWordSigned, lastingLinkID, wordsIn } from './words.js';
 export { HPKE, canWrap, hpkeOpen, hpkeSeal, wrap } from './wrap.js';

@@ -72,6 +72,13 @@ export class LinkSecret {
     return toURL(concat(this.#secret, fromBase64(this.maker)));
   }
 
+  /** The id of a lasting link with this secret: all that a server gets of it. */
+  async id() {
+    const source = await crypto.subtle.importKey('raw', this.#secret, 'HKDF', false, ['deriveBits']);
+    const parameters = { name: 'HKDF', hash: 'SHA-512', salt: fromBase64(this.maker), info: utf8('conclave-lasting-link-v1') };
+    return toURL(new Uint8Array(await crypto.subtle.deriveBits(parameters, source, 128))).replaceAll('=', '');
+  }
+
   /** The public key that represents the link in `call`, 32 bytes. */
   async link(call) {
     return (await this.#pair(call)).link;
@@ -95,6 +102,9 @@ export class LinkSecret {
     return { key, link: fromURL(`${x}=`) };
   }
 }
+
+/** The id of the lasting link with this secret, as given to people. Throws `Refusal`. */
+export const lastingLinkID = (text) => LinkSecret.from(text).id();
 
 export const nameOfLink = (link) => `link/${link}`;
 /** The name under which the device of an entry may be let in: that of its user, but for a guest only that of the device. */
