@@ -2,7 +2,7 @@
 
 import { Calls, RingMemory, Rings, isPassed, isSameRing } from './call/index.js';
 import { Inbox, StompConnection, eventFrom, replyFrom } from './connection/index.js';
-import { LastingLinks, OwnDevices, Presence, Push, openStore } from './devices/index.js';
+import { LastingLinks, OwnDevices, Presence, Push, openLinkStore, openStore } from './devices/index.js';
 import { isGuest } from './guests.js';
 import { Capture } from './capture.js';
 import { Directory, Identity, sameDevice } from './trust/index.js';
@@ -56,6 +56,7 @@ export class Conclave extends EventTarget {
   #name;
   #inbox;
   #store;
+  #linkStore;
   #opening;
   #verifiedOnly = false;
 
@@ -291,10 +292,11 @@ export class Conclave extends EventTarget {
   async forget({ all = false } = {}) {
     const { user, device } = this.identity;
     if (!all) {
-      await this.#store.deleteAll('links', `${user}/${device}>`);
+      await this.#linkStore.deleteAll('links', `${user}/${device}>`);
       return this.#store.delete('identities', `${user}/${device}`);
     }
-    for (const store of ['identities', 'rings', 'links']) await this.#store.deleteAll(store, `${user}/`);
+    await this.#linkStore.deleteAll('links', `${user}/`);
+    for (const store of ['identities', 'rings']) await this.#store.deleteAll(store, `${user}/`);
     for (const store of ['pins', 'statements']) await this.#store.deleteAll(store, `${user}>`);
     return undefined;
   }
@@ -329,7 +331,7 @@ export class Conclave extends EventTarget {
 
   async #openIdentity(user, device) {
     if (this.identity?.user === user && this.identity.device === device) return;
-    this.#store ??= await openStore();
+    if (!this.#store) [this.#store, this.#linkStore] = await Promise.all([openStore(), openLinkStore()]);
     this.identity = await Identity.open(this.#store, user, device);
     this.directory = new Directory({
       store: this.#store,
@@ -343,7 +345,7 @@ export class Conclave extends EventTarget {
     this.directory.addEventListener('warning', ({ detail }) => this.#tell('warning', detail));
     const request = (path, body) => this.request(`devices/${path}`, body);
     this.ownDevices = new OwnDevices({ identity: this.identity, directory: this.directory, request });
-    this.lastingLinks = new LastingLinks({ identity: this.identity, store: this.#store, request: (path, body) => this.request(`links/${path}`, body) });
+    this.lastingLinks = new LastingLinks({ identity: this.identity, store: this.#linkStore, request: (path, body) => this.request(`links/${path}`, body) });
     this.lastingLinks.addEventListener('waiting', ({ detail }) => this.#tell('link-waiting', detail));
     this.#tell('identity');
   }

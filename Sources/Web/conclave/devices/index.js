@@ -4,4 +4,4 @@ export { LastingLinks } from './lasting-links.js';
 export { OwnDevices } from './own-devices.js';
 export { Presence } from './presence.js';
 export { Push } from './push.js';
-export { openStore } from './store.js';
+export { openLinkStore, openStore } from './store.js';

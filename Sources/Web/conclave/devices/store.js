@@ -3,10 +3,12 @@
 
 const NAME = 'conclave';
 // `pins` contains the devices of others by `owner>user/device`, `statements` the contents of their vouches and revocations by `owner>user`, `rings` the calls
-// whose ring envelope was used, by `user/device>call`, `links` the lasting links that a device
-// made, with their secrets, by `user/device>link`.
-const STORES = ['identities', 'pins', 'statements', 'rings', 'links'];
-const VERSION = 4;
+// whose ring envelope was used, by `user/device>call`.
+const STORES = ['identities', 'pins', 'statements', 'rings'];
+const VERSION = 3;
+// `links` contains the lasting links that a device made, with their secrets, by `user/device>link`. It is a database of its own: an older page in another tab would
+// keep this one from adding it to the first.
+const LINKS = { name: 'conclave-links', stores: ['links'], version: 1 };
 
 function settled(request) {
   return new Promise((resolve, reject) => {
@@ -69,7 +71,7 @@ class DatabaseStore {
 
 export class MemoryStore {
   isLasting = false;
-  #stores = Object.fromEntries(STORES.map((name) => [name, new Map()]));
+  #stores = Object.fromEntries([...STORES, ...LINKS.stores].map((name) => [name, new Map()]));
 
   async get(store, key) {
     return this.#stores[store].get(key);
@@ -98,12 +100,17 @@ export class MemoryStore {
   prune() {}
 }
 
-export async function openStore() {
+/** The store of lasting links. */
+export const openLinkStore = () => openDatabase(LINKS);
+
+export const openStore = () => openDatabase({ name: NAME, stores: STORES, version: VERSION });
+
+async function openDatabase({ name, stores, version }) {
   try {
-    const request = indexedDB.open(NAME, VERSION);
+    const request = indexedDB.open(name, version);
     request.onupgradeneeded = () => {
       const { result } = request;
-      for (const name of STORES) if (!result.objectStoreNames.contains(name)) result.createObjectStore(name);
+      for (const store of stores) if (!result.objectStoreNames.contains(store)) result.createObjectStore(store);
     };
     const database = new DatabaseStore(await settled(request));
     // An evicted store would be a silent first use of everybody's keys. The browser may refuse.
