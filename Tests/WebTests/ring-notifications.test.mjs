@@ -74,7 +74,7 @@ class Worker {
   }
 }
 
-const TEXTS = { offline: 'No network.', answer: 'Answer', decline: 'Decline', ring: '{name} is calling', audio: 'Audio call', video: 'Video call', over: 'It is over.' };
+const TEXTS = { offline: 'No network.', answer: 'Answer', decline: 'Decline', ring: '{name} is calling', audio: 'Audio call', video: 'Video call', over: 'It is over.', waiting: 'Somebody waits.' };
 const workerAt = () => new Worker(`https://calls.example/sw.js?${new URLSearchParams({ texts: JSON.stringify(TEXTS) })}`);
 const ring = { type: 'ring', call: 'c1', title: 'Bob is calling', text: 'Video call' };
 
@@ -159,6 +159,15 @@ test('the end of a pushed ring is a silent notification, with the caller if know
   assert.deepEqual(worker.opened, ['./']);
 });
 
+test('somebody who waits at a lasting link is one notification, which opens the page and answers nothing', async () => {
+  const worker = workerAt();
+  for (let each = 0; each < 2; each += 1) await worker.push({ type: 'link-waiting', link: 'YWxpY2UncyBsaW5rICMxIQ' });
+  const [notification, ...others] = [...worker.shown.values()];
+  assert.deepEqual([others, notification.title, notification.body, notification.actions], [[], 'Conclave', 'Somebody waits.', undefined]);
+  await worker.click(notification);
+  assert.deepEqual(worker.opened, ['./']);
+});
+
 test('a page on which the call rings closes the pushed ring', async () => {
   for (const type of ['ring', 'ring-over']) {
     const worker = workerAt();
@@ -240,7 +249,7 @@ test('a ring in the background is posted with its text, and closed when the page
   assert.deepEqual(posted, []);
   const { searchParams, pathname } = new URL(registered[0]);
   assert.match(pathname, /\/sw\.js$/);
-  assert.deepEqual(Object.keys(JSON.parse(searchParams.get('texts'))), ['offline', 'answer', 'decline', 'ring', 'audio', 'video', 'over']);
+  assert.deepEqual(Object.keys(JSON.parse(searchParams.get('texts'))), ['offline', 'answer', 'decline', 'ring', 'audio', 'video', 'over', 'waiting']);
   assert.equal(JSON.parse(searchParams.get('texts')).ring, '{name} is calling');
 });
 
