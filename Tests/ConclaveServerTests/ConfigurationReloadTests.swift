@@ -42,14 +42,15 @@ struct ConfigurationReloadTests {
     let new = try read(
       #"""
       {"tls":{"certificate":"d","key":"e"},"media":{"voices":9},"listen":{"stomp":2,"origins":["*"]},"drain":7,
-       "limits":{"body":7},"roles":{"r":{"neverStarts":true}},"log":"error","guests":true}
+       "limits":{"body":7},"roles":{"r":{"neverStarts":true}},"log":"error","guests":true,
+       "links":{"days":3}}
       """#)
     taken.takeLive(new)
     #expect(
       taken.tls?.certificate == "d" && taken.tls?.key == "e" && taken.media.voices == 8 && taken.listen.stomp == 1)
     #expect(
       taken.listen.origins == ["*"] && taken.drain == 7 && taken.limits.stomp.body == 7 && taken.log == .error)
-    #expect(taken.roles["r"]?.neverStarts == true && !taken.guests)
+    #expect(taken.roles["r"]?.neverStarts == true && !taken.guests && taken.links.days == 3)
     // TLS comes and goes with its ports.
     taken.takeLive(Configuration())
     #expect(taken.tls?.certificate == "d")

@@ -53,6 +53,8 @@ import Testing
   (#"{"turn":{"urls":[],"secret":"s"}}"#, "turn.urls"),
   (#"{"turn":{"urls":["https://t.example"],"secret":"s"}}"#, "7065"),
   (#"{"turn":{"urls":["turn:t.example"],"secret":"s","seconds":1}}"#, "turn.seconds"),
+  (#"{"links":{"days":366}}"#, "links.days"), (#"{"links":{"days":-1}}"#, "links.days"),
+  (#"{"links":{"ofUser":0}}"#, "links.ofUser"),
   (#"{"history":{"days":0}}"#, "history.days"), (#"{"drain":-1}"#, "drain"),
 ])
 func aMistakeIsNamed(json: String, words: String) {
@@ -148,6 +150,7 @@ func tracesHaveAPathBelowTheCollectorsAddress(url: String) throws {
     {"destinations":["/topic/chat.","/queue/work"],"roles":{"interpreter":{"neverStarts":true},"nurse":{}},
      "webhooks":{"url":"https://a.example/hook","secretFile":"/s","events":["call.ended"]},
      "authorize":{"url":"https://a.example/may"},"history":{"days":30},"drain":0,
+     "links":{"days":0,"ofUser":3},
      "turn":{"urls":["turn:t.example:3478?transport=udp"],"secret":"s"}}
     """#
   let configuration = try Configuration(json: Array(text.utf8))
@@ -155,6 +158,7 @@ func tracesHaveAPathBelowTheCollectorsAddress(url: String) throws {
   #expect(configuration.roles.filter(\.value.neverStarts).map(\.key) == ["interpreter"])
   #expect(configuration.webhooks?.events == ["call.ended"] && configuration.turn?.seconds == 86_400)
   #expect(configuration.history.days == 30 && configuration.drain == 0)
+  #expect(configuration.links.days == 0 && configuration.links.ofUser == 3)
   #expect(!"\(configuration)".contains("/s\"") && "\(Secret.text("s"))" == "secret")
 }
 

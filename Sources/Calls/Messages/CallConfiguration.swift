@@ -16,7 +16,7 @@ package struct CallConfiguration: Sendable {
   package var maximumKeptBytes = 4 << 20
   /// Ended calls that are still answered with `call.ended`; the newest are kept.
   package var maximumEndedCalls = 4_096
-  package var links = LinkRules()
+  package var links = LastingLinkBounds()
   package var defaultCodecs = ["VP8"]
   /// The value of `ice` for a device; called once per join.
   package var ice: @Sendable (Device) -> ICE = { _ in ICE() }
@@ -35,7 +35,7 @@ package struct CallConfiguration: Sendable {
 }
 
 /// Bounds of lasting links.
-package struct LinkRules: Sendable, Hashable {
+package struct LastingLinkBounds: Sendable, Hashable {
   /// The longest life; 0: there are none.
   package var days = 30
   /// How many a user may have.

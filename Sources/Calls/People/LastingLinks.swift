@@ -112,8 +112,12 @@ struct LastingLinks {
     for id in ofSession.removeValue(forKey: session) ?? [] { links[id]?.waiting.removeAll { $0 == session } }
   }
 
-  /// Links of the user at which somebody waits.
-  func awaited(of user: UserID) -> [LinkID] { (ofUser[user] ?? []).filter { links[$0]?.waiting.isEmpty == false } }
+  /// The user's links at which connections wait, with these.
+  func awaited(of user: UserID) -> [(link: LinkID, by: [SessionID])] {
+    (ofUser[user] ?? []).compactMap { id in
+      links[id].flatMap { $0.waiting.isEmpty ? nil : (link: id, by: $0.waiting) }
+    }
+  }
 
   /// Whether the owner is to be told now that somebody waits: the devices that are connected, and browsers that are closed.
   mutating func takeNotice(of id: LinkID, now: Timestamp) -> (event: Bool, push: Bool) {

@@ -62,7 +62,7 @@ extension People {
     return done
   }
 
-  private func checkLinks() throws(RequestError) -> LinkRules {
+  private func checkLinks() throws(RequestError) -> LastingLinkBounds {
     guard configuration.links.days > 0 else {
       throw RequestError(.authForbidden, "this server has no lasting links: its operator can set links.days")
     }
@@ -143,9 +143,10 @@ extension People {
     if notice.push { sendPush(PushNotice(waitingAt: id), to: owner, until: now + LastingLinks.pushPause) }
   }
 
-  /// The owner's device has come while people wait.
+  /// The owner's device has come while others wait.
   mutating func tellOfWaiting(_ device: Device) {
-    for id in links.awaited(of: device.user) {
+    for (id, waiting) in links.awaited(of: device.user)
+    where waiting.contains(where: { directory.device(of: $0)?.user != device.user }) {
       deliver(makeMessage(.linkWaiting(LinkWaiting(link: id)), of: nil), to: device)
     }
   }

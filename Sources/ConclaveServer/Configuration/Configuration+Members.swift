@@ -153,7 +153,7 @@ extension Configuration.History: ConfigurationSection {
   }
 }
 
-extension LinkRules: ConfigurationSection {
+extension LastingLinkBounds: ConfigurationSection {
   static var members: [ConfigurationMember<Self>] {
     [
       .integer("days", \.days, 0...365, "The most days that a link may last; 0 means that there are none."),

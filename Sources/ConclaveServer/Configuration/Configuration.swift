@@ -23,7 +23,7 @@ package struct Configuration: Sendable {
   /// Whether a link lets people without an account into its call. `serve --demo` sets it.
   package var guests = false
   /// Links that are made without a call and last for days (protocol section 4, "Lasting links").
-  package var links = LinkRules()
+  package var links = LastingLinkBounds()
   package var webhooks: Webhooks?
   package var authorize: Authorize?
   package var turn: TURN?
