@@ -22,11 +22,13 @@ struct LettingInTests {
       struct Flipped: Decodable {
         var made: Base64Bytes
         var joined: Base64Bytes
+        var idOfOtherMaker: String
       }
       var call: CallID
       var secret: Base64Bytes
       var link: Base64Bytes
       var shown: String
+      var id: String
       var made: Admission
       var joined: Admission
       var flipped: Flipped
@@ -101,6 +103,11 @@ struct LettingInTests {
     let secret = try #require(LinkSecret(link.shown))
     #expect(secret.seed == link.secret.bytes && secret.maker == keys.fingerprint && secret.text == link.shown)
     #expect(secret.link(of: link.call) == link.link.bytes)
+    #expect(secret.id.text == link.id && LinkID(link.id) == secret.id)
+    var other = Array(Base64Bytes(base64: link.shown.replacing("-", with: "+").replacing("_", with: "/"))!.bytes)
+    other[other.count - 1] ^= 1
+    let moved = Base64Bytes(other).base64.replacing("+", with: "-").replacing("/", with: "_")
+    #expect(LinkSecret(String(moved))?.id.text == link.flipped.idOfOtherMaker)
     var (made, joined) = (link.made, link.joined)
     #expect(made.isGood(in: link.call, by: keys) && joined.isByLink && joined.isGood(in: link.call, by: nil))
     made.signature = link.flipped.made

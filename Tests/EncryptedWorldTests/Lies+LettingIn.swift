@@ -19,7 +19,8 @@ extension Lies {
     422: otherKindOfLink, 423: foreignAdmissions, 424: { try uninvited($0, as: "guest~eve", admittedByStrangers) },
     425: admittedByGuest,
     426: { try uninvited($0, as: "guest~eve") { Words([.letting($1.user, into: $0.call, by: $0.alice.identity)]) } },
-    427: falseKnocks, 428: manyKnocks,
+    427: falseKnocks, 428: manyKnocks, 429: callOfAnother, 430: wordOfAnotherCall, 431: accompliceAsStarter,
+    432: withheldStart,
   ]
 
   /// Words and signers that a server sends with its lists.

@@ -238,17 +238,17 @@ final class SimDevice {
   }
 
   /// Makes a link, and calls `made` with the server's token and the secret.
-  func makeLink(to call: CallID, _ made: @escaping (String, LinkSecret) -> Void) {
-    let secret = LinkSecret(maker: identity.fingerprint, using: &world.random)
+  func makeLink(to call: CallID, with known: LinkSecret? = nil, _ made: @escaping (String, LinkSecret) -> Void) {
+    let secret = known ?? LinkSecret(maker: identity.fingerprint, using: &world.random)
     let word = Admission.making(secret.link(of: call), of: call, by: identity)
     ask(.call(call, .link(MakeLink(admission: word)))) { (link: CallLink) in made(link.link, secret) }
   }
 
   func join(_ call: CallID) { enter(call, { .call(call, .join($0)) }) { _, _ in [] } }
 
-  func join(_ call: CallID, link: String, secret: LinkSecret) {
+  func join(_ call: CallID, link: String, secret: LinkSecret, isLasting: Bool = false) {
     enter(
-      call, by: secret,
+      call, by: isLasting ? .lasting(secret, own: address) : .link(secret),
       { [identity] in
         var body = $0
         body.link = link
@@ -276,11 +276,11 @@ final class SimDevice {
   }
 
   private func enter(
-    _ call: CallID, by secret: LinkSecret? = nil, _ request: @escaping (Join) -> Request,
+    _ call: CallID, by way: LettingIn.Entrance? = nil, _ request: @escaping (Join) -> Request,
     first: @escaping (inout KeyAgreement, Joined) -> [KeyEffect]
   ) {
     let join = JoinCredentials(identity, call: call, at: clock, using: &world.random)
-    let entrance = secret.map { .link($0) } ?? ringers[call].map { .invited(by: [$0]) } ?? LettingIn.Entrance.other
+    let entrance = way ?? ringers[call].map { .invited(by: [$0]) } ?? LettingIn.Entrance.other
     var keys = KeyAgreement(
       identity: identity, join: join, pins: pins, trust: trust, directory: directory, entrance: entrance,
       now: world.instant)

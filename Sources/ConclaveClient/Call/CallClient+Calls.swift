@@ -19,7 +19,7 @@ extension CallClient {
     }
   }
 
-  private func startAnew(
+  func startAnew(
     _ callees: [UserID], _ media: CallSnapshot.Media, _ policy: CallPolicy, _ metadata: [UInt8]?
   ) async throws(SignalingError) -> JoinedCall {
     let id = Self.newCallID()
@@ -138,11 +138,14 @@ extension CallClient {
 
   /// Joins a call by a link, with the link's token and its secret (`JoinedCall.Invitation`). The secret is not sent. A guest may have to wait until a member admits
   /// it (`ClientEvent.waitingForAdmission`), and is refused with `call.not-admitted` if none does. Cancelling the task ends the waiting.
-  public func join(_ call: String, link: String, secret: String) async throws(SignalingError) -> JoinedCall {
+  /// - Parameter isLasting: `secret` is that of a lasting link, and `call` and `link` are what the server has given a guest for it.
+  public func join(
+    _ call: String, link: String, secret: String, isLasting: Bool = false
+  ) async throws(SignalingError) -> JoinedCall {
     guard let secret = LinkSecret(secret) else { throw .invalidIdentifier }
     for _ in 1...Self.doorAttempts {
       do {
-        return try await enter(call, link: link, secret: secret)
+        return try await enter(call, link: link, secret: secret, isLasting: isLasting)
       } catch .refused(let code, let message) {
         guard code == RequestError.Code.callNotAdmitted.rawValue, identity.address.user.isGuest else {
           throw .refused(code: code, message: message)
@@ -153,8 +156,10 @@ extension CallClient {
     throw .notAdmitted
   }
 
-  private func enter(_ call: String, link: String, secret: LinkSecret) async throws(SignalingError) -> JoinedCall {
-    try await join(call, by: secret) { id, credentials in
+  private func enter(
+    _ call: String, link: String, secret: LinkSecret, isLasting: Bool
+  ) async throws(SignalingError) -> JoinedCall {
+    try await join(call, by: isLasting ? .lasting(secret, own: identity.address) : .link(secret)) { id, credentials in
       var body = credentials.body
       body.link = link
       body.admission = .coming(by: secret, into: id, as: self.identity)
@@ -187,11 +192,11 @@ extension CallClient {
   }
 
   func join(
-    _ call: String, by secret: LinkSecret?, root: String? = nil, calling people: Set<UserID>? = nil,
+    _ call: String, by way: LettingIn.Entrance?, root: String? = nil, calling people: Set<UserID>? = nil,
     _ request: (CallID, JoinCredentials) -> Request
   ) async throws(SignalingError) -> JoinedCall {
     guard let id = CallID(call) else { throw .invalidIdentifier }
-    var entrance = secret.map { .link($0) } ?? entrance(to: id, calling: people)
+    var entrance = way ?? entrance(to: id, calling: people)
     if let root {
       guard let root = UserID(root) else { throw .invalidIdentifier }
       entrance = .back(root: root)

@@ -23,6 +23,8 @@ extension CallClient {
     guard let id = delivery.message.call else {
       switch delivery.message.body {
       case .presence(let state): tell(.presence(Presence(state)))
+      case .linkChanged(let change): linkChanged(change.link)
+      case .linkWaiting(let waiting): tell(.somebodyWaits(link: waiting.link.text))
       case .pairing(let message): receive(message)
       default: break
       }

@@ -40,6 +40,7 @@ public actor CallClient {
   /// Joins whose reply is awaited, by call. While there are any, the call's events are kept.
   var joining: [CallID: Int] = [:]
   var early = EarlyEvents()
+  var linkWaits = LinkWaits()
   /// The calls at whose door this guest waits.
   var doors: [CallID: AsyncStream<DoorAnswer>.Continuation] = [:]
   /// Calls whose state was requested. Its reply comes after everything that is requested meanwhile.

@@ -12,6 +12,10 @@ public enum ClientEvent: Sendable, Hashable {
   case ringStopped(call: String, RingEnd)
   /// This guest has knocked at a call's door (`CallClient.join(_:link:secret:)`) and waits until a member admits it.
   case waitingForAdmission(call: String)
+  /// This device waits for a call of a lasting link (`CallClient.join(lasting:)`). `owner` is the owner's name, as the server says.
+  case waitingForStart(link: String, owner: String?)
+  /// Somebody waits at a lasting link of this user: start its call, on the device that made it.
+  case somebodyWaits(link: String)
   /// This device is in a call for which the app has no `JoinedCall`, because it was restarted meanwhile. Use `CallClient.rejoin` or `leave`: the others see
   /// this device in the call.
   case interrupted(CallSnapshot)

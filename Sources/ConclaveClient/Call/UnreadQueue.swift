@@ -153,6 +153,8 @@ extension ClientEvent: Unread {
     case ring(String)
     case interrupted(String)
     case waiting(String)
+    case start(String)
+    case awaited(String)
     case pin(user: String, device: String)
     /// No other statement replaces it: a server could send a false one after a true one.
     case statement(TrustStatement)
@@ -169,6 +171,8 @@ extension ClientEvent: Unread {
     case .ringStopped(let call, _): .ring(call)
     case .interrupted(let call): .interrupted(call.id)
     case .waitingForAdmission(let call): .waiting(call)
+    case .waitingForStart(let link, _): .start(link)
+    case .somebodyWaits(let link): .awaited(link)
     case .pinned(let device): .pin(user: device.user, device: device.device)
     case .statement(let statement): .statement(statement)
     case .ringUsed(let ring): .usedRing(ring.call)
@@ -183,7 +187,9 @@ extension ClientEvent: Unread {
     case .pinned, .statement, .ringUsed, .keyWarning, .ended: nil
     case .ring(let ring): 256 + (ring.metadata?.count ?? 0) + Self.memberSize * ring.members.count
     case .interrupted(let call): 256 + Self.memberSize * call.members.count
-    case .connected, .disconnected, .ringStopped, .waitingForAdmission, .presence, .pairing: 256
+    case .connected, .disconnected, .ringStopped, .waitingForAdmission, .waitingForStart, .somebodyWaits, .presence,
+      .pairing:
+      256
     }
   }
 

@@ -3,7 +3,7 @@ import Crypto
 import Foundation
 import MediaModel
 
-/// The part of a call link that is never sent to a server: 16 random bytes, and the fingerprint of the device that made the link (protocol
+/// The part of a call link, or of a lasting link, that is never sent to a server: 16 random bytes, and the fingerprint of the device that made the link (protocol
 /// section 5.13).
 package struct LinkSecret: Sendable, Hashable {
   static let seedByteCount = 16
@@ -31,6 +31,16 @@ package struct LinkSecret: Sendable, Hashable {
   /// base64url, 64 characters.
   var text: String {
     Data(seed + maker).base64EncodedString().replacing("+", with: "-").replacing("/", with: "_")
+  }
+
+  /// The id of a lasting link with this secret: all that a server gets of it.
+  var id: LinkID {
+    let bytes = HKDF<SHA512>.deriveKey(
+      inputKeyMaterial: SymmetricKey(data: seed), salt: maker, info: Array("conclave-lasting-link-v1".utf8),
+      outputByteCount: 16)
+    let text = bytes.withUnsafeBytes { Data($0) }.base64EncodedString()
+    return LinkID(
+      unchecked: text.replacing("+", with: "-").replacing("/", with: "_").replacing("=", with: ""))
   }
 
   /// The link's key pair, whose public half represents the link in the call.

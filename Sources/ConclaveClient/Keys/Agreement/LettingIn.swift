@@ -17,6 +17,8 @@ package struct LettingIn: Sendable {
     /// The user of the newest ring, or the people whom this user has just called.
     case invited(by: Set<UserID>)
     case link(LinkSecret)
+    /// A link that was made without a call: the server has named the call, so the device that made the link must have started it. `own` is this device.
+    case lasting(LinkSecret, own: Device)
     /// After a restart of the app, which has kept the root of the call.
     case back(root: UserID)
     /// After a restart of an app that has kept no root, or by a transfer: any chain of good words counts.
@@ -74,7 +76,15 @@ package struct LettingIn: Sendable {
     if case .back(let root) = entrance { begin(at: root) }
   }
 
-  var nextTimeout: Instant? { root == nil && !isLetInByService ? rootDue : nil }
+  var nextTimeout: Instant? { root == nil && !isLetInByService && lasting == nil ? rootDue : nil }
+
+  /// The lasting link by which this device came.
+  private var lasting: (secret: LinkSecret, own: Device)? {
+    if case .lasting(let secret, let own) = entrance { (secret, own) } else { nil }
+  }
+
+  /// Whether it judges who is uninvited. The service lets nobody in by a lasting link.
+  private var judges: Bool { root != nil || lasting != nil }
 
   /// The next stay of this device in the call continues with what this one knew.
   mutating func remember(_ former: LettingIn) {
@@ -123,7 +133,7 @@ package struct LettingIn: Sendable {
   /// A list was accepted.
   mutating func admit(_ list: EpochList, added: [ListEntry], isFirst: Bool, now: Instant) {
     rootDue = rootDue ?? now.advanced(by: Self.lookUpTime)
-    if root != nil { note(isFirst ? list.entries : added) }
+    if judges { note(isFirst ? list.entries : added) }
     // The signers of words are on it.
     isStale = true
   }
@@ -150,7 +160,7 @@ package struct LettingIn: Sendable {
 
   /// How the user of a listed device was let in; nil if this client has no chain of words by which to judge.
   func origin(of entry: ListEntry) -> LetIn? {
-    guard root != nil else { return nil }
+    guard judges else { return nil }
     let found = letIn[.user(entry.user)] ?? letIn[.guest(entry.user, entry.fingerprint.bytes)]
     switch found {
     case .root: return .started
@@ -167,6 +177,7 @@ package struct LettingIn: Sendable {
     judgedPins = known.pins.revision
     if root == nil, let found = findRoot(own, known, work) {
       root = found
+      uninvited = [:]
       note(list?.entries ?? [])
     }
     guard root != nil, !open.isEmpty else { return }
@@ -176,7 +187,8 @@ package struct LettingIn: Sendable {
 
   /// Reports when a client is let in only by the service, and when that is over.
   mutating func tell(isLookingUp: Bool, now: Instant, into effects: inout [KeyEffect]) {
-    let isByService = root == nil && rootDue != nil && (!isLookingUp || rootDue.map { $0 <= now } ?? false)
+    let isByService =
+      root == nil && lasting == nil && rootDue != nil && (!isLookingUp || rootDue.map { $0 <= now } ?? false)
     guard isByService != isLetInByService, isByService || root != nil else { return }
     isLetInByService = isByService
     effects.append(.letInByService(isByService))
@@ -190,7 +202,9 @@ package struct LettingIn: Sendable {
   }
 
   private mutating func note(_ entries: [ListEntry]) {
-    for entry in entries where entry.participant > 0 && !isLetIn(entry) { uninvited[entry.address] = entry }
+    for entry in entries where entry.participant > 0 && !isLetIn(entry) && entry.address != lasting?.own {
+      uninvited[entry.address] = entry
+    }
   }
 
   private static func subject(of word: Admission) -> Subject {
@@ -289,6 +303,7 @@ package struct LettingIn: Sendable {
           isGood(index, known, work, bad: &bad)
         else { continue }
         if signer == subject, case .user(let root) = signer {
+          guard mayBeRoot(root, known) else { continue }
           letIn[signer] = .root
           letInBelow(signer, below)
           return root
@@ -302,13 +317,19 @@ package struct LettingIn: Sendable {
     return nil
   }
 
+  /// An accomplice who lets in the one who made a lasting link does not become the one who started its call.
+  private func mayBeRoot(_ user: UserID, _ known: KnownDevices) -> Bool {
+    guard let lasting else { return true }
+    return keys(Base64Bytes(lasting.secret.maker), known)?.address.user == user
+  }
+
   /// Whether a client without a root counts a word. For its own user it counts the words of its inviters, or of the link by which it came.
   private func counts(_ word: Admission, for subject: Subject, isOwn: Bool, _ known: KnownDevices) -> Bool {
     switch entrance {
     case .started, .back, .other: return true
     case .invited(let users):
       return !isOwn || !word.isByLink && keys(of: word, known).map { users.contains($0.address.user) } == true
-    case .link(let secret):
+    case .link(let secret), .lasting(let secret, _):
       let link = secret.link(of: call)
       if isOwn { return word.isByLink && word.link?.bytes == link }
       return subject != .link(link) || word.fingerprint.bytes == secret.maker
