@@ -1,3 +1,4 @@
+import Calls
 import Logging
 import STOMPFront
 import Synchronization

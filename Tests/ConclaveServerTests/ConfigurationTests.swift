@@ -1,3 +1,4 @@
+import Calls
 import Foundation
 import MediaModel
 import Testing
