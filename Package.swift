@@ -38,6 +38,7 @@ let package = Package(
     .target(name: "Octets"),
     .target(name: "MediaModel"),
     .target(name: "Contract", dependencies: ["MediaModel"]),
+    .target(name: "Recording", dependencies: ["Octets", "MediaModel", "Contract"]),
     .target(name: "RTP", dependencies: ["Octets"]),
     .target(name: "CongestionControl"),
     .target(name: "SDP", dependencies: ["MediaModel"]),
@@ -143,6 +144,12 @@ let package = Package(
     .testTarget(name: "OctetsTests", dependencies: ["Octets", "Seeded"]),
     .testTarget(name: "MediaModelTests", dependencies: ["MediaModel"]),
     .testTarget(name: "ContractTests", dependencies: ["Contract", "JSON"], exclude: ["Golden"]),
+    .testTarget(
+      name: "RecordingTests",
+      dependencies: [
+        "Seeded", "Octets", "MediaModel", "Contract", "Recording", .product(name: "Crypto", package: "swift-crypto"),
+      ],
+      exclude: ["Golden"]),
     .testTarget(name: "RTPTests", dependencies: ["Seeded", "RTP"], exclude: ["Vectors"]),
     .testTarget(name: "CongestionControlTests", dependencies: ["Seeded", "CongestionControl", "CAllocations"]),
     .testTarget(name: "SDPTests", dependencies: ["Seeded", "SDP"], exclude: ["Vectors"]),
@@ -275,7 +282,7 @@ if Context.environment["CONCLAVE_FUZZ"] != nil {
     .executableTarget(
       name: "fuzz",
       dependencies: [
-        "CFuzzer", "Octets", "MediaModel", "Contract", "RTP", "SDP", "Transport", "Cryptography", "SFrame",
+        "CFuzzer", "Octets", "MediaModel", "Contract", "Recording", "RTP", "SDP", "Transport", "Cryptography", "SFrame",
         "Forwarding", "Calls", "STOMP", "JSON", "LinuxIO", "Listening", "Connections", "STOMPFront", "ConclaveServer",
         "ConclaveClient",
         .product(name: "Logging", package: "swift-log"),

@@ -7,6 +7,7 @@ private let arrows: [(target: String, imports: Set<String>)] = [
   ("Octets", []),
   ("MediaModel", []),
   ("Contract", ["MediaModel"]),
+  ("Recording", ["Octets", "MediaModel", "Contract"]),
   ("RTP", ["Octets"]),
   ("CongestionControl", []),
   ("SDP", ["MediaModel"]),
@@ -50,7 +51,8 @@ private let arrows: [(target: String, imports: Set<String>)] = [
 
 /// The pure cores, and the external modules that each may use.
 private let pure: [String: Set<String>] = [
-  "Octets": [], "MediaModel": [], "Contract": [], "RTP": [], "CongestionControl": [], "SDP": [], "Transport": [],
+  "Octets": [], "MediaModel": [], "Contract": [], "Recording": [], "RTP": [],
+  "CongestionControl": [], "SDP": [], "Transport": [],
   "Forwarding": [], "Calls": [], "STOMP": ["NIOCore"], "JSON": [], "Cryptography": [],
   "SFrame": ["Crypto"],
 ]
