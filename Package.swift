@@ -47,7 +47,7 @@ let package = Package(
     .target(name: "SFrame", dependencies: ["Octets", .product(name: "Crypto", package: "swift-crypto")]),
     .target(
       name: "Forwarding", dependencies: ["Octets", "MediaModel", "RTP", "CongestionControl", "Transport"]),
-    .target(name: "Calls", dependencies: ["Octets", "MediaModel", "Contract"]),
+    .target(name: "Calls", dependencies: ["Octets", "MediaModel", "Contract", "Recording"]),
     .target(name: "STOMP", dependencies: [.product(name: "NIOCore", package: "swift-nio")]),
     .target(name: "JSON", dependencies: ["CJansson"]),
 
@@ -83,9 +83,11 @@ let package = Package(
         .product(name: "Logging", package: "swift-log"),
       ]),
     .target(
+      name: "ReelStore", dependencies: ["MediaModel", "Recording", "Calls", "Cryptography", "LinuxIO"]),
+    .target(
       name: "Persistence",
       dependencies: [
-        "MediaModel", "Contract", "Calls", "JSON", .product(name: "GRDB", package: "GRDB.swift"),
+        "MediaModel", "Contract", "Recording", "Calls", "JSON", .product(name: "GRDB", package: "GRDB.swift"),
       ]),
     // The web client's library and page; it compiles to one path.
     .target(
@@ -178,9 +180,14 @@ let package = Package(
         .product(name: "Crypto", package: "swift-crypto"),
       ]),
     .testTarget(
+      name: "ReelStoreTests",
+      dependencies: [
+        "Seeded", "Octets", "MediaModel", "Contract", "Recording", "Calls", "Cryptography", "Persistence", "ReelStore",
+      ]),
+    .testTarget(
       name: "PersistenceTests",
       dependencies: [
-        "Seeded", "Persistence", "Calls", "Contract", "MediaModel", "Simulation", "StoreWriting",
+        "Seeded", "Persistence", "Calls", "Contract", "MediaModel", "Recording", "Simulation", "StoreWriting",
         .product(name: "GRDB", package: "GRDB.swift"),
       ]),
     .testTarget(

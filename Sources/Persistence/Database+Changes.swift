@@ -68,6 +68,7 @@ extension Database {
     case .presence(let user, nil): try run("DELETE FROM presence WHERE user = ?", [user.text])
     case .history(let fact): try apply(fact)
     case .report(let report): try add(report)
+    case .recording(let fact): try apply(fact)
     case .forgotten(let user):
       // A guest is forgotten with its call. Its id identifies nobody, and what it did there must remain available for
       // review.

@@ -10,6 +10,7 @@ enum Schema {
     migrator.registerMigration("4") { db in try db.execute(sql: fourth) }
     migrator.registerMigration("5") { db in try db.execute(sql: fifth) }
     migrator.registerMigration("6") { db in try db.execute(sql: sixth) }
+    migrator.registerMigration("7") { db in try db.execute(sql: seventh) }
     return migrator
   }
 
@@ -116,4 +117,22 @@ enum Schema {
 
   /// When the server last ran.
   private static let sixth = "ALTER TABLE server ADD COLUMN ranUntil INTEGER;"
+
+  /// Recordings; the files of their segments are in a folder.
+  private static let seventh = """
+    CREATE TABLE recording (
+      id TEXT PRIMARY KEY, kind TEXT NOT NULL, user TEXT NOT NULL, device TEXT NOT NULL, startedAt INTEGER NOT NULL,
+      expiresAt INTEGER NOT NULL, state TEXT NOT NULL) WITHOUT ROWID;
+    CREATE INDEX recordingByUser ON recording (user);
+    CREATE INDEX recordingByExpiry ON recording (expiresAt);
+    CREATE INDEX recordingByState ON recording (state);
+    CREATE TABLE reel (
+      recording TEXT NOT NULL REFERENCES recording ON DELETE CASCADE, reel INTEGER NOT NULL, user TEXT NOT NULL,
+      PRIMARY KEY (recording, reel)) WITHOUT ROWID;
+    CREATE INDEX reelByUser ON reel (user);
+    CREATE TABLE segment (
+      recording TEXT NOT NULL, reel INTEGER NOT NULL, number INTEGER NOT NULL, bytes INTEGER NOT NULL,
+      hash BLOB NOT NULL, start INTEGER NOT NULL, PRIMARY KEY (recording, reel, number),
+      FOREIGN KEY (recording, reel) REFERENCES reel ON DELETE CASCADE) WITHOUT ROWID;
+    """
 }

@@ -4,7 +4,7 @@ package import MediaModel
 /// How far a reel went at some time: as a witness says, or as this client saw it.
 package struct ReelHead: Hashable, Sendable {
   package var segments: UInt32
-  /// The last one's; `.none` if there are no segments.
+  /// The last one's; `.zeros` if there are no segments.
   package var hash: SegmentHash
   /// No further segment follows.
   package var isEnd: Bool
@@ -72,7 +72,7 @@ package struct ReelIndex: Sendable {
     let number = Int(header.number)
     guard header.recording == recording, header.reel == reel, number < entries.count else { return false }
     return entries[number] == Entry(byteCount: byteCount, hash: hash, start: header.start)
-      && header.previous == (number == 0 ? .none : entries[number - 1].hash)
+      && header.previous == (number == 0 ? .zeros : entries[number - 1].hash)
   }
 
   /// Compares the list with what is known of the reel.
@@ -89,7 +89,7 @@ package struct ReelIndex: Sendable {
   private func contradicts(_ head: ReelHead) -> Bool {
     let count = Int(head.segments)
     guard count <= entries.count else { return false }
-    return head.hash != (count == 0 ? .none : entries[count - 1].hash) || (head.isEnd && count < entries.count)
+    return head.hash != (count == 0 ? .zeros : entries[count - 1].hash) || (head.isEnd && count < entries.count)
   }
 }
 

@@ -4,7 +4,7 @@ import Octets
 package struct SegmentHash: Hashable, Sendable {
   package static let byteCount = 32
   /// Stands in the header of a reel's first segment.
-  package static let none = SegmentHash(0, 0, 0, 0)
+  package static let zeros = SegmentHash(0, 0, 0, 0)
 
   private let words: Words
 

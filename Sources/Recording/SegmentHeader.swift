@@ -45,7 +45,7 @@ package struct SegmentHeader: Hashable, Sendable {
     guard let start = Int64(exactly: segment.uint64(at: 32)), start < Self.timeLimit else { throw .start }
     self.start = start
     previous = SegmentHash(reading: segment, at: 40)
-    guard number > 0 || previous == .none else { throw .previous }
+    guard number > 0 || previous == .zeros else { throw .previous }
     nonce = (72..<84).map { segment[$0] }
     guard isSealed || nonce.allSatisfy({ $0 == 0 }) else { throw .nonce }
   }

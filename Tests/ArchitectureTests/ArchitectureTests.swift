@@ -15,7 +15,7 @@ private let arrows: [(target: String, imports: Set<String>)] = [
   ("Cryptography", ["COpenSSL"]),
   ("SFrame", ["Octets"]),
   ("Forwarding", ["Octets", "MediaModel", "RTP", "CongestionControl", "Transport"]),
-  ("Calls", ["Octets", "MediaModel", "Contract"]),
+  ("Calls", ["Octets", "MediaModel", "Contract", "Recording"]),
   ("STOMP", []),
   ("JSON", ["CJansson"]),
   ("LinuxIO", ["MediaModel", "CLinux"]),
@@ -28,7 +28,8 @@ private let arrows: [(target: String, imports: Set<String>)] = [
   (
     "STOMPFront", ["Octets", "MediaModel", "Contract", "Calls", "STOMP", "JSON", "Listening", "Connections"]
   ),
-  ("Persistence", ["MediaModel", "Contract", "Calls", "JSON"]),
+  ("ReelStore", ["MediaModel", "Recording", "Calls", "Cryptography", "LinuxIO"]),
+  ("Persistence", ["MediaModel", "Contract", "Recording", "Calls", "JSON"]),
   ("Web", []),
   (
     "ConclaveServer",

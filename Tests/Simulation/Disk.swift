@@ -92,6 +92,8 @@ package struct Disk {
     case .presence(let user, let setting): stored.presence[user] = setting
     case .history(let fact): history.append(fact)
     case .report(let report): reports.append(report)
+    // The machines of people and calls write none.
+    case .recording: break
     case .forgotten(let user):
       stored.devices.removeAll { $0.entry.user == user }
       if !user.isGuest { reports.removeAll { [$0.report.by, $0.report.user].contains(user) } }

@@ -1,5 +1,6 @@
 package import Contract
 package import MediaModel
+package import Recording
 
 /// Identifies a start of a server: a later start has a larger token. Each batch carries the token of the start that made it. The store refuses a batch
 /// after a later start has loaded the state, so a server that was replaced and does not know it cannot overwrite what its successor wrote.
@@ -62,4 +63,20 @@ package protocol Storage: Sendable {
 
   /// nil if there is none with this id.
   func report(_ id: ReportID) throws(StoreError) -> StoredReport?
+
+  // MARK: recordings (protocol section 13)
+
+  /// The recordings that run, and the bytes of all recordings of each user.
+  func recordings() throws(StoreError) -> StoredRecordings
+
+  /// nil if there is none with this id.
+  func recording(_ id: RecordingID) throws(StoreError) -> StoredRecording?
+
+  /// The segments of a reel from a number on, in their order.
+  func segments(
+    of recording: RecordingID, reel: UInt32, from: UInt32, limit: Int
+  ) throws(StoreError) -> [StoredSegment]
+
+  /// The recordings that expire at this time or earlier, the earliest first.
+  func recordings(expiredAt time: Timestamp, limit: Int) throws(StoreError) -> [RecordingID]
 }

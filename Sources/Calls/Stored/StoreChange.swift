@@ -1,5 +1,6 @@
 package import Contract
 package import MediaModel
+package import Recording
 
 /// One change of the state that survives a restart (rule 11 of protocol section 4). A command's changes belong together: all or none of them
 /// may be kept.
@@ -42,6 +43,8 @@ package enum StoreChange: Hashable, Sendable {
   case history(HistoryFact)
   /// For the operator. It may be written twice, and then counts once.
   case report(StoredReport)
+  /// A recording. A reset keeps them, as it keeps history.
+  case recording(RecordingFact)
   /// Deletes everything stored about the user.
   case forgotten(UserID)
   /// The server runs at this time.

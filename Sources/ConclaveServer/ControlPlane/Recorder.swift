@@ -187,7 +187,7 @@ extension StoreChange {
   /// Not included in `Node.everything`.
   fileprivate var isLasting: Bool {
     switch self {
-    case .history, .report, .number, .ended, .forgotten: true
+    case .history, .report, .recording, .number, .ended, .forgotten: true
     case .reset, .call, .progress, .epoch, .link, .confirmation, .word, .wordGone, .signer, .signerGone,
       .member, .memberGone, .ringEnvelope, .ringEnvelopeOver,
       .device, .deviceGone, .revokes, .mailbox, .presence, .running:

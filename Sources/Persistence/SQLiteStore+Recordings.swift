@@ -1,0 +1,133 @@
+package import Calls
+import Contract
+import Foundation
+import GRDB
+import JSON
+package import MediaModel
+package import Recording
+
+extension SQLiteStore {
+  package func recordings() throws(StoreError) -> StoredRecordings {
+    try reading { db in
+      let running = try String.fetchAll(db, sql: "SELECT id FROM recording WHERE state = 'running' ORDER BY id")
+      var stored = StoredRecordings()
+      stored.running = try running.compactMap { try db.recording($0) }
+      let bytes = """
+        SELECT recording.user, sum(segment.bytes) AS bytes FROM recording JOIN segment ON segment.recording = recording.id
+        GROUP BY recording.user
+        """
+      for row in try Row.fetchAll(db, sql: bytes) {
+        guard let user = UserID(try row.decode(String.self, forColumn: "user")) else { continue }
+        stored.bytes[user] = try row.decode(Int64.self, forColumn: "bytes")
+      }
+      return stored
+    }
+  }
+
+  package func recording(_ id: RecordingID) throws(StoreError) -> StoredRecording? {
+    try reading { db in try db.recording(id.text) }
+  }
+
+  package func segments(
+    of recording: RecordingID, reel: UInt32, from: UInt32, limit: Int
+  ) throws(StoreError) -> [StoredSegment] {
+    try reading { db in
+      let sql = """
+        SELECT number, bytes, hash, start FROM segment WHERE recording = ? AND reel = ? AND number >= ?
+        ORDER BY number LIMIT ?
+        """
+      return try Row.fetchAll(db, sql: sql, arguments: [recording.text, reel, from, limit]).map(storedSegment)
+    }
+  }
+
+  package func recordings(expiredAt time: Timestamp, limit: Int) throws(StoreError) -> [RecordingID] {
+    try reading { db in
+      let sql = "SELECT id FROM recording WHERE expiresAt <= ? ORDER BY expiresAt LIMIT ?"
+      return try String.fetchAll(db, sql: sql, arguments: [time.milliseconds, limit]).compactMap { RecordingID($0) }
+    }
+  }
+}
+
+extension Database {
+  func apply(_ fact: RecordingFact) throws {
+    switch fact {
+    case .begun(let recording):
+      try run(
+        "INSERT OR IGNORE INTO recording VALUES (?, ?, ?, ?, ?, ?, ?)",
+        [
+          recording.id.text, recording.kind.rawValue, recording.owner.user.text, recording.owner.device.text,
+          recording.startedAt.milliseconds, recording.expiresAt.milliseconds, recording.state.rawValue,
+        ])
+      for reel in recording.reels {
+        try run("INSERT OR IGNORE INTO reel VALUES (?, ?, ?)", [recording.id.text, reel.number, reel.user.text])
+      }
+    case .segment(let id, let reel, let segment):
+      try run(
+        """
+        INSERT OR IGNORE INTO segment SELECT recording, reel, ?, ?, ?, ? FROM reel WHERE recording = ? AND reel = ?
+        """,
+        [segment.number, segment.byteCount, Data(segment.hash.bytes), segment.start, id.text, reel])
+    case .ended(let id, let state): try run("UPDATE recording SET state = ? WHERE id = ?", [state.rawValue, id.text])
+    case .gone(let id): try run("DELETE FROM recording WHERE id = ?", [id.text])
+    case .reelGone(let id, let reel):
+      try run("DELETE FROM reel WHERE recording = ? AND reel = ?", [id.text, reel])
+    }
+  }
+
+  /// The user's recordings, and the reels of others' with the user in them.
+  func forgetRecordings(of user: String) throws {
+    try run("DELETE FROM recording WHERE user = ?", [user])
+    try run("DELETE FROM reel WHERE user = ?", [user])
+  }
+
+  /// nil if there is none, or a value in the row is invalid.
+  fileprivate func recording(_ id: String) throws -> StoredRecording? {
+    guard let row = try Row.fetchOne(self, sql: "SELECT * FROM recording WHERE id = ?", arguments: [id]) else {
+      return nil
+    }
+    func text(_ column: String) throws -> String { try row.decode(String.self, forColumn: column) }
+    func time(_ column: String) throws -> Timestamp {
+      Timestamp(milliseconds: try row.decode(Int64.self, forColumn: column))
+    }
+    guard let identifier = RecordingID(id), let kind = RecordingKind(rawValue: try text("kind")),
+      let user = UserID(try text("user")), let device = DeviceID(try text("device")),
+      let state = StoredRecording.State(rawValue: try text("state"))
+    else { return nil }
+    let reels = try Row.fetchAll(
+      self, sql: "SELECT reel, user FROM reel WHERE recording = ? ORDER BY reel", arguments: [id])
+    return StoredRecording(
+      id: identifier, kind: kind, owner: Device(user: user, device: device), startedAt: try time("startedAt"),
+      expiresAt: try time("expiresAt"), state: state,
+      reels: try reels.compactMap { row in
+        guard let user = UserID(try row.decode(String.self, forColumn: "user")) else { return nil }
+        let number = try row.decode(UInt32.self, forColumn: "reel")
+        return StoredReel(number: number, user: user, position: try position(of: number, recording: id))
+      })
+  }
+
+  private func position(of reel: UInt32, recording: String) throws -> ReelPosition {
+    var position = ReelPosition()
+    let last = """
+      SELECT number, bytes, hash, start FROM segment WHERE recording = ? AND reel = ? ORDER BY number DESC LIMIT 1
+      """
+    guard let row = try Row.fetchOne(self, sql: last, arguments: [recording, reel]) else { return position }
+    position.append(try storedSegment(row))
+    let all = "SELECT sum(bytes) AS bytes, min(start) AS start FROM segment WHERE recording = ? AND reel = ?"
+    if let row = try Row.fetchOne(self, sql: all, arguments: [recording, reel]) {
+      position.byteCount = try row.decode(Int64.self, forColumn: "bytes")
+      position.start = try row.decode(Int64.self, forColumn: "start")
+    }
+    return position
+  }
+}
+
+/// - Throws: if a value in the row is invalid.
+private func storedSegment(_ row: Row) throws -> StoredSegment {
+  let number = try row.decode(UInt32.self, forColumn: "number")
+  guard let hash = SegmentHash(Array(try row.decode(Data.self, forColumn: "hash"))),
+    number <= SegmentHeader.maximumNumber
+  else { throw JSONError(reason: "a segment without its hash") }
+  return StoredSegment(
+    number: number, byteCount: try row.decode(Int.self, forColumn: "bytes"), hash: hash,
+    start: try row.decode(Int64.self, forColumn: "start"))
+}
