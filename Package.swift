@@ -83,7 +83,7 @@ let package = Package(
         .product(name: "Logging", package: "swift-log"),
       ]),
     .target(
-      name: "ReelStore", dependencies: ["MediaModel", "Recording", "Calls", "Cryptography", "LinuxIO"]),
+      name: "ReelStore", dependencies: ["MediaModel", "Contract", "Recording", "Calls", "Cryptography", "LinuxIO"]),
     .target(
       name: "Persistence",
       dependencies: [
@@ -97,7 +97,7 @@ let package = Package(
       name: "ConclaveServer",
       dependencies: [
         "Octets", "MediaModel", "Contract", "SDP", "Calls", "Listening", "Connections", "STOMPFront", "Persistence",
-        "MediaPlane", "Forwarding", "LinuxIO", "OutboundHTTP",
+        "Recording", "ReelStore", "MediaPlane", "Forwarding", "LinuxIO", "OutboundHTTP",
         "JSON", "Transport", "Cryptography", "CZlib", "Web",
         .product(name: "NIOSSL", package: "swift-nio-ssl"),
         .product(name: "NIOHTTP1", package: "swift-nio"),
@@ -247,9 +247,10 @@ let package = Package(
     .testTarget(
       name: "ConclaveServerTests",
       dependencies: [
-        "Seeded", "ConclaveServer", "MediaModel", "Contract", "SDP", "Calls", "Listening", "Connections", "STOMPFront",
-        "Persistence", "MediaPlane", "Transport", "Cryptography", "JSON", "LinuxIO", "OutboundHTTP",
-        "CZlib", "StoreWriting",
+        "Seeded", "Octets", "ConclaveServer", "MediaModel", "Contract", "SDP", "Calls", "Listening", "Connections",
+        "STOMPFront",
+        "Persistence", "Recording", "ReelStore", "MediaPlane", "Transport", "Cryptography", "JSON", "LinuxIO",
+        "OutboundHTTP", "CZlib", "StoreWriting",
         .product(name: "GRDB", package: "GRDB.swift"),
         .product(name: "Logging", package: "swift-log"),
         .product(name: "Crypto", package: "swift-crypto"),

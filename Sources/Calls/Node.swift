@@ -93,6 +93,7 @@ package struct Node {
       people.directory.device(of: session)?.user
     case .answer(let question, _):
       people.questions.session(of: question).flatMap { people.directory.device(of: $0)?.user }
+    case .shared(let recordings): recordings.first?.grant.from.user
     case .media, .pushGone, .forget, .end, .disconnectUser, .failures, .drain, .timeout: nil
     }
   }

@@ -26,6 +26,11 @@ extension Server {
     }
     faults.take { () throws(ConfigurationError) in try StateFolder.checkAdminSocket(in: folder) }
     var remarks: [String] = []
+    if let recordings = configuration.recordings,
+      let remark = faults.value({ () throws(ConfigurationError) in try recordings.check(in: folder) }) ?? nil
+    {
+      remarks.append(remark)
+    }
     if let remark = expiryRemark(configuration, now: WallClock().machineTime()) { remarks.append(remark) }
     if let remark = keyModeRemark(configuration) { remarks.append(remark) }
     if let url = configuration.auth.jwksURL {

@@ -8,6 +8,7 @@ import MediaPlane
 import NIOPosix
 import Persistence
 import Listening
+import ReelStore
 import Transport
 
 /// The parts of a server that exist before its ports are open, and the construction of the others.
@@ -39,7 +40,7 @@ struct ServerParts: Sendable {
       recorder: Recorder(file: state.store.path, logger: logger, health: state.health), archive: state.archive,
       housekeeping: Housekeeping(
         store: state.store, health: state.health, clock: state.clock, historyDays: configuration.history.days,
-        log: state.log))
+        log: state.log), recordings: services.recordings)
   }
 
   private var media: ControlPlane.Media {
@@ -66,10 +67,18 @@ struct ServerParts: Sendable {
     }
   }
 
+  /// nil if the server stores no recordings.
+  func recordingFiles() -> RecordingFiles? {
+    state.recordings.map {
+      RecordingFiles($0, authenticator: state.authenticator, origins: configuration.listen.originPolicy)
+    }
+  }
+
   func statusPages(_ control: ControlPlane, _ guests: GuestEntry?) -> StatusPages {
     // Not the whole state, with the lock on its folder: that ends with the server.
     let (authenticator, health) = (state.authenticator, state.health)
     let (services, links, measurements) = (services, links, measurements)
+    let recordings = state.recordings
     return StatusPages(
       unready: { links.unready ?? authenticator.failure ?? health.statistics.failure },
       metrics: {
@@ -79,7 +88,8 @@ struct ServerParts: Sendable {
           outcomes: await control.callCounts,
           waitingForDisk: await control.waitingForDisk,
           backlog: control.backlog, guests: guests?.counts,
-          store: health.statistics, backEnd: services.backEnd, webPush: services.webPush, spans: services.spans,
+          store: health.statistics, recordings: recordings?.statistics, backEnd: services.backEnd,
+          webPush: services.webPush, spans: services.spans,
           measured: measurements.values, process: ProcessFacts())
       })
   }

@@ -2,6 +2,7 @@ import Calls
 import Logging
 import MediaModel
 import Persistence
+import ReelStore
 import Listening
 import Transport
 
@@ -21,6 +22,8 @@ struct ServerState: Sendable {
   let turn: LiveValue<TURNCredentials?>
   let announced: AnnouncedAddresses
   let certificate = DTLSCertificate()
+  /// nil if the server stores no recordings.
+  let recordings: RecordingStore?
 
   /// - Returns: also what the database has from before.
   /// - Throws: `ConfigurationError`, in words for the operator.
@@ -36,8 +39,22 @@ struct ServerState: Sendable {
       archive: Archive(store: store, clock: clock, log: log), log: log,
       authenticator: try await BearerAuthenticator(configuration, folder, clock: clock, log: log),
       turn: LiveValue(try configuration.turn.map(TURNCredentials.init)),
-      announced: try AnnouncedAddresses(configuration.media.announce))
+      announced: try AnnouncedAddresses(configuration.media.announce),
+      recordings: try await recordings(configuration, store, stored.token))
     return (state, stored)
+  }
+
+  private static func recordings(
+    _ configuration: Configuration, _ storage: SQLiteStore, _ token: FencingToken
+  ) async throws(ConfigurationError) -> RecordingStore? {
+    guard let recordings = configuration.recordings else { return nil }
+    let store = RecordingStore(recordings.store(in: configuration.state), storage: storage, token: token)
+    do {
+      try await store.recover()
+    } catch {
+      throw ConfigurationError("\(error)")
+    }
+    return store
   }
 
   private static func load(_ folder: StateFolder, clock: WallClock) throws(ConfigurationError) -> (SQLiteStore, Stored)

@@ -25,6 +25,7 @@ package enum EventName: String, Codable, Sendable, CaseIterable {
   case keysConfirmed = "keys.confirmed"
   case keysDevicesChanged = "keys.devices-changed"
   case devicePair = "device.pair"
+  case recordingShared = "recording.shared"
   case mediaSlots = "media.slots"
   case mediaNeed = "media.need"
   case mediaWanted = "media.wanted"
@@ -59,6 +60,7 @@ package enum EventBody: Sendable, Hashable {
   case confirmed(KeysConfirmed)
   case devicesChanged(DevicesChanged)
   case pairing(PairingMessage)
+  case recordingShared(RecordingShared)
   case slots(Slots)
   case need(Need)
   case wanted(Wanted)
@@ -106,6 +108,7 @@ package enum EventBody: Sendable, Hashable {
     case .confirmed(let body): (.keysConfirmed, body)
     case .devicesChanged(let body): (.keysDevicesChanged, body)
     case .pairing(let body): (.devicePair, body)
+    case .recordingShared(let body): (.recordingShared, body)
     case .slots(let body): (.mediaSlots, body)
     case .need(let body): (.mediaNeed, body)
     case .wanted(let body): (.mediaWanted, body)

@@ -94,6 +94,7 @@ extension EventName {
     case .keysConfirmed: .init(to: [.participants], .dropped, [.mayWait]) { .confirmed(try .init(from: $0)) }
     case .keysDevicesChanged: .init(to: [.users], .kept, [.mayWait]) { .devicesChanged(try .init(from: $0)) }
     case .devicePair: .init(to: [.users], .dropped) { .pairing(try .init(from: $0)) }
+    case .recordingShared: .init(to: [.users], .kept) { .recordingShared(try .init(from: $0)) }
     case .mediaSlots: .init(to: [.participants], .newest) { .slots(try .init(from: $0)) }
     case .mediaNeed: .init(to: [.participants], .kept) { .need(try .init(from: $0)) }
     case .mediaWanted: .init(to: [.participants], .kept) { .wanted(try .init(from: $0)) }

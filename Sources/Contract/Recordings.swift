@@ -29,6 +29,22 @@ package struct RecordingStatement: Codable, Sendable, Hashable {
   package var by: Device
   package var sigAlg: String
   package var signature: Base64Bytes
+
+  package init(
+    id: RecordingID, kind: RecordingKind, call: CallID? = nil, publicKey: Base64Bytes, media: [RecordedMedium],
+    readers: [UserID], at: Timestamp, by: Device, sigAlg: String, signature: Base64Bytes
+  ) {
+    self.id = id
+    self.kind = kind
+    self.call = call
+    self.publicKey = publicKey
+    self.media = media
+    self.readers = readers
+    self.at = at
+    self.by = by
+    self.sigAlg = sigAlg
+    self.signature = signature
+  }
 }
 
 /// The private half of a recording's key, sealed for one holder; opaque to the server.
@@ -37,6 +53,11 @@ package struct RecordingGrant: Codable, Sendable, Hashable {
     package var user: UserID
     /// nil: it is sealed to the user's reading key.
     package var device: DeviceID?
+
+    package init(user: UserID, device: DeviceID? = nil) {
+      self.user = user
+      self.device = device
+    }
   }
 
   package var recording: RecordingID
@@ -50,6 +71,21 @@ package struct RecordingGrant: Codable, Sendable, Hashable {
   package var at: Timestamp
   package var sigAlg: String
   package var signature: Base64Bytes
+
+  package init(
+    recording: RecordingID, to: Holder, from: Device, key: Base64Bytes, alg: String, ciphertext: Base64Bytes,
+    at: Timestamp, sigAlg: String, signature: Base64Bytes
+  ) {
+    self.recording = recording
+    self.to = to
+    self.from = from
+    self.key = key
+    self.alg = alg
+    self.ciphertext = ciphertext
+    self.at = at
+    self.sigAlg = sigAlg
+    self.signature = signature
+  }
 }
 
 /// The first chain key of a reel that a device writes, sealed to the recording's key; opaque to the server.
@@ -57,6 +93,12 @@ package struct ReelKey: Codable, Sendable, Hashable {
   package var ciphertext: Base64Bytes
   package var sigAlg: String
   package var signature: Base64Bytes
+
+  package init(ciphertext: Base64Bytes, sigAlg: String, signature: Base64Bytes) {
+    self.ciphertext = ciphertext
+    self.sigAlg = sigAlg
+    self.signature = signature
+  }
 }
 
 /// A device says what a reel's first segments are.
@@ -73,6 +115,20 @@ package struct ReelWitness: Codable, Sendable, Hashable {
   package var by: Device
   package var sigAlg: String
   package var signature: Base64Bytes
+
+  package init(
+    reel: UInt32, segments: UInt32, head: Base64Bytes, at: Timestamp, isEnd: Bool, by: Device, sigAlg: String,
+    signature: Base64Bytes
+  ) {
+    self.reel = reel
+    self.segments = segments
+    self.head = head
+    self.at = at
+    self.isEnd = isEnd
+    self.by = by
+    self.sigAlg = sigAlg
+    self.signature = signature
+  }
 }
 
 /// A text about a recording, sealed to its key; opaque to the server.
@@ -81,6 +137,13 @@ package struct RecordingNote: Codable, Sendable, Hashable {
   package var ciphertext: Base64Bytes
   package var sigAlg: String
   package var signature: Base64Bytes
+
+  package init(number: UInt32, ciphertext: Base64Bytes, sigAlg: String, signature: Base64Bytes) {
+    self.number = number
+    self.ciphertext = ciphertext
+    self.sigAlg = sigAlg
+    self.signature = signature
+  }
 }
 
 /// A page of the segments of one reel, as the server stores them.
@@ -118,6 +181,12 @@ package struct ReelPage: Codable, Sendable, Hashable {
   /// The number of the page's first segment.
   package var from: UInt32
   package var segments: [Segment]
+
+  package init(participant: UInt32, from: UInt32, segments: [Segment]) {
+    self.participant = participant
+    self.from = from
+    self.segments = segments
+  }
 }
 
 extension RecordingStatement: CustomStringConvertible { package var description: String { "statement" } }

@@ -2,7 +2,7 @@
 /// that of its request.
 package enum ReplyName: String, Codable, Sendable, CaseIterable {
   case joined, rejoined, started, results, registered, devices, state, calls, link, media, keys, keyList, confirmations,
-    presence, history, totals, knocking, nothing
+    presence, history, totals, knocking, startedRecording, recordings, recording, nothing
 
   package var body: any (Codable & Sendable).Type {
     switch self {
@@ -23,6 +23,9 @@ package enum ReplyName: String, Codable, Sendable, CaseIterable {
     case .history: HistoryList.self
     case .totals: Totals.self
     case .knocking: Knocking.self
+    case .startedRecording: StartedRecording.self
+    case .recordings: RecordingList.self
+    case .recording: RecordingManifest.self
     case .nothing: NoBody.self
     }
   }
@@ -47,6 +50,9 @@ package enum ReplyBody: Encodable, Sendable {
   case history(HistoryList)
   case totals(Totals)
   case knocking(Knocking)
+  case startedRecording(StartedRecording)
+  case recordings(RecordingList)
+  case recording(RecordingManifest)
   case nothing
 
   package var content: any Codable & Sendable {
@@ -68,6 +74,9 @@ package enum ReplyBody: Encodable, Sendable {
     case .history(let body): body
     case .totals(let body): body
     case .knocking(let body): body
+    case .startedRecording(let body): body
+    case .recordings(let body): body
+    case .recording(let body): body
     case .nothing: NoBody()
     }
   }
@@ -93,6 +102,9 @@ package enum ReplyBody: Encodable, Sendable {
     case .history: .history
     case .totals: .totals
     case .knocking: .knocking
+    case .startedRecording: .startedRecording
+    case .recordings: .recordings
+    case .recording: .recording
     case .nothing: .nothing
     }
   }
@@ -117,6 +129,9 @@ package enum ReplyBody: Encodable, Sendable {
     case .history: self = .history(try .init(from: decoder))
     case .totals: self = .totals(try .init(from: decoder))
     case .knocking: self = .knocking(try .init(from: decoder))
+    case .startedRecording: self = .startedRecording(try .init(from: decoder))
+    case .recordings: self = .recordings(try .init(from: decoder))
+    case .recording: self = .recording(try .init(from: decoder))
     case .nothing: self = .nothing
     }
   }

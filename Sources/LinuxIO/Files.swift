@@ -68,6 +68,13 @@ package enum Files {
     return Int64(clamping: UInt64(status.f_bavail) &* UInt64(status.f_frsize))
   }
 
+  /// The size of the file system of a folder, in bytes.
+  package static func totalBytes(at path: String) throws(SystemError) -> Int64 {
+    var status = statvfs()
+    guard statvfs(path, &status) == 0 else { throw SystemError("ask for the size of the disk", code: errno) }
+    return Int64(clamping: UInt64(status.f_blocks) &* UInt64(status.f_frsize))
+  }
+
   /// - Returns: 0, or errno.
   private static func write(_ bytes: [UInt8], to file: Int32) -> Int32 {
     bytes.withUnsafeBytes { buffer in

@@ -1,5 +1,5 @@
 package import Calls
-import Contract
+package import Contract
 import Foundation
 import GRDB
 import JSON
@@ -26,6 +26,57 @@ extension SQLiteStore {
 
   package func recording(_ id: RecordingID) throws(StoreError) -> StoredRecording? {
     try reading { db in try db.recording(id.text) }
+  }
+
+  package func record(of recording: RecordingID) throws(StoreError) -> RecordingRecord? {
+    try reading { db in
+      let sql = "SELECT record FROM description WHERE recording = ?"
+      return try Row.fetchOne(db, sql: sql, arguments: [recording.text]).map {
+        try Persistence.record(RecordingRecord.self, $0)
+      }
+    }
+  }
+
+  package func grants(of recording: RecordingID, to user: UserID) throws(StoreError) -> [RecordingGrant] {
+    try records("readerGrant", of: recording, "AND user = ? ORDER BY device", [user.text])
+  }
+
+  package func notes(of recording: RecordingID) throws(StoreError) -> [RecordingNote] {
+    try records("note", of: recording, "ORDER BY number")
+  }
+
+  package func witnesses(of recording: RecordingID) throws(StoreError) -> [ReelWitness] {
+    try records("witness", of: recording, "ORDER BY reel")
+  }
+
+  private func records<Value: Decodable & Sendable>(
+    _ table: String, of recording: RecordingID, _ rest: String, _ arguments: [String] = []
+  ) throws(StoreError) -> [Value] {
+    try reading { db in
+      let sql = "SELECT record FROM \(table) WHERE recording = ? \(rest)"
+      return try Row.fetchAll(db, sql: sql, arguments: StatementArguments([recording.text] + arguments)).map {
+        try Persistence.record(Value.self, $0)
+      }
+    }
+  }
+
+  package func recordings(of user: UserID, _ wanted: RecordingFilter) throws(StoreError) -> [StoredRecording] {
+    try reading { db in
+      let granted = "EXISTS (SELECT 1 FROM readerGrant WHERE recording = id AND readerGrant.user = ?)"
+      let (mine, users) =
+        switch wanted.role {
+        case .owner: ("user = ?", [user.text])
+        case .reader: ("user <> ? AND \(granted)", [user.text, user.text])
+        case nil: ("(user = ? OR \(granted))", [user.text, user.text])
+        }
+      var arguments = StatementArguments(users + [wanted.kind?.rawValue].compactMap { $0 })
+      arguments += [wanted.before.milliseconds, wanted.limit]
+      let sql = """
+        SELECT id FROM recording WHERE \(mine) \(wanted.kind == nil ? "" : "AND kind = ?") AND startedAt < ?
+        ORDER BY startedAt DESC, id LIMIT ?
+        """
+      return try String.fetchAll(db, sql: sql, arguments: arguments).compactMap { try db.recording($0) }
+    }
   }
 
   package func segments(
@@ -61,6 +112,25 @@ extension Database {
       for reel in recording.reels {
         try run("INSERT OR IGNORE INTO reel VALUES (?, ?, ?)", [recording.id.text, reel.number, reel.user.text])
       }
+    case .described(let id, let record):
+      try run(
+        "INSERT OR REPLACE INTO description SELECT id, ? FROM recording WHERE id = ?", [try blob(record), id.text])
+    case .witness(let id, let witness):
+      try run(
+        "INSERT OR REPLACE INTO witness SELECT recording, reel, ? FROM reel WHERE recording = ? AND reel = ?",
+        [try blob(witness), id.text, witness.reel])
+    case .grant(let grant):
+      try run(
+        "INSERT OR REPLACE INTO readerGrant SELECT id, ?, ?, ?, ? FROM recording WHERE id = ?",
+        [
+          grant.to.user.text, grant.to.device?.text ?? "", grant.from.user.text, try blob(grant), grant.recording.text,
+        ])
+    case .grantsGone(let id, let user):
+      try run("DELETE FROM readerGrant WHERE recording = ? AND user = ?", [id.text, user.text])
+    case .note(let id, let note):
+      try run(
+        "INSERT OR IGNORE INTO note SELECT id, ?, ? FROM recording WHERE id = ?",
+        [note.number, try blob(note), id.text])
     case .segment(let id, let reel, let segment):
       try run(
         """
@@ -74,8 +144,9 @@ extension Database {
     }
   }
 
-  /// The user's recordings, and the reels of others' with the user in them.
+  /// The user's recordings, the reels of others' with the user in them, and grants to and by the user.
   func forgetRecordings(of user: String) throws {
+    try run("DELETE FROM readerGrant WHERE user = ? OR author = ?", [user, user])
     try run("DELETE FROM recording WHERE user = ?", [user])
     try run("DELETE FROM reel WHERE user = ?", [user])
   }
@@ -91,7 +162,7 @@ extension Database {
     }
     guard let identifier = RecordingID(id), let kind = RecordingKind(rawValue: try text("kind")),
       let user = UserID(try text("user")), let device = DeviceID(try text("device")),
-      let state = StoredRecording.State(rawValue: try text("state"))
+      let state = RecordingState(rawValue: try text("state"))
     else { return nil }
     let reels = try Row.fetchAll(
       self, sql: "SELECT reel, user FROM reel WHERE recording = ? ORDER BY reel", arguments: [id])

@@ -134,5 +134,18 @@ enum Schema {
       recording TEXT NOT NULL, reel INTEGER NOT NULL, number INTEGER NOT NULL, bytes INTEGER NOT NULL,
       hash BLOB NOT NULL, start INTEGER NOT NULL, PRIMARY KEY (recording, reel, number),
       FOREIGN KEY (recording, reel) REFERENCES reel ON DELETE CASCADE) WITHOUT ROWID;
+    CREATE TABLE witness (
+      recording TEXT NOT NULL, reel INTEGER NOT NULL, record BLOB NOT NULL, PRIMARY KEY (recording, reel),
+      FOREIGN KEY (recording, reel) REFERENCES reel ON DELETE CASCADE);
+    CREATE TABLE description (
+      recording TEXT PRIMARY KEY REFERENCES recording ON DELETE CASCADE, record BLOB NOT NULL);
+    CREATE TABLE readerGrant (
+      recording TEXT NOT NULL REFERENCES recording ON DELETE CASCADE, user TEXT NOT NULL, device TEXT NOT NULL,
+      author TEXT NOT NULL, record BLOB NOT NULL, PRIMARY KEY (recording, user, device));
+    CREATE INDEX readerGrantByUser ON readerGrant (user);
+    CREATE INDEX readerGrantByAuthor ON readerGrant (author);
+    CREATE TABLE note (
+      recording TEXT NOT NULL REFERENCES recording ON DELETE CASCADE, number INTEGER NOT NULL, record BLOB NOT NULL,
+      PRIMARY KEY (recording, number));
     """
 }

@@ -155,6 +155,11 @@ package struct RecordingLedger: Sendable {
     if let entry = usage[user], entry.bytes == 0, entry.uploads == 0 { usage[user] = nil }
   }
 
+  /// The bytes that the user may still store.
+  package func room(of user: UserID) -> Int64 {
+    max(0, min(limits.userBytes - bytes(of: user), limits.totalBytes - bytes))
+  }
+
   // MARK: uploads
 
   /// - Parameter byteCount: of the segment's whole file, as the client announces it.
@@ -222,6 +227,8 @@ package struct RecordingLedger: Sendable {
 
 /// Why a recording does not begin, or a segment is not stored.
 package enum RecordingRefusal: Error, Hashable, Sendable {
+  /// The signature is not the device's.
+  case unsigned
   /// There is no such recording or reel, or it has ended.
   case notFound
   /// Another recording has the id.

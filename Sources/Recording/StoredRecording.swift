@@ -3,12 +3,6 @@ package import MediaModel
 
 /// A recording, as the server keeps it.
 package struct StoredRecording: Hashable, Sendable {
-  package enum State: String, Sendable, CaseIterable {
-    case running, finished
-    /// Its time was over before its device finished it.
-    case cutOff = "cut-off"
-  }
-
   package var id: RecordingID
   package var kind: RecordingKind
   /// The device that began it. Its user is charged for the bytes.
@@ -17,12 +11,12 @@ package struct StoredRecording: Hashable, Sendable {
   package var startedAt: Timestamp
   /// When it is deleted.
   package var expiresAt: Timestamp
-  package var state = State.running
+  package var state = RecordingState.running
   package var reels: [StoredReel]
 
   package init(
     id: RecordingID, kind: RecordingKind, owner: Device, startedAt: Timestamp, expiresAt: Timestamp,
-    state: State = .running, reels: [StoredReel]
+    state: RecordingState = .running, reels: [StoredReel]
   ) {
     self.id = id
     self.kind = kind
@@ -91,16 +85,60 @@ package struct ReelPosition: Hashable, Sendable {
   }
 }
 
-/// A change of what is stored about recordings. It may be written twice.
+/// A device's words when it began a recording, and the ticket of its uploads.
+package struct RecordingRecord: Codable, Hashable, Sendable {
+  package var statement: RecordingStatement
+  /// The device, with the keys that it had.
+  package var author: RecordedPerson
+  package var reelKey: ReelKey
+  /// SHA-256 of the ticket.
+  package var ticket: Base64Bytes
+
+  package init(statement: RecordingStatement, author: RecordedPerson, reelKey: ReelKey, ticket: Base64Bytes) {
+    self.statement = statement
+    self.author = author
+    self.reelKey = reelKey
+    self.ticket = ticket
+  }
+
+  package var signKey: DeviceKey? { author.keys.first { $0.use == .sign } }
+}
+
+/// A change of what is stored about recordings. It may be written twice, and has no effect on a recording that is gone.
 package enum RecordingFact: Hashable, Sendable {
   /// A recording begins, with its reels; they are empty.
   case begun(StoredRecording)
-  /// Has no effect if the recording or the reel is gone.
+  /// Replaces the earlier record.
+  case described(RecordingID, RecordingRecord)
   case segment(RecordingID, reel: UInt32, StoredSegment)
-  case ended(RecordingID, StoredRecording.State)
+  /// Replaces the reel's earlier witness.
+  case witness(RecordingID, ReelWitness)
+  /// Replaces the holder's earlier grant.
+  case grant(RecordingGrant)
+  /// All grants to the user.
+  case grantsGone(RecordingID, UserID)
+  /// The first one of its number stays.
+  case note(RecordingID, RecordingNote)
+  case ended(RecordingID, RecordingState)
   /// With all its reels.
   case gone(RecordingID)
   case reelGone(RecordingID, reel: UInt32)
+}
+
+/// Which recordings of a user are listed.
+package struct RecordingFilter: Hashable, Sendable {
+  /// Only those that started earlier.
+  package var before: Timestamp
+  package var limit: Int
+  package var kind: RecordingKind?
+  package var role: RecordingRole?
+
+  package init(before: Timestamp, limit: Int, kind: RecordingKind? = nil, role: RecordingRole? = nil) {
+    self.before = before
+    self.limit = limit
+    self.kind = kind
+    self.role = role
+  }
 }
 
 /// The part that a starting server keeps in memory.
@@ -117,4 +155,5 @@ package struct StoredRecordings: Hashable, Sendable {
 
 extension StoredRecording: CustomStringConvertible { package var description: String { "recording" } }
 extension StoredReel: CustomStringConvertible { package var description: String { "reel" } }
+extension RecordingRecord: CustomStringConvertible { package var description: String { "record" } }
 extension RecordingFact: CustomStringConvertible { package var description: String { "fact" } }

@@ -15,7 +15,7 @@ package struct RecordingCounts: Sendable {
 
   /// `RecordingRefusal` without its values.
   package enum Refusal: String, CaseIterable, Sendable {
-    case notFound, taken, invalid, conflict, tooLarge, tooLong, quota, diskFull, busy, unavailable
+    case unsigned, notFound, taken, invalid, conflict, tooLarge, tooLong, quota, diskFull, busy, unavailable
   }
 
   mutating func stored(_ byteCount: Int) {
@@ -30,6 +30,7 @@ extension RecordingCounts.Refusal {
   package init(_ refusal: RecordingRefusal) {
     self =
       switch refusal {
+      case .unsigned: .unsigned
       case .notFound: .notFound
       case .taken: .taken
       case .invalid: .invalid

@@ -1,4 +1,5 @@
 package import Calls
+import Contract
 import Cryptography
 import LinuxIO
 package import MediaModel
@@ -19,7 +20,8 @@ extension RecordingStore {
       }
       return try storage.recordings()
     }
-    let limits = ledger.withLock { $0.limits }
+    var limits = ledger.withLock { $0.limits }
+    limits.totalBytes = totalBytes ?? (try? Files.totalBytes(at: folder.path)).map { $0 / 4 } ?? .max
     let found = stored
     let adopted = try await waiting { [self] () throws(StoreError) in found.running.map(adopt) }
     for (recording, segments) in adopted {
@@ -40,8 +42,8 @@ extension RecordingStore {
       }
       count { $0.adopted &+= UInt64(facts.count) }
     }
-    let state = stored
-    ledger.withLock { $0 = RecordingLedger(limits: limits, restoring: state) }
+    let state = RecordingLedger(limits: limits, restoring: stored)
+    ledger.withLock { $0 = state }
     sweep()
   }
 

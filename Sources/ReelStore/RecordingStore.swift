@@ -1,4 +1,5 @@
 package import Calls
+import Contract
 import Cryptography
 import Dispatch
 import LinuxIO
@@ -16,6 +17,8 @@ package final class RecordingStore: Sendable {
   package struct Configuration: Sendable {
     package var folder: String
     package var limits = RecordingLedger.Limits()
+    /// The most bytes of all recordings; nil: a quarter of the file system.
+    package var totalBytes: Int64?
     /// Bytes of the file system that recordings leave free.
     package var reserve: Int64 = 1 << 30
 
@@ -34,6 +37,7 @@ package final class RecordingStore: Sendable {
   let lanes: DiskLanes
   let ledger: Mutex<RecordingLedger>
   private let reserve: Int64
+  let totalBytes: Int64?
   private let counts = Mutex(RecordingCounts())
 
   /// Nothing is read or written before `recover`.
@@ -50,6 +54,7 @@ package final class RecordingStore: Sendable {
     lanes = DiskLanes(now: clock)
     ledger = Mutex(RecordingLedger(limits: configuration.limits))
     reserve = configuration.reserve
+    totalBytes = configuration.totalBytes
   }
 
   package var statistics: RecordingStatistics {
@@ -62,26 +67,32 @@ package final class RecordingStore: Sendable {
 
   // MARK: recordings
 
-  /// Begins a recording; it has its reels and no segment. Once more by the same device, it changes nothing.
-  package func begin(_ recording: StoredRecording) async throws(RecordingRefusal) {
+  /// Begins a recording; it has its reels and no segment. Begun once more by the same device, it goes on.
+  /// - Parameter facts: what else is stored about it, each time.
+  package func begin(_ recording: StoredRecording, with facts: [RecordingFact] = []) async throws(RecordingRefusal) {
     try await counting { [self] () async throws(RecordingRefusal) in
       guard !lanes.isStuck else { throw .unavailable }
       try await lanes.run(on: .rows) { [self] () throws(RecordingRefusal) in
         if let known = try reading({ store throws(StoreError) in try store.recording(recording.id) }) {
-          guard known.owner == recording.owner, known.state == .running else { throw .taken }
-          return
+          guard known.owner == recording.owner else { throw .taken }
+          guard known.state == .running else { throw .notFound }
+          return try write(facts)
         }
         try ledger.withLock { ledger throws(RecordingRefusal) in try ledger.checkRoom(for: recording.owner.user) }
         guard try freeBytes() > reserve else { throw .diskFull }
-        try write([.begun(recording)])
+        try write([.begun(recording)] + facts)
         ledger.withLock { $0.begin(recording) }
       }
     }
   }
 
   /// The device has sent all segments.
-  /// - Parameter heads: of each reel, signed by the device.
-  package func finish(_ id: RecordingID, heads: [UInt32: ReelHead]) async throws(RecordingRefusal) {
+  /// - Parameters:
+  ///   - heads: of each reel, signed by the device.
+  ///   - facts: what is stored with the end.
+  package func finish(
+    _ id: RecordingID, heads: [UInt32: ReelHead], with facts: [RecordingFact] = []
+  ) async throws(RecordingRefusal) {
     try await lanes.run(on: .rows) { [self] () throws(RecordingRefusal) in
       if let known = try reading({ store throws(StoreError) in try store.recording(id) }), known.state != .running {
         return
@@ -92,7 +103,7 @@ package final class RecordingStore: Sendable {
         return ledger.end(id)
       }
       do throws(RecordingRefusal) {
-        try write([.ended(id, .finished)])
+        try write(facts + [.ended(id, .finished)])
       } catch {
         if let ended { ledger.withLock { $0.begin(ended) } }
         throw error
@@ -119,13 +130,20 @@ package final class RecordingStore: Sendable {
   package func release(_ upload: RecordingLedger.Upload) { ledger.withLock { $0.release(upload) } }
 
   /// Stores a segment that continues its reel.
-  /// - Parameter bytes: as many as were admitted.
-  package func append(_ bytes: [UInt8], of upload: RecordingLedger.Upload) async throws(RecordingRefusal) -> Append {
+  /// - Parameters:
+  ///   - bytes: as many as were admitted.
+  ///   - facts: called before the segment is written, on a queue of the store. It may refuse the segment, and returns what is stored with it.
+  package func append(
+    _ bytes: [UInt8], of upload: RecordingLedger.Upload,
+    with facts: @escaping @Sendable (StoredSegment) throws(RecordingRefusal) -> [RecordingFact] = { _ in [] }
+  ) async throws(RecordingRefusal) -> Append {
     try await counting { [self] () async throws(RecordingRefusal) in
       let lane: DiskLanes.Lane = (upload.recording.hashValue ^ Int(upload.reel)) & 1 == 0 ? .firstWriter : .secondWriter
-      switch try await lanes.run(on: lane, { [self] () throws(RecordingRefusal) in try write(bytes, of: upload) }) {
-      case .written(let segment):
-        try await writing([.segment(upload.recording, reel: upload.reel, segment)])
+      switch try await lanes.run(
+        on: lane, { [self] () throws(RecordingRefusal) in try write(bytes, of: upload, facts) })
+      {
+      case .written(let segment, let more):
+        try await writing([.segment(upload.recording, reel: upload.reel, segment)] + more)
         guard ledger.withLock({ $0.commit(segment, of: upload) }) else {
           // It was deleted meanwhile, perhaps with its folder before this file was in it.
           try await lanes.run(on: .removal) { [self] () throws(RecordingRefusal) in try removeOrphan(upload.recording) }
@@ -146,25 +164,29 @@ package final class RecordingStore: Sendable {
   }
 
   private enum Written: Sendable {
-    case written(StoredSegment)
+    case written(StoredSegment, [RecordingFact])
     case earlier(number: UInt32, SegmentHash, ReelPosition)
   }
 
   /// On a writer's lane.
-  private func write(_ bytes: [UInt8], of upload: RecordingLedger.Upload) throws(RecordingRefusal) -> Written {
+  private func write(
+    _ bytes: [UInt8], of upload: RecordingLedger.Upload,
+    _ facts: (StoredSegment) throws(RecordingRefusal) -> [RecordingFact]
+  ) throws(RecordingRefusal) -> Written {
     guard bytes.count == upload.byteCount, let header = try? SegmentHeader(parsing: bytes.span.bytes),
       let hash = SegmentHash(HashAlgorithm.sha256.digest(of: bytes))
     else { throw .invalid }
     let place = try ledger.withLock { ledger throws(RecordingRefusal) in try ledger.place(header, of: upload) }
     if case .earlier(let position) = place { return .earlier(number: header.number, hash, position) }
+    let segment = StoredSegment(number: header.number, byteCount: bytes.count, hash: hash, start: header.start)
+    let more = try facts(segment)
     guard try freeBytes() - Int64(bytes.count) >= reserve else { throw .diskFull }
     do throws(SystemError) {
       try folder.write(bytes, to: upload.recording, reel: upload.reel, segment: header.number)
     } catch {
       throw refusal(error)
     }
-    return .written(
-      StoredSegment(number: header.number, byteCount: bytes.count, hash: hash, start: header.start))
+    return .written(segment, more)
   }
 
   /// The length of a segment's file; nil if there is none.
@@ -189,22 +211,26 @@ package final class RecordingStore: Sendable {
     }
   }
 
-  /// A page of the segments of a reel, from the database.
-  package func segments(
-    of id: RecordingID, reel: UInt32, from: UInt32, limit: Int
-  ) async throws(RecordingRefusal) -> [StoredSegment] {
-    try await lanes.run(on: .reader) { [self] () throws(RecordingRefusal) in
-      try reading { store throws(StoreError) in try store.segments(of: id, reel: reel, from: from, limit: limit) }
-    }
+  /// Asks the database about recordings.
+  package func ask<Value: Sendable>(
+    _ question: @escaping @Sendable (any Storage) throws(StoreError) -> Value
+  ) async throws(RecordingRefusal) -> Value {
+    try await lanes.run(on: .reader) { [self] () throws(RecordingRefusal) in try reading(question) }
+  }
+
+  /// Writes facts that change no reel.
+  package func note(_ facts: [RecordingFact]) async throws(RecordingRefusal) {
+    try await lanes.run(on: .rows) { [self] () throws(RecordingRefusal) in try write(facts) }
   }
 
   /// nil if there is none, or it was deleted.
   package func recording(_ id: RecordingID) async throws(RecordingRefusal) -> StoredRecording? {
     if let running = ledger.withLock({ $0[id] }) { return running }
-    return try await lanes.run(on: .reader) { [self] () throws(RecordingRefusal) in
-      try reading { store throws(StoreError) in try store.recording(id) }
-    }
+    return try await ask { store throws(StoreError) in try store.recording(id) }
   }
+
+  /// The bytes that the user may still store.
+  package func room(of user: UserID) -> Int64 { ledger.withLock { $0.room(of: user) } }
 
   // MARK: what the disk and the database say
 

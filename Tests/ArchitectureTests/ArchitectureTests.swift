@@ -28,14 +28,14 @@ private let arrows: [(target: String, imports: Set<String>)] = [
   (
     "STOMPFront", ["Octets", "MediaModel", "Contract", "Calls", "STOMP", "JSON", "Listening", "Connections"]
   ),
-  ("ReelStore", ["MediaModel", "Recording", "Calls", "Cryptography", "LinuxIO"]),
+  ("ReelStore", ["MediaModel", "Contract", "Recording", "Calls", "Cryptography", "LinuxIO"]),
   ("Persistence", ["MediaModel", "Contract", "Recording", "Calls", "JSON"]),
   ("Web", []),
   (
     "ConclaveServer",
     [
       "Octets", "MediaModel", "Contract", "SDP", "Calls", "Listening", "Connections", "STOMPFront", "Persistence",
-      "MediaPlane", "Forwarding", "LinuxIO", "OutboundHTTP",
+      "Recording", "ReelStore", "MediaPlane", "Forwarding", "LinuxIO", "OutboundHTTP",
       "JSON", "Transport", "Cryptography", "CZlib", "Web",
     ]
   ),

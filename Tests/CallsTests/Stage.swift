@@ -95,7 +95,7 @@ final class Stage {
       case .negotiate(_, _, let negotiate): negotiations.append(negotiate)
       case .media(let command): media.append(command)
       case .webhook(let channel, let event): webhooks.append((channel, event))
-      case .client(.admission), .client(.publish), .read, .push, .ask, .history, .measured, .keyless:
+      case .client(.admission), .client(.publish), .read, .push, .ask, .history, .recordings, .measured, .keyless:
         others.append(effect)
       case .store(.device): writes += 1
       case .store: break

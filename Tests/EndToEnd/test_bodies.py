@@ -27,6 +27,9 @@ REPLIES = {
     "presence": "Requests['/app/presence/watch'][1]",
     "history": "Requests['/app/history/list'][1]",
     "totals": "Requests['/app/history/totals'][1]",
+    "startedRecording": "Requests['/app/recordings/start'][1]",
+    "recordings": "Requests['/app/recordings/list'][1]",
+    "recording": "Requests['/app/recordings/get'][1]",
     "nothing": "Requests['/app/calls/{id}/leave'][1]",
     "error": "Failure",
 }

@@ -3,6 +3,8 @@ import JSON
 import MediaModel
 import Recording
 
+@testable import ConclaveServer
+
 /// A segment that is not sealed. Its records lie in the input and in their order, and the same bytes without the last record have the same records before it.
 func readSegment(_ input: UnsafeMutableRawBufferPointer) {
   guard let header = try? SegmentHeader(parsing: input.bytes) else { return }
@@ -35,4 +37,15 @@ func readReel(_ input: UnsafeMutableRawBufferPointer) {
   guard let last = index.entries.last else { return }
   let head = ReelHead(segments: UInt32(index.entries.count), hash: last.hash, isEnd: true)
   precondition(index.finding(witnesses: [head]) == .complete)
+}
+
+/// The headers of an upload and a download: a witness, and in the second half a range of 1,000 bytes.
+func readUpload(_ input: UnsafeMutableRawBufferPointer) {
+  let lines = input.text.split(separator: "\n", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
+  if let witness = UploadWitness(lines[0]) {
+    let text = "\(witness.at.milliseconds):\(witness.algorithm):\(witness.signature.base64)"
+    precondition(UploadWitness(text) == witness)
+  }
+  guard case .part(let range) = ByteRange.wanted(lines.last, of: 1_000) else { return }
+  precondition(!range.isEmpty && range.lowerBound >= 0 && range.upperBound <= 1_000)
 }

@@ -45,6 +45,7 @@ nonisolated(unsafe) let targets: [String: FuzzTarget] = [
   "tls": readTLS,
   "token": readToken,
   "transport-feedback": readTransportFeedback,
+  "upload": readUpload,
   "websocket": readWebSocket,
 ]
 

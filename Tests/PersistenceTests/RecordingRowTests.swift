@@ -83,6 +83,113 @@ struct RecordingRowTests {
     #expect(try store.load(now: TestStore.now).ranUntil == second(2))
   }
 
+  // MARK: what devices said
+
+  private func record(_ number: UInt8, ticket: UInt8 = 1) -> RecordingRecord {
+    let nothing = Base64Bytes([])
+    return RecordingRecord(
+      statement: RecordingStatement(
+        id: id(number), kind: .message, call: CallID(unchecked: "c1"), publicKey: Base64Bytes([9]), media: [.audio],
+        readers: [bob], at: second(1), by: phone, sigAlg: "ES256", signature: Base64Bytes([8])),
+      author: RecordedPerson(
+        participant: 1, user: alice, device: phone.device, name: "Al\"ice", fingerprint: nothing,
+        keys: [DeviceKey(use: .sign, alg: "ES256", publicKey: Base64Bytes([7]))]),
+      reelKey: ReelKey(ciphertext: nothing, sigAlg: "ES256", signature: nothing), ticket: Base64Bytes([ticket]))
+  }
+
+  private func grant(
+    _ number: UInt8, to user: UserID, _ device: String? = "tablet", by author: UserID = alice, at: Int = 1
+  ) -> RecordingGrant {
+    RecordingGrant(
+      recording: id(number), to: .init(user: user, device: device.map(DeviceID.init(unchecked:))),
+      from: Device(user: author, device: phone.device), key: Base64Bytes([1]), alg: "X", ciphertext: Base64Bytes([2]),
+      at: second(at), sigAlg: "ES256", signature: Base64Bytes([3]))
+  }
+
+  private func note(_ number: UInt32, _ byte: UInt8 = 1) -> RecordingNote {
+    RecordingNote(number: number, ciphertext: Base64Bytes([byte]), sigAlg: "ES256", signature: Base64Bytes([3]))
+  }
+
+  private func witness(_ segments: UInt32) -> ReelWitness {
+    ReelWitness(
+      reel: 1, segments: segments, head: Base64Bytes([4]), at: second(2), isEnd: false, by: phone, sigAlg: "ES256",
+      signature: Base64Bytes([5]))
+  }
+
+  @Test(arguments: StoreKind.allCases) func theWordsOfDevicesComeBack(kind: StoreKind) throws {
+    let store = try test.open(kind)
+    let facts: [RecordingFact] = [
+      .begun(recording(1)), .described(id(1), record(1)), .grant(grant(1, to: bob)), .grant(grant(1, to: bob, nil)),
+      .grant(grant(1, to: carol)), .note(id(1), note(1)), .note(id(1), note(0)), .witness(id(1), witness(1)),
+    ]
+    for _ in 0..<2 { try store.write(facts.map(StoreChange.recording)) }
+    #expect(try store.record(of: id(1)) == record(1))
+    #expect(try store.grants(of: id(1), to: bob) == [grant(1, to: bob, nil), grant(1, to: bob)])
+    #expect(try store.notes(of: id(1)) == [note(0), note(1)])
+    #expect(try store.witnesses(of: id(1)) == [witness(1)])
+    #expect(try store.record(of: id(2)) == nil && store.grants(of: id(2), to: bob).isEmpty)
+  }
+
+  @Test(arguments: StoreKind.allCases) func theNewestCountsAndOfNotesTheFirst(kind: StoreKind) throws {
+    let store = try test.open(kind)
+    let facts: [RecordingFact] = [
+      .begun(recording(1)), .described(id(1), record(1)), .described(id(1), record(1, ticket: 2)),
+      .grant(grant(1, to: bob)), .grant(grant(1, to: bob, at: 9)), .witness(id(1), witness(1)),
+      .witness(id(1), witness(2)), .note(id(1), note(0)), .note(id(1), note(0, 2)),
+    ]
+    try store.write(facts.map(StoreChange.recording))
+    #expect(try store.record(of: id(1))?.ticket == Base64Bytes([2]))
+    #expect(try store.grants(of: id(1), to: bob) == [grant(1, to: bob, at: 9)])
+    #expect(try store.witnesses(of: id(1)) == [witness(2)] && store.notes(of: id(1)) == [note(0)])
+  }
+
+  @Test(arguments: StoreKind.allCases) func theWordsGoWithTheRecording(kind: StoreKind) throws {
+    let store = try test.open(kind)
+    let facts: [RecordingFact] = [
+      .begun(recording(1)), .described(id(1), record(1)), .grant(grant(1, to: bob)), .note(id(1), note(0)),
+      .witness(id(1), witness(1)), .grantsGone(id(1), carol), .gone(id(1)),
+      // After the deletion they are about nothing.
+      .described(id(1), record(1)), .grant(grant(1, to: bob)), .note(id(1), note(0)), .witness(id(1), witness(1)),
+    ]
+    try store.write(facts.map(StoreChange.recording))
+    #expect(try store.record(of: id(1)) == nil && store.grants(of: id(1), to: bob).isEmpty)
+    #expect(try store.notes(of: id(1)).isEmpty && store.witnesses(of: id(1)).isEmpty)
+  }
+
+  @Test(arguments: StoreKind.allCases) func aUsersRecordingsAreListed(kind: StoreKind) throws {
+    let store = try test.open(kind)
+    var own = recording(3, of: bob, reels: [(1, bob)])
+    (own.kind, own.startedAt) = (.own, second(5))
+    var facts: [RecordingFact] = [.begun(recording(1)), .begun(recording(2)), .begun(own)]
+    facts += [.grant(grant(2, to: bob)), .grant(grant(2, to: bob, nil)), .grant(grant(3, to: bob, by: bob))]
+    try store.write(facts.map(StoreChange.recording))
+    func listed(
+      _ user: UserID, before: Int = 99, limit: Int = 9, kind: RecordingKind? = nil, role: RecordingRole? = nil
+    ) throws -> [RecordingID] {
+      let filter = RecordingFilter(before: second(before), limit: limit, kind: kind, role: role)
+      return try store.recordings(of: user, filter).map(\.id)
+    }
+    #expect(try listed(bob) == [id(3), id(2)], "each once, the newest first")
+    #expect(try listed(bob, role: .owner) == [id(3)] && listed(bob, role: .reader) == [id(2)])
+    #expect(try listed(bob, kind: .own) == [id(3)] && listed(bob, kind: .message, role: .owner).isEmpty)
+    #expect(try listed(bob, before: 5) == [id(2)] && listed(bob, limit: 1) == [id(3)])
+    #expect(try listed(alice) == [id(1), id(2)] && listed(carol).isEmpty)
+    try store.write([.recording(.grantsGone(id(2), bob))])
+    #expect(try listed(bob) == [id(3)])
+  }
+
+  @Test(arguments: StoreKind.allCases) func grantsToAndByAForgottenUserGo(kind: StoreKind) throws {
+    let store = try test.open(kind)
+    let facts: [RecordingFact] = [
+      .begun(recording(1)), .grant(grant(1, to: bob)), .grant(grant(1, to: carol, by: bob)),
+      .grant(grant(1, to: alice)),
+    ]
+    try store.write(facts.map(StoreChange.recording))
+    try store.forget(bob)
+    #expect(try store.grants(of: id(1), to: bob).isEmpty && store.grants(of: id(1), to: carol).isEmpty)
+    #expect(try store.grants(of: id(1), to: alice) == [grant(1, to: alice)])
+  }
+
   @Test(arguments: StoreKind.allCases) func theExpiredAreListed(kind: StoreKind) throws {
     let store = try test.open(kind)
     try store.write((1...3).map { .recording(.begun(recording($0, expiresAt: 10 * Int(4 - $0)))) })

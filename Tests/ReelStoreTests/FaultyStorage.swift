@@ -66,6 +66,15 @@ final class FaultyStorage: Storage {
   func report(_ id: ReportID) throws(StoreError) -> StoredReport? { try base.report(id) }
   func recordings() throws(StoreError) -> StoredRecordings { try base.recordings() }
   func recording(_ id: RecordingID) throws(StoreError) -> StoredRecording? { try base.recording(id) }
+  func record(of recording: RecordingID) throws(StoreError) -> RecordingRecord? { try base.record(of: recording) }
+  func grants(of recording: RecordingID, to user: UserID) throws(StoreError) -> [RecordingGrant] {
+    try base.grants(of: recording, to: user)
+  }
+  func notes(of recording: RecordingID) throws(StoreError) -> [RecordingNote] { try base.notes(of: recording) }
+  func witnesses(of recording: RecordingID) throws(StoreError) -> [ReelWitness] { try base.witnesses(of: recording) }
+  func recordings(of user: UserID, _ wanted: RecordingFilter) throws(StoreError) -> [StoredRecording] {
+    try base.recordings(of: user, wanted)
+  }
   func segments(
     of recording: RecordingID, reel: UInt32, from: UInt32, limit: Int
   ) throws(StoreError) -> [StoredSegment] {

@@ -27,7 +27,7 @@ import Testing
       #expect(part == Array(segment[100..<112]))
     }
     #expect(try await store.byteCount(of: id(1), reel: 1, segment: 3) == nil)
-    let listed = try await store.segments(of: id(1), reel: 1, from: 0, limit: 9)
+    let listed = try storage.segments(of: id(1), reel: 1, from: 0, limit: 9)
     #expect(listed.map(\.byteCount) == [1_000, 300_000, 112] && listed.last?.hash == maker.head.hash)
     #expect(listed.map(\.start) == [0, 2, 4].map { 1_800_000_000_000_000 + $0 * 1_000_000 })
     #expect(try storage.recordings().bytes == [alice.user: 301_112])
@@ -94,7 +94,7 @@ import Testing
     #expect(try await store.put(maker.next(), into: id(1)) == .stored, "it goes on")
     await #expect(throws: RecordingRefusal.taken) { try await store.begin(recording(1, of: bob)) }
     try await store.finish(id(1), heads: [1: maker.head])
-    await #expect(throws: RecordingRefusal.taken) { try await store.begin(recording(1)) }
+    await #expect(throws: RecordingRefusal.notFound) { try await store.begin(recording(1)) }
   }
 
   @Test func aFinishedRecordingTakesNothingMore() async throws {
@@ -195,6 +195,46 @@ import Testing
     await #expect(throws: RecordingRefusal.quota) { _ = try await again.put(second, into: id(1)) }
     _ = try await again.delete(id(1))
     try await again.begin(recording(2))
+  }
+
+  @Test func aSegmentComesWithItsFactsOrNotAtAll() async throws {
+    let (store, storage) = try await place.open()
+    try await store.begin(recording(1))
+    var maker = SegmentMaker(id(1))
+    let segment = maker.next()
+    func witness(_ segments: UInt32) -> ReelWitness {
+      ReelWitness(
+        reel: 1, segments: segments, head: Base64Bytes(maker.previous), at: start, isEnd: false, by: alice,
+        sigAlg: "ES256", signature: Base64Bytes([]))
+    }
+    let said = witness(1)
+    func put(_ facts: @escaping @Sendable (StoredSegment) throws(RecordingRefusal) -> [RecordingFact]) async throws {
+      let upload = try store.admit(id(1), reel: 1, byteCount: segment.count)
+      defer { store.release(upload) }
+      _ = try await store.append(segment, of: upload, with: facts)
+    }
+    await #expect(throws: RecordingRefusal.unsigned) {
+      try await put { _ throws(RecordingRefusal) in throw .unsigned }
+    }
+    #expect(!place.exists(place.file(1, 0)) && store.statistics.counts.refusals == [.unsigned: 1])
+    let head = maker.head.hash
+    try await put { stored in stored.hash == head && stored.number == 0 ? [.witness(id(1), said)] : [] }
+    #expect(try storage.witnesses(of: id(1)) == [said])
+    try await store.finish(id(1), heads: [1: maker.head], with: [.witness(id(1), witness(9))])
+    #expect(try storage.witnesses(of: id(1)) == [witness(9)])
+  }
+
+  @Test func aRecordingBegunAgainGetsItsNewFacts() async throws {
+    let (store, storage) = try await place.open()
+    func note(_ number: UInt32) -> RecordingNote {
+      RecordingNote(number: number, ciphertext: Base64Bytes([]), sigAlg: "ES256", signature: Base64Bytes([]))
+    }
+    for number: UInt32 in 0..<2 { try await store.begin(recording(1), with: [.note(id(1), note(number))]) }
+    #expect(try storage.notes(of: id(1)) == [note(0), note(1)])
+    await #expect(throws: RecordingRefusal.taken) {
+      try await store.begin(recording(1, of: bob), with: [.note(id(1), note(2))])
+    }
+    #expect(try storage.notes(of: id(1)).count == 2)
   }
 
   // MARK: failures

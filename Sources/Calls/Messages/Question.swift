@@ -1,3 +1,4 @@
+package import Contract
 package import MediaModel
 
 /// A pending question; numbers are never reused.
@@ -13,6 +14,23 @@ package enum Question: Hashable, Sendable {
   case authorize(Action, from: UserID, to: [UserID], call: CallID? = nil)
   /// The disk is asked with which users `from` has had a call.
   case acquainted(from: UserID, to: [UserID])
+}
+
+/// A request about recordings, and who makes it.
+package struct RecordingQuery: Sendable, Hashable {
+  package var device: Device
+  /// As others last saw it.
+  package var name: String?
+  /// The device's keys as registered; nil without any.
+  package var entry: DeviceEntry?
+  package var request: RecordingsRequest
+
+  package init(device: Device, name: String?, entry: DeviceEntry?, request: RecordingsRequest) {
+    self.device = device
+    self.name = name
+    self.entry = entry
+    self.request = request
+  }
 }
 
 /// A query that the shell runs on a user's history (protocol section 8).

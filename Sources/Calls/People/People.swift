@@ -51,6 +51,7 @@ struct People {
         send(.offer(session, id: id, identity, call, ReadOffer(offer), tracks))
       }
     case .answer(let question, let allowed): answer(question, allowed: allowed)
+    case .shared(let recordings): for shared in recordings { announce(shared) }
     case .pushGone(let user, let endpoint): dropPush(endpoint, of: user)
     case .forget(let user): dismiss(.user(user))
     case .disconnectUser(let user): disconnect(user)

@@ -72,6 +72,20 @@ package protocol Storage: Sendable {
   /// nil if there is none with this id.
   func recording(_ id: RecordingID) throws(StoreError) -> StoredRecording?
 
+  /// nil if there is no such recording.
+  func record(of recording: RecordingID) throws(StoreError) -> RecordingRecord?
+
+  /// The grants to the user's devices and reading key.
+  func grants(of recording: RecordingID, to user: UserID) throws(StoreError) -> [RecordingGrant]
+
+  func notes(of recording: RecordingID) throws(StoreError) -> [RecordingNote]
+
+  /// The newest of each reel.
+  func witnesses(of recording: RecordingID) throws(StoreError) -> [ReelWitness]
+
+  /// The recordings that the user owns, or has a grant of, newest first.
+  func recordings(of user: UserID, _ wanted: RecordingFilter) throws(StoreError) -> [StoredRecording]
+
   /// The segments of a reel from a number on, in their order.
   func segments(
     of recording: RecordingID, reel: UInt32, from: UInt32, limit: Int

@@ -27,6 +27,7 @@ package struct Configuration: Sendable {
   package var webPush: WebPush?
   package var telemetry: Telemetry?
   package var history = History()
+  package var recordings: Recordings?
   package var page = Page()
   /// How long SIGTERM waits for the calls to end, in seconds.
   package var drain = 30

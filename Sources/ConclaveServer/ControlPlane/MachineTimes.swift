@@ -51,7 +51,7 @@ extension ReplyBody {
     case .link(let link): return .link(CallLink(link: link.link, expiresAt: link.expiresAt + lag))
     case .knocking(let knocking): return .knocking(Knocking(expiresAt: knocking.expiresAt + lag))
     case .rejoined, .results, .registered, .devices, .media, .keys, .keyList, .confirmations, .presence, .history,
-      .totals, .nothing:
+      .totals, .startedRecording, .recordings, .recording, .nothing:
       return self
     }
   }

@@ -4,6 +4,7 @@ import LinuxIO
 import MediaModel
 import MediaPlane
 import Listening
+import ReelStore
 
 /// The text of `/metrics`, in Prometheus' exposition format 0.0.4. It contains nothing about a person.
 enum Metrics {
@@ -11,7 +12,8 @@ enum Metrics {
     media workers: [WorkerStatistics], signaling: SignalingStatistics?, calls: (calls: Int, participants: Int),
     outcomes: CallCounts, waitingForDisk: Int,
     backlog: (waiting: Int, refused: [CommandQueue.Overflow: UInt64]), guests: GuestEntry.Counts?,
-    store: StoreHealth.Statistics, backEnd: BackEnd?, webPush: WebPush?, spans: SpanExporter?,
+    store: StoreHealth.Statistics, recordings: RecordingStatistics?, backEnd: BackEnd?, webPush: WebPush?,
+    spans: SpanExporter?,
     measured: Measurements.Values, process: ProcessFacts
   ) -> String {
     var page = Page()
@@ -36,6 +38,7 @@ enum Metrics {
       "conclave_store_waiting_effects", "Replies, events and commands to workers that wait for the disk.",
       waitingForDisk)
     page.add(store)
+    if let recordings { page.add(recordings) }
     if let webhooks = backEnd?.webhooks { page.add(webhooks.statistics) }
     if let authorizer = backEnd?.authorizer { page.add(authorizer.statistics) }
     if let webPush { page.add(webPush.statistics) }
