@@ -86,8 +86,8 @@ extension EventInvariants {
     case .switchKeys, .keyRequest, .keyWaiting, .confirmed, .slots, .need, .wanted, .state, .quality:
       return Audience(most: participants(before, after).most.union(entering(step)))
     case .envelope(let envelope): return Audience(least: [envelope.to], most: [envelope.to])
-    // This world has no guests.
-    case .presence, .pairing, .pushRing, .pushCancel, .report, .knock, .knockOver: return Audience()
+    // This world has no guests and no recordings.
+    case .presence, .pairing, .recordingShared, .pushRing, .pushCancel, .report, .knock, .knockOver: return Audience()
     }
   }
 
