@@ -1,4 +1,6 @@
 import Foundation
+import Recording
+import ReelStore
 import Testing
 
 @testable import ConclaveServer

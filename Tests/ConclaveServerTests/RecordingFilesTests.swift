@@ -1,6 +1,8 @@
 import Contract
 import MediaModel
+import NIOCore
 import Recording
+import ReelStore
 import Testing
 
 @testable import ConclaveServer

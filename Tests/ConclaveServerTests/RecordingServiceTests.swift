@@ -1,6 +1,9 @@
 import Contract
 import MediaModel
+import Persistence
 import Recording
+import ReelStore
+import StoreWriting
 import Testing
 
 @testable import Calls
