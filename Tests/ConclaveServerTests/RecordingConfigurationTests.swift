@@ -52,7 +52,7 @@ struct RecordingConfigurationTests {
   }
 
   @Test func aFolderThatAStartMakesIsRight() throws {
-    try withFolder { path in
+    try withFolder { path throws in
       var recordings = Configuration.Recordings()
       recordings.reserveMiB = 0
       #expect(try recordings.check(in: path + "/state/deeper") == nil)
@@ -61,7 +61,7 @@ struct RecordingConfigurationTests {
   }
 
   @Test func aFileInItsPlaceIsAFault() throws {
-    try withFolder { path in
+    try withFolder { path throws in
       try Data().write(to: URL(fileURLWithPath: path + "/recordings"))
       let error = #expect(throws: ConfigurationError.self) { try Configuration.Recordings().check(in: path) }
       #expect(error?.description.contains("recordings.folder: \(path)/recordings is no folder") == true)
@@ -69,7 +69,7 @@ struct RecordingConfigurationTests {
   }
 
   @Test func aDiskWithTooLittleRoomIsRemarked() throws {
-    try withFolder { path in
+    try withFolder { path throws in
       var recordings = Configuration.Recordings()
       recordings.reserveMiB = 1_000_000_000
       let remark = try recordings.check(in: path)
