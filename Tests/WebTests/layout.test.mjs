@@ -118,6 +118,6 @@ test('the page imports only the library’s index, except for modules that check
 });
 
 test('every module is used', () => {
-  assert.deepEqual(new Set(modulesIn('conclave')), loadedBy('conclave', ['index.js', 'sframe-worker.js']));
+  assert.deepEqual(new Set(modulesIn('conclave')), loadedBy('conclave', ['index.js', 'recordings.js', 'sframe-worker.js']));
   assert.deepEqual(new Set(modulesIn('page')), loadedBy('page', ['app.js']));
 });
