@@ -1,4 +1,7 @@
-// Recordings that the server cannot read: their format, their keys, and the checks of a reader.
+// Recordings that the server cannot read: their format, their keys, the checks of a reader, and how a device records and uploads.
 
 export { manifestIn } from './manifest.js';
 export { RecordingReader, Unreadable } from './recording-reader.js';
+export { RecordingWriter, endWitness, ownerOf } from './recording-writer.js';
+export { SegmentUploader } from './segment-uploader.js';
+export { openRecordings } from './store.js';
