@@ -103,11 +103,12 @@ export class RecordingWriter extends EventTarget {
     if (!this.#isOver) this.#builder.mark(what, time);
   }
 
-  /** Nothing more is recorded. Resolves when everything is in the store. */
+  /** Nothing more is recorded, `time` being behind the last frame. Resolves when everything is in the store. */
   async end(time) {
     if (!this.#isOver) {
-      this.#endGap(time);
-      this.#cut('complete', time);
+      const end = Math.max(time, this.#end ?? 0);
+      this.#endGap(end);
+      this.#cut('complete', end);
     }
     this.#isOver = true;
     await this.#sealing;
