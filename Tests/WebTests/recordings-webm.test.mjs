@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { DELTA, KEY, SOUND, START, hexed, reelOf } from './reels.mjs';
 import { load } from './web.mjs';
 
 const { concat } = await load('wire/bytes.js');
@@ -13,7 +14,6 @@ const { Refusal } = await load('wire/checks.js');
 const { WebMError, WebMReader } = await load('recordings/webm-reader.js');
 const { WebMWriter, opusChannels, vp8Size } = await load('recordings/webm-writer.js');
 
-const hexed = (text) => Uint8Array.from(Buffer.from(text.replaceAll(' ', ''), 'hex'));
 /** An element with a size of 4 bytes, as Chromium writes them. */
 const sized = (id, body) => concat(hexed(id), Uint8Array.of(0x10 | (body.length >> 24), body.length >> 16, body.length >> 8, body.length), body);
 const open = (id) => concat(hexed(id), hexed('01 ff ff ff ff ff ff ff'));
@@ -28,9 +28,6 @@ const HEAD = concat(
 const cluster = (ms) => concat(open('1f43b675'), sized('e7', Uint8Array.of(ms >> 8, ms)));
 const block = (number, ms, flags, data) => concat(Uint8Array.of(0x80 | number, (ms >> 8) & 255, ms & 255, flags), data);
 const simple = (...parts) => sized('a3', block(...parts));
-const SOUND = Uint8Array.of(0x78, 1, 2);
-const KEY = hexed('10 02 00 9d 01 2a 80 02 68 01 aa');
-const DELTA = hexed('11 02 00 55');
 
 const RECORDED = concat(
   HEAD, cluster(0), simple(1, 0, 0x80, SOUND), simple(2, 3, 0x80, KEY), simple(1, 60, 0x80, SOUND),
@@ -112,7 +109,6 @@ const numberOf = (bytes) => bytes.reduce((sum, byte) => sum * 256 + byte, 0);
 const find = (elements, ...ids) => ids.reduce((list, id) => list.filter((each) => each.id === id).flatMap(({ value }) => value), elements);
 
 const TRACKS = [{ number: 1, codec: 'opus', channels: 1, clockRate: 48_000 }, { number: 2, codec: 'vp8', width: 640, height: 360 }];
-const START = 1_790_000_000_000_000;
 
 /** An export of 12 s of sound and pictures with a gap of 3 s, as one file. */
 function exported(tracks = TRACKS) {
@@ -309,32 +305,6 @@ test('sound alone is recorded as sound', () => {
   const { browser: media } = recording({ kinds: ['audio'] });
   assert.equal(media.options.mimeType, 'audio/webm; codecs=opus');
 });
-
-/** A reel of segments of 4 s: sound every 20 ms and a picture every 100 ms, a key frame every second; `holes` are refused, `lost` are not there. */
-function reelOf(count, { holes = [], lost = [], gaps = {}, codec = 'vp8', end = 'more' } = {}) {
-  const start = (n) => START + n * 4_000_000;
-  const streams = [{ source: 'microphone', codec: 'opus', clockRate: 48_000 }, { source: 'camera', codec, clockRate: 90_000 }];
-  const frameAt = (time, stream, isKey, data) => ({ type: 'frame', stream, isKey, time, data });
-  const lacked = [];
-  const reel = {
-    length: count,
-    segments: Array.from({ length: count }, (_, n) => ({ start: start(n) })),
-    lack: (n) => lacked.push(n),
-    async open(n) {
-      if (holes.includes(n)) throw new Refusal('another hash');
-      const frames = [];
-      for (let ms = 0; ms < 4_000; ms += 20) {
-        if (ms % 100 === 0) frames.push(frameAt(start(n) + ms * 1_000, streams[1], ms % 1_000 === 0, ms % 1_000 === 0 ? KEY : DELTA));
-        frames.push(frameAt(start(n) + ms * 1_000, streams[0], true, SOUND));
-      }
-      const kept = frames.filter(({ time }) => !(gaps[n] ?? []).some(({ from, to }) => time >= start(n) + from * 1_000 && time < start(n) + to * 1_000));
-      return { n, start: start(n), frames: kept.reverse(), records: (gaps[n] ?? []).map((gap) => ({ type: 'gap', ...gap })), end: end && { time: start(n) + 4_000_000 } };
-    },
-  };
-  const fetched = [];
-  const source = new ReelSource(reel, async (n) => (fetched.push(n), lost.includes(n) ? undefined : new Uint8Array(1)));
-  return { source, fetched, lacked };
-}
 
 test('a source opens segments when they are wanted, keeps eight, and has holes as gaps', async () => {
   const { source, fetched, lacked } = reelOf(12, { holes: [2], lost: [3], gaps: { 1: [{ from: 500, to: 1_500, why: 'disk' }] } });

@@ -35,6 +35,11 @@ export class ReelSource {
     return this.#endOf(this.length - 1);
   }
 
+  /** When segment `n` begins, by the list. */
+  startOf(n) {
+    return this.#reel.segments[n].start;
+  }
+
   /** The segment in which `time` is; the first or the last if it is outside. */
   indexAt(time) {
     const { segments } = this.#reel;
