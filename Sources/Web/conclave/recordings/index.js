@@ -2,11 +2,7 @@
 
 export { DeviceRecorder, recordingObstacle, streamsFor } from './device-recorder.js';
 export { exportWebM } from './export.js';
-export { manifestIn } from './manifest.js';
 export { Player, SPEEDS } from './player.js';
-export { RecordingReader, Unreadable } from './recording-reader.js';
-export { RecordingWriter, endWitness, ownerOf } from './recording-writer.js';
-export { ReelSource } from './reel-source.js';
-export { SegmentUploader } from './segment-uploader.js';
+export { Recordings } from './recordings.js';
 export { openRecordings } from './store.js';
 export { WebOutput, playingObstacle } from './web-output.js';

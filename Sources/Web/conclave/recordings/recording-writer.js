@@ -5,11 +5,10 @@ import { random } from '../wire/index.js';
 import { ChainKey, sealReelKey } from './chain-key.js';
 import { makeGrant, makeRecordingKey } from './grants.js';
 import { SegmentBuilder } from './segment-builder.js';
-import { NO_SEGMENT, sealSegment } from './segment.js';
+import { NO_SEGMENT, REEL, sealSegment } from './segment.js';
 import { makeStatement } from './statement.js';
 import { makeWitness } from './witnesses.js';
 
-export const REEL = 1; // of a device's recording
 const CHAIN_BYTES = 32;
 const NONCE_BYTES = 12;
 /** How long a segment of each kind is, in µs: what is lost with a device at the most. */

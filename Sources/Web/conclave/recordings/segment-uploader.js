@@ -2,8 +2,7 @@
 // the token has ended, in another network, and on the next visit.
 
 import { Refusal, equal, hashIn, objectIn, whole } from '../wire/index.js';
-import { NO_SEGMENT, MAX_SEGMENTS } from './segment.js';
-import { REEL } from './recording-writer.js';
+import { MAX_SEGMENTS, NO_SEGMENT, REEL } from './segment.js';
 import { Upload } from './upload.js';
 import { witnessHeader } from './witnesses.js';
 

@@ -4,6 +4,8 @@
 import { MAX_NUMBER, Refusal, concat, isWhole, sha256, toHex, u32, u64 } from '../wire/index.js';
 import { idBytes } from './layouts.js';
 
+/** The number of the only reel in a recording that a device makes. */
+export const REEL = 1;
 export const MAX_SEGMENT = 8 * 1_048_576; // bytes of a file
 export const MAX_SEGMENTS = 131_072; // of a reel: three days of 2 s
 export const MIN_SEALED = 112; // bytes of a sealed file without a record

@@ -4,9 +4,10 @@
 const NAME = 'conclave-recordings';
 /**
  * `recordings`: by id, what stays as it was begun. `chains`: by id, `{n, key, head, end}`, the next chain key, which replaces the one before. `uploads`: by id, how
- * far the server has it. `segments`: by `[id, n]`, `{file, hash, witness}`, without its file once the server has shown that it has it.
+ * far the server has it. `segments`: by `[id, n]`, `{file, hash, witness}`, without its file once the server has shown that it has it. `seen`: by id, how far each reel
+ * was when it was opened here, for recordings of others, too.
  */
-const STORES = ['recordings', 'chains', 'uploads', 'segments'];
+const STORES = ['recordings', 'chains', 'uploads', 'segments', 'seen'];
 const VERSION = 1;
 
 function settled(request) {
