@@ -48,6 +48,8 @@ export class Player extends EventTarget {
     this.#pictures = new FrameCursor(source, { wants: isPicture, changed, entered: ({ gaps }) => this.#gate.note(gaps) });
     this.#clock.seek(source.start);
     this.seek(source.start);
+    // Its end is in it.
+    if (source.length > 0) source.segment(source.length - 1).then(() => this.#changed(), () => {});
   }
 
   /** µs since 1970. */
@@ -55,7 +57,7 @@ export class Player extends EventTarget {
     return Math.min(Math.max(this.#clock.position, this.#source.start), Math.max(this.#source.end, this.#source.start));
   }
 
-  /** The recording's length in ms; its end is known once the last segment was opened. */
+  /** The recording's length in ms; its end is known once the last segment was opened, which is done at once. */
   get length() {
     return (this.#source.end - this.#source.start) / 1_000;
   }
@@ -148,6 +150,7 @@ export class Player extends EventTarget {
 
   /** `{n, time}` of the last key frame that is not behind `time`; undefined without one in the segments before. */
   async #keyFrameBefore(time) {
+    if (this.#source.length === 0) return undefined;
     const last = this.#source.indexAt(time);
     for (let n = last; n >= Math.max(0, last - BACK); n -= 1) {
       const { frames } = await this.#source.segment(n);
