@@ -183,6 +183,18 @@ test('a recording that a killed tab left is offered, uploaded as far as it was s
   assert.deepEqual([opened.reel.state, (await played(opened)).length], ['complete', 16]);
 });
 
+test('a store that fails ends the recording with its reason, and nothing else breaks', async () => {
+  const { get } = alice.store;
+  alice.store.get = (name, key) => (name === 'uploads' ? Promise.reject(new Error('the disk')) : get.call(alice.store, name, key));
+  const { writer, upload } = await alice.recordings.begin({ kind: 'own', hasPicture: false, streams: streamsFor(false) });
+  const troubles = [];
+  writer.addEventListener('trouble', ({ detail }) => troubles.push(detail.reason));
+  alice.store.put = () => Promise.reject(new Error('the disk'));
+  writer.frame({ index: 0, isKey: true, timestamp: 0, time: NOW * 1_000, data: SOUND });
+  await writer.end((NOW + 100) * 1_000);
+  assert.deepEqual([troubles, upload.state], [['store'], undefined]);
+});
+
 test('it goes on after a killed tab, with a gap', async () => {
   const { id } = await alice.record({ isKilled: true });
   await until(() => server.recordings.get(id)?.files.length === 2);

@@ -161,7 +161,7 @@ export class Recordings {
   #uploadFor(writer) {
     const upload = this.#open(writer.row);
     writer.addEventListener('sealed', ({ detail: { n } }) => upload.add(n));
-    upload.start();
+    upload.start().catch(() => {}); // a store that fails ends the recording, too: the writer says so
     return upload;
   }
 
