@@ -501,6 +501,10 @@ test('a recording that was begun offline is registered when there is a network, 
   const ended = uploaderOf(store, server, { register: failing('recording.ended') });
   await ended.start();
   assert.equal(ended.state, 'ended');
+  const full = uploaderOf(store, server, { register: failing('recording.full') });
+  await full.start();
+  assert.equal(full.state, 'full');
+  full.close();
   const malformed = uploaderOf(store, server, { register: async () => ({ ticket: 7 }) });
   await malformed.start();
   assert.equal(malformed.state, 'waiting');

@@ -137,7 +137,7 @@ export class SegmentUploader extends EventTarget {
       await this.#store.put(this.#uploadRow);
     } catch (error) {
       if (Object.hasOwn(FINAL, error?.code ?? '')) this.#upload.refuse(FINAL[error.code]);
-      else this.#upload.failed(this.#now());
+      else this.#upload.failed(this.#now(), { isFull: error?.code === 'recording.full' });
     }
   }
 

@@ -102,9 +102,10 @@ export class Upload {
     return this.#place(position);
   }
 
-  /** There was no answer to `register`, or one that is not final. */
-  failed(now) {
-    this.#fail(0, now);
+  /** There was no answer to `register`, or one that is not final; `isFull`: there is no room for this user. */
+  failed(now, { isFull = false } = {}) {
+    if (isFull) this.#pause(FULL_MS, now, 'full');
+    else this.#fail(0, now);
   }
 
   /** A server that has lost segments gets the same bytes again; one that has others, or more than there are, cannot be helped. */
