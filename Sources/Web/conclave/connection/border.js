@@ -3,7 +3,7 @@
 // Everything else that was sent stays outside, and the page never sees it. A field of another type, or a missing one, makes the whole body malformed.
 //
 // The bodies of `keys.*`, and a ring's list, envelope and words, are passed on field by field: the key agreement reads each of them with separate checks
-// (`checks.js`) and reports what it refused.
+// (`checks.js`) and reports what it refused. So are those of recordings, which `recordings/manifest.js` and `recordings/recordings.js` read.
 
 import {
   Refusal, callIDIn, callIn, epochIn, flagIn, idIn, listOf, memberIn, nameTextIn, numberIn, objectIn, participantIn, shape, wordsIn,
@@ -93,6 +93,13 @@ const REPLIES = new Map(Object.entries({
   'presence/watch': shape('a reply', {}, { users: list(presence) }),
   'history/list': shape('a reply', { calls: list(past, CALLS) }),
   'history/delete': nothing,
+  'recordings/start': shape('a reply', {}, part('recording', 'ticket', 'limits')),
+  'recordings/finish': nothing,
+  'recordings/list': shape('a reply', {}, part('recordings')),
+  'recordings/get': shape('a reply', {}, part('statement', 'state', 'bytes', 'people', 'reelKeys', 'reels', 'grants', 'notes', 'witnesses')),
+  'recordings/share': nothing,
+  'recordings/note': nothing,
+  'recordings/delete': nothing,
   'history/totals': shape('a reply', { calls: numberIn(), seconds: numberIn() }),
 }));
 
@@ -136,6 +143,7 @@ const EVENTS = new Map(Object.entries({
   'media.wanted': event({ track: wordsIn(32), layers: list(shape('a layer', { rid: wordsIn(16), active: flagIn }), 16) }),
   message: event({ from: participantIn, body: bytes(BODY) }),
   presence: shape('an event', { user: idIn, state: wordsIn(32) }, { at: time }),
+  'recording.shared': shape('an event', { recording: callIDIn, kind: wordsIn(32), by: shape('a device', { user: idIn, device: idIn }) }, { at: time, ...part('grant') }),
 }));
 
 /** The row for a request's path: `calls/6f0c…/tracks/1.1` is in the row `calls/tracks`. */
