@@ -40,6 +40,7 @@ class FakeTransaction {
     };
     return {
       get: (key) => read(() => structuredClone(rows().get(nameOf(key))?.value)),
+      getAllKeys: () => read(() => [...rows().values()].map(({ key }) => structuredClone(key))),
       getAll: () => read(() => [...rows().values()].map(({ value }) => structuredClone(value))),
       put: (value, key) => write(() => rows().set(nameOf(key), { key, value: structuredClone(value) })),
       delete: (key) => write(() => [...rows()].forEach(([name, row]) => (key.holds ? key.holds(row.key) : nameOf(key) === name) && rows().delete(name))),

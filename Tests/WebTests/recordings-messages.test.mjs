@@ -43,7 +43,7 @@ class Server {
       const known = this.recordings.get(id);
       if (known?.isFinished) throw refused('recording.ended');
       this.recordings.set(id, { files: [], grants: [], witnesses: [], ...known, ...body, by: identity, ticket: `upload~${this.log.length}` });
-      return { recording: id, ticket: this.recordings.get(id).ticket, limits: {} };
+      return { recording: id, ticket: this.recordings.get(id).ticket, limits: { seconds: 180 } };
     }
     if (path === 'recordings/list') return { recordings: [...this.recordings.values()].filter((each) => this.#mayRead(each, identity)).map((each) => this.#entry(each, identity)) };
     if (path === 'recordings/delete') return body.ids.forEach((id) => this.#mayRead(this.recordings.get(id), identity) && this.recordings.delete(id)), {};
@@ -142,11 +142,16 @@ test('a message is recorded, uploaded meanwhile, sent, listed, played and delete
   assert.deepEqual(await alice.recordings.unfinished(), []);
   assert.equal((await alice.store.all('segments')).length, 0, 'nothing is left here');
   const [entry] = await bob.recordings.list();
-  assert.deepEqual(entry, { id, kind: 'message', role: 'reader', by: { user: 'alice', device: 'phone' }, call: CALL, startedAt: NOW, bytes: 3, state: 'finished', expiresAt: NOW + 1 });
+  assert.deepEqual(entry, { id, kind: 'message', role: 'reader', by: { user: 'alice', device: 'phone' }, call: CALL, startedAt: NOW, bytes: 3, state: 'finished', expiresAt: NOW + 1, isNew: true });
+  assert.deepEqual(await bob.recordings.describe(id), { by: { user: 'alice', device: 'phone' }, readers: ['alice', 'bob'], length: 10_000 });
+  assert.equal((await bob.recordings.list())[0].isNew, true, 'it was not opened yet');
   const opened = await bob.recordings.open(id);
   assert.deepEqual([opened.reader.statement.by.user, opened.reel.state], ['alice', 'complete']);
   assert.deepEqual(await played(opened), Array.from({ length: 20 }, (_, n) => n * 500));
+  assert.deepEqual(opened.reader.scalar, new Uint8Array(32), 'the private key is wiped');
+  assert.equal((await bob.recordings.list())[0].isNew, false);
   assert.equal((await alice.recordings.open(id)).reel.state, 'complete', 'Alice keeps a grant');
+  assert.equal((await alice.recordings.list())[0].isNew, false, 'one’s own is never new');
   await bob.recordings.delete([id]);
   assert.equal((await bob.recordings.list()).length, 0);
   await assert.rejects(bob.recordings.open(id), { code: 'recording.not-found' });
@@ -173,7 +178,7 @@ test('a recording that a killed tab left is offered, uploaded as far as it was s
   const { id } = await alice.record({ isKilled: true });
   await until(() => server.recordings.get(id)?.files.length === 2);
   const tab = alice.reopened();
-  assert.deepEqual(await tab.recordings.unfinished(), [{ id, kind: 'message', call: CALL, readers: ['alice', 'bob'], startedAt: NOW }]);
+  assert.deepEqual(await tab.recordings.unfinished(), [{ id, kind: 'message', call: CALL, readers: ['alice', 'bob'], startedAt: NOW, length: 8_000 }]);
   const stranger = new Tab(server, bob.identity, { store: alice.store });
   assert.deepEqual(await stranger.recordings.unfinished(), [], 'it is not another device’s');
   await assert.rejects(stranger.recordings.upload(id), Refusal);
@@ -289,6 +294,59 @@ test('another message than the one that was asked for is refused, although all o
   server.changes = (path, reply) => (path === 'recordings/get' ? server.manifest(other, bob.identity, 0) : reply);
   await assert.rejects(bob.recordings.open(ids[0]), { code: 'not-signed' });
   assert.equal((await bob.recordings.open(ids[1])).reel.state, 'complete');
+});
+
+test('a reader may share it with others, and somebody without a device is not counted', async () => {
+  const { id, upload } = await alice.record();
+  assert.equal(await isStored(upload).then(() => upload.longest), 180);
+  await alice.recordings.send(id);
+  const carol = new Tab(server, await person('carol', 'phone'));
+  server.devices.push(asDevice(carol.identity));
+  assert.deepEqual(await bob.recordings.share(id, ['carol', 'dora']), { carol: 1 });
+  assert.equal((await carol.recordings.open(id)).reader.statement.by.user, 'alice', 'it is still Alice’s');
+  const before = server.log.length;
+  assert.deepEqual(await bob.recordings.share(id, ['dora']), {});
+  assert.deepEqual(server.log.slice(before), ['bob recordings/get'], 'nothing is granted to nobody');
+  await assert.rejects(new Tab(server, await person('mallory', 'd')).recordings.share(id, ['carol']), { code: 'recording.not-found' });
+});
+
+test('a draft plays without the server, also in the next tab, and segments that are not here any more are gaps', async () => {
+  server.fails = () => refused('connection-lost');
+  const { id } = await alice.record();
+  const tab = alice.reopened();
+  const draft = await tab.recordings.openDraft(id);
+  assert.deepEqual(await played(draft), Array.from({ length: 20 }, (_, n) => n * 500));
+  assert.equal(draft.source.end, (NOW + 10_000) * 1_000);
+  const { file: _, ...dropped } = await tab.store.get('segments', [id, 0]);
+  await tab.store.put(['segments', [id, 0], dropped]);
+  const rest = await tab.recordings.openDraft(id);
+  assert.deepEqual([(await played(rest)).length, (await rest.source.segment(0)).gaps[0].why, (await tab.recordings.unfinished())[0].length], [12, 'missing', 10_000]);
+  await assert.rejects(new Tab(server, bob.identity, { store: tab.store }).recordings.openDraft(id), Refusal);
+});
+
+test('a token that has expired is replaced, and one that stays refused is an error', async () => {
+  const { id, upload } = await alice.record();
+  await isStored(upload);
+  await alice.recordings.send(id);
+  const asked = [];
+  const token = async (wasRefused) => (asked.push(wasRefused), wasRefused ? 'token 2' : 'token 1');
+  const fetch = (url, options) => (options.headers.authorization === 'Bearer token 1' ? answer(401) : server.fetch(url, options));
+  const { source } = await new Recordings({ ...bob, request: server.request(bob.identity), base: BASE, token, fetch, now: () => NOW }).open(id);
+  assert.equal((await source.segment(0)).frames.length, 8);
+  assert.deepEqual(asked, [false, true]);
+  const refusing = await new Recordings({ ...bob, request: server.request(bob.identity), base: BASE, token, fetch: async () => answer(401), now: () => NOW }).open(id);
+  await assert.rejects(refusing.source.segment(0), /401/);
+});
+
+test('to forget everything removes what all of the user’s devices here have made, and nothing of another user', async () => {
+  const { id } = await alice.record();
+  const other = new Tab(server, await person('alice', 'web-2'), { store: alice.store });
+  await other.record();
+  const strangers = await new Tab(server, bob.identity, { store: alice.store }).record();
+  await alice.store.put(['seen', id, []], ['seen', 'another', []]);
+  await alice.recordings.forgetAll();
+  assert.deepEqual((await alice.store.all('recordings')).map((row) => row.id), [strangers.id]);
+  assert.deepEqual(await alice.store.keys('seen'), []);
 });
 
 test('a segment that the server has no more is a hole, and one that cannot be fetched now is asked for again', async () => {

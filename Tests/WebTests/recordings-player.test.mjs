@@ -329,9 +329,10 @@ function browser() {
   class AudioContext {
     currentTime = 50;
     destination = {};
+    createGain = () => (made.gain = { gain: { value: 1 }, connect: (to) => (made.heard = to) });
     createBuffer = (_channels, length) => ({ length, copyToChannel() {} });
     createBufferSource() {
-      const source = { connect() {}, start: (at) => (source.at = at), stop: () => (source.isStopped = true) };
+      const source = { connect: (to) => (source.to = to), start: (at) => (source.at = at), stop: () => (source.isStopped = true) };
       made.sources.push(source);
       return source;
     }
@@ -390,6 +391,17 @@ test('the n-th sound belongs to the n-th packet: sounds that follow each other a
   assert.ok(page.made.sources.every(({ isStopped }) => isStopped));
   output.sound(packet, 60, 1);
   assert.equal(page.made.audios.length, 2, 'a new decoder');
+});
+
+test('everything is heard at the volume that the person has chosen', () => {
+  const page = browser();
+  const output = new WebOutput({ draw() {}, browser: page });
+  assert.equal(output.volume, 1);
+  output.volume = 0.25;
+  output.sound(packet, 51, 1);
+  page.made.audios[0].give();
+  assert.equal(page.made.sources[0].to, page.made.gain);
+  assert.deepEqual([page.made.gain.gain.value, page.made.heard !== undefined], [0.25, true]);
 });
 
 test('at another speed less is to be heard', () => {

@@ -255,6 +255,8 @@ test('pieces of the recorder become frames with the device’s times, and the la
   assert.equal(recorder.length, 1_100);
   await recorder.stop();
   await recorder.stop();
+  time.now += 5_000;
+  assert.equal(recorder.length, 1_100, 'it ends with the recording');
   assert.deepEqual(media.log, ['start 1000', 'stop']);
   assert.deepEqual(writer.log, [
     ['frame', 0, true, 0, 0], ['frame', 1, true, 270, 3], ['frame', 0, true, 2_880, 60], ['frame', 1, false, 89_370, 993], ['frame', 1, false, 93_600, 1_040], ['frame', 0, true, 50_880, 1_060], ['end', 1_100],

@@ -38,6 +38,7 @@ export class DeviceRecorder extends EventTarget {
   #streams;
   #pieces = Promise.resolve();
   #startedAt; // ms since 1970
+  #endedAt;
   #pauses = []; // {from, until, at}: ms since 1970, and µs of the recorder, whose time stands still meanwhile
   #marked = 0; // of the pauses
   #ending;
@@ -65,7 +66,7 @@ export class DeviceRecorder extends EventTarget {
 
   /** How long it has recorded, in ms, without pauses. */
   get length() {
-    return this.#startedAt === undefined ? 0 : this.#recordedAt(this.#now());
+    return this.#startedAt === undefined ? 0 : this.#recordedAt(this.#endedAt ?? this.#now());
   }
 
   get isPaused() {
@@ -92,7 +93,7 @@ export class DeviceRecorder extends EventTarget {
   }
 
   async #end() {
-    const until = this.#now();
+    const until = (this.#endedAt = this.#now());
     if (this.#recorder.state !== 'inactive') {
       const stopped = new Promise((resolve) => this.#recorder.addEventListener('stop', resolve, { once: true }));
       this.#recorder.stop(); // the last piece comes before `stop`

@@ -19,7 +19,7 @@ const isPicture = ({ stream }) => stream.source !== 'microphone' && stream.sourc
 /**
  * `source` is a `ReelSource`; `output` decodes and shows: see `WebOutput`.
  *
- * Events: `change` of `state`, `gap` or `speed`. The position changes all the time.
+ * Events: `change` of `state`, `gap`, `gaps`, `length` or `speed`. The position changes all the time.
  */
 export class Player extends EventTarget {
   /** `paused`, `playing`, `waiting` (for a segment), or `ended`. */
@@ -44,7 +44,7 @@ export class Player extends EventTarget {
     this.#output = output;
     this.#clock = new PlayClock(() => output.now);
     const changed = () => this.tick();
-    this.#sounds = new FrameCursor(source, { wants: isSound, changed, entered: ({ n, gaps }) => this.#gaps.set(n, gaps) });
+    this.#sounds = new FrameCursor(source, { wants: isSound, changed, entered: (segment) => this.#entered(segment) });
     this.#pictures = new FrameCursor(source, { wants: isPicture, changed, entered: ({ gaps }) => this.#gate.note(gaps) });
     this.#clock.seek(source.start);
     this.seek(source.start);
@@ -60,6 +60,11 @@ export class Player extends EventTarget {
   /** The recording's length in ms; its end is known once the last segment was opened, which is done at once. */
   get length() {
     return (this.#source.end - this.#source.start) / 1_000;
+  }
+
+  /** The gaps `{from, to, why}` of what was played so far, in µs since 1970, the earliest first. */
+  get gaps() {
+    return [...this.#gaps.values()].flat().sort((one, other) => one.from - other.from);
   }
 
   get speed() {
@@ -158,6 +163,12 @@ export class Player extends EventTarget {
       if (key) return { n, time: key.time };
     }
     return undefined;
+  }
+
+  #entered({ n, gaps }) {
+    const isNew = gaps.length > 0 && !this.#gaps.has(n);
+    this.#gaps.set(n, gaps);
+    if (isNew) this.#changed();
   }
 
   #noteGap(position) {

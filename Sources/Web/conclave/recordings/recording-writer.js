@@ -142,7 +142,7 @@ export class RecordingWriter extends EventTarget {
     const { id } = this.row;
     const { n } = this.#chainKey;
     const { file, hash } = await sealSegment(this.#chainKey, records, { start, previous: this.#head, nonce: random(NONCE_BYTES) });
-    const witness = await makeWitness(this.#identity, { st: this.row.st, reel: REEL, segments: n + 1, head: hash, at: Math.round(end / 1_000), isEnd: false });
+    const witness = await makeWitness(this.#identity, { st: this.row.st, reel: REEL, segments: n + 1, head: hash, at: endOf({ end }), isEnd: false });
     const next = await this.#chainKey.next();
     await this.#store.put(['segments', [id, n], { file, hash, witness }], ['chains', id, chainRow(next, hash, end)]);
     [this.#chainKey, this.#head] = [next, hash];
@@ -160,8 +160,11 @@ export class RecordingWriter extends EventTarget {
 
 const chainRow = (chainKey, head, end = undefined) => ({ n: chainKey.n, key: chainKey.key, head, end });
 
-/** The witness that a recording ends with what was sealed, as `recordings/finish` takes it. */
-export async function endWitness(identity, store, id, at) {
+/** The witness that a recording ends with what was sealed, as `recordings/finish` takes it. `now` (ms) is its time if nothing was. */
+export async function endWitness(identity, store, id, now) {
   const [row, chain] = [await store.get('recordings', id), await store.get('chains', id)];
-  return makeWitness(identity, { st: row.st, reel: REEL, segments: chain.n, head: chain.head, at, isEnd: true });
+  return makeWitness(identity, { st: row.st, reel: REEL, segments: chain.n, head: chain.head, at: endOf(chain) ?? now, isEnd: true });
 }
+
+/** When a segment ends, in ms, as its witness says. */
+const endOf = ({ end }) => (end === undefined ? undefined : Math.round(end / 1_000));

@@ -2,6 +2,7 @@
 
 import { SENT_TO, sameDevice } from '../trust/index.js';
 import { Refusal, callIDIn, fromBase64, idIn, listOf, numberIn, shape, wordsIn } from '../wire/index.js';
+import { draftLength, openDraft } from './draft.js';
 import { grantIn, makeGrant, openGrant } from './grants.js';
 import { manifestIn } from './manifest.js';
 import { RecordingReader, Unreadable } from './recording-reader.js';
@@ -30,7 +31,7 @@ const listed = shape('a list', {
 
 /**
  * `store` is that of `openRecordings`; `directory` knows whom this device trusts; `request(path, body)` asks the server, `base` is the address of `/recordings`,
- * and `token()` this user's token. `fetch` and `now` (ms) are the browser's, but in tests.
+ * and `token(wasRefused)` this user's token, or a promise of it: another one if the server has refused it. `fetch` and `now` (ms) are the browser's, but in tests.
  */
 export class Recordings {
   #identity;
@@ -66,10 +67,19 @@ export class Recordings {
     return { writer, upload: this.#uploadFor(writer) };
   }
 
-  /** The recordings of this device that were begun and neither sent nor deleted, `{id, kind, call?, readers, startedAt}`: those that a closed tab left, too. */
+  /**
+   * The recordings of this device that were begun and neither sent nor deleted, `{id, kind, call?, readers, startedAt, length}`: those that a closed tab left, too.
+   * `length` is in ms, 0 if nothing was recorded.
+   */
   async unfinished() {
     const rows = (await this.#store.all('recordings')).filter(({ owner }) => owner === ownerOf(this.#identity));
-    return rows.map(({ id, kind, statement: { call, readers }, startedAt }) => ({ id, kind, call, readers, startedAt }));
+    const lengths = await Promise.all(rows.map((row) => draftLength(this.#store, row)));
+    return rows.map(({ id, kind, statement: { call, readers }, startedAt }, index) => ({ id, kind, call, readers, startedAt, length: lengths[index] }));
+  }
+
+  /** `{reel, source}` of one of them, as `open`: what its readers will play. It needs no network. */
+  async openDraft(id) {
+    return openDraft(this.#store, await this.#row(id), { identity: this.#identity, own: this.#own });
   }
 
   /** Goes on with the upload of what a closed tab left. */
@@ -92,8 +102,9 @@ export class Recordings {
     const row = await this.#row(id);
     if (!row.isFinished) await this.#finish(row);
     const readers = onlyOwn ? [this.#identity.user] : row.statement.readers;
-    const { grants, devices } = await this.#grantsOf(row, await this.#holders(readers));
-    await this.#request('recordings/share', { id, grants });
+    const { st, statement, grant } = row;
+    const { scalar } = await openGrant(grantIn(grant), { id, st, publicKey: fromBase64(statement.publicKey), own: this.#own, keys: this.#identity.keys });
+    const devices = await this.#grant(scalar, { id, st }, await this.#holders(readers));
     await this.forget(id);
     return devices;
   }
@@ -128,6 +139,14 @@ export class Recordings {
     await this.#store.forget(id);
   }
 
+  /** Forgets all recordings that this browser has made for this user, on any of the user's devices here, and what was seen of others. */
+  async forgetAll() {
+    this.close();
+    const made = (await this.#store.all('recordings')).filter(({ owner }) => owner.startsWith(`${this.#identity.user}/`));
+    const seen = await this.#store.keys('seen');
+    for (const id of [...made.map((row) => row.id), ...seen]) await this.#store.forget(id);
+  }
+
   /** The network is back, or another one. */
   hurry() {
     for (const upload of this.#uploads.values()) upload.hurry();
@@ -139,21 +158,55 @@ export class Recordings {
 
   // Reading
 
-  /** Newest first: `{id, kind, role, by, call?, startedAt, bytes, state, expiresAt}`, as the server says. `open` knows who has signed it. */
+  /**
+   * Newest first: `{id, kind, role, by, call?, startedAt, bytes, state, expiresAt}`, as the server says, and `isNew`: somebody else's that was never opened here.
+   * `open` and `describe` know who has signed it.
+   */
   async list({ before = undefined } = {}) {
-    return listed(await this.#request('recordings/list', { limit: LISTED, ...(before === undefined ? {} : { before }) })).recordings;
+    const { recordings } = listed(await this.#request('recordings/list', { limit: LISTED, ...(before === undefined ? {} : { before }) }));
+    const isNew = async ({ id, role }) => role === 'reader' && (await this.#store.get('seen', id)) === undefined;
+    return Promise.all(recordings.map(async (entry) => ({ ...entry, isNew: await isNew(entry) })));
   }
 
-  /** `{reader, reel, source}` of a recording: a `RecordingReader`, a `ReelReader`, and the `ReelSource` that a player takes. Throws `Unreadable` or `RequestError`. */
+  /**
+   * `{by, readers, length}` of a recording, as its device has signed them: one request, and it stays new. `length` is in ms; undefined if it is not known.
+   * Throws `Unreadable` or `RequestError`.
+   */
+  async describe(id) {
+    const manifest = await this.#page(id);
+    const { statement, reels } = await this.#reader(manifest, []);
+    return { by: statement.by, readers: statement.readers, length: pageIsFull(manifest) ? undefined : reels.get(REEL)?.duration };
+  }
+
+  /** Grants a recording that this device may open to the devices of `users`. Returns how many devices of each can open it. */
+  async share(id, users) {
+    const { scalar, st } = await this.#reader(await this.#page(id), [], { isGranting: true });
+    const holders = await this.#holders(users);
+    return this.#grant(scalar, { id, st }, holders.filter((holder) => users.includes(holder.user)));
+  }
+
+  /**
+   * `{reader, reel, source, notes}` of a recording: a `RecordingReader`, a `ReelReader`, the `ReelSource` that a player takes, and the contents of its notes by their
+   * numbers. Throws `Unreadable` or `RequestError`.
+   */
   async open(id) {
     const manifest = await this.#manifest(id);
-        const seen = (await this.#store.get('seen', id)) ?? [];
-    const reader = await RecordingReader.open(manifest, { trusted: (entry) => this.#trusted(entry), own: this.#own, now: this.#now(), remembered: new Map(seen) });
+    const seen = (await this.#store.get('seen', id)) ?? [];
+    const reader = await this.#reader(manifest, seen);
     const reel = reader.reels.get(REEL);
     if (!reel) throw new Unreadable('no-key', 'a recording whose reel has no key that counts');
     const longest = seen.find(([number]) => number === REEL)?.[1];
     if (reel.seen && (longest?.segments ?? 0) <= reel.length && reel.state !== 'changed') await this.#store.put(['seen', id, [[REEL, reel.seen]]]);
-    return { reader, reel, source: new ReelSource(reel, (n) => this.#segment(id, n)) };
+    const { notes } = await reader.notes(manifest.notes ?? []);
+    return { reader, reel, source: new ReelSource(reel, (n) => this.#segment(id, n)), notes };
+  }
+
+  /** `seen` are the reels as they were seen here before. */
+  async #reader(manifest, seen, { isGranting = false } = {}) {
+    const trusted = (entry) => this.#trusted(entry);
+    const reader = await RecordingReader.open(manifest, { trusted, own: this.#own, now: this.#now(), remembered: new Map(seen) });
+    if (!isGranting) reader.scalar.fill(0);
+    return reader;
   }
 
   // The upload
@@ -200,21 +253,28 @@ export class Recordings {
     return [{ user, device: this.#identity.device, keys: this.#identity.keys }, ...trusted];
   }
 
-  async #grantsOf(row, holders) {
-    const { id, st, statement } = row;
-    const { scalar } = await openGrant(grantIn(row.grant), { id, st, publicKey: fromBase64(statement.publicKey), own: this.#own, keys: this.#identity.keys });
+  /** Grants the recording with this private key to `holders`. Returns how many devices of each user can open it. */
+  async #grant(scalar, { id, st }, holders) {
     const at = this.#now();
     const made = await Promise.all(holders.map((to) => makeGrant(this.#identity, scalar, { id, st, to: { user: to.user, device: to.device }, target: wrapOf(to.keys), at })));
     scalar.fill(0);
-    return { grants: made.filter(Boolean), devices: countBy(holders.filter((_, index) => made[index])) };
+    const grants = made.filter(Boolean);
+    if (grants.length > 0) await this.#request('recordings/share', { id, grants });
+    return countBy(holders.filter((_, index) => made[index]));
   }
 
   // The manifest and the files
 
-  /** All pages as one manifest. */
-  async #manifest(id) {
+  /** The first page of the manifest. */
+  async #page(id) {
     const manifest = manifestIn(await this.#request('recordings/get', { id }));
     if (manifest.statement.id !== id) throw new Unreadable('not-signed', 'a manifest of another recording');
+    return manifest;
+  }
+
+  /** All pages as one manifest. */
+  async #manifest(id) {
+    const manifest = await this.#page(id);
     for (let page = manifest, count = 1; pageIsFull(page) && count < PAGES; count += 1) {
       const from = Math.max(...manifest.reels.map(({ segments }) => segments.length));
       page = manifestIn(await this.#request('recordings/get', { id, from }));
@@ -238,12 +298,17 @@ export class Recordings {
   }
 
   async #segment(id, n) {
-    const headers = { authorization: `Bearer ${this.#token()}` };
-    const response = await this.#fetch(`${this.#base}/${id}/${REEL}/${n}`, { headers, credentials: 'omit', cache: 'no-store', redirect: 'error' });
+    const path = `${this.#base}/${id}/${REEL}/${n}`;
+    let response = await this.#get(path, await this.#token(false));
+    if (response.status === 401) response = await this.#get(path, await this.#token(true));
     if (GONE.includes(response.status)) return undefined;
     if (response.status !== 200) throw new Error(`the server answers ${response.status}`);
     if (Number(response.headers.get('content-length') ?? 0) > MAX_SEGMENT) return undefined;
     return new Uint8Array(await response.arrayBuffer());
+  }
+
+  #get(path, token) {
+    return this.#fetch(path, { headers: { authorization: `Bearer ${token}` }, credentials: 'omit', cache: 'no-store', redirect: 'error' });
   }
 }
 

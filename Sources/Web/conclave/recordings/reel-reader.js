@@ -40,6 +40,13 @@ export class ReelReader {
     return this.#segments;
   }
 
+  /** How long it is, in ms, by the device that recorded it; undefined while it has not signed the newest segment. */
+  get duration() {
+    const [first, last] = [this.#segments[0], this.#segments.at(-1)];
+    const witness = this.#witnesses.find(({ segments, at }) => segments === this.length && at * 1_000 >= last?.start);
+    return witness && witness.at - first.start / 1_000;
+  }
+
   /** The next page of the list, or what was written since: `{from, segments}`. `witnesses` are as in the constructor. */
   append({ from, segments }, witnesses) {
     if (from !== this.length) throw new Refusal('segments that do not follow those that are listed');

@@ -1,7 +1,7 @@
 // Sends a recording's segments to the server, from the store, one at a time and in order. `Upload` has the rules. A ticket is all that it needs, so it goes on when
 // the token has ended, in another network, and on the next visit.
 
-import { Refusal, equal, hashIn, objectIn, whole } from '../wire/index.js';
+import { Refusal, equal, hashIn, isWhole, objectIn, whole } from '../wire/index.js';
 import { MAX_SEGMENTS, NO_SEGMENT, REEL } from './segment.js';
 import { Upload } from './upload.js';
 import { witnessHeader } from './witnesses.js';
@@ -27,6 +27,8 @@ function positionIn(value) {
  * Events: `change` of `state` or of how far it is.
  */
 export class SegmentUploader extends EventTarget {
+  /** How many seconds of a recording the server takes; undefined as long as it has not said so on this visit. */
+  longest;
   #store;
   #row;
   #register;
@@ -130,9 +132,10 @@ export class SegmentUploader extends EventTarget {
 
   async #askForTicket() {
     try {
-      const { ticket } = await this.#register(this.#row);
+      const { ticket, limits } = await this.#register(this.#row);
       if (typeof ticket !== 'string' || ticket === '' || ticket.length > 256) throw new Refusal('a ticket of another form');
       this.#ticket = ticket;
+      if (isWhole(limits?.seconds, 1, Number.MAX_SAFE_INTEGER)) this.longest = limits.seconds;
       this.#upload.registered();
       await this.#store.put(this.#uploadRow);
     } catch (error) {

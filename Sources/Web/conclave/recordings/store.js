@@ -34,6 +34,11 @@ class DatabaseStore {
     return settled(this.#database.transaction(store).objectStore(store).getAll());
   }
 
+  /** The keys of all rows of `store`. */
+  keys(store) {
+    return settled(this.#database.transaction(store).objectStore(store).getAllKeys());
+  }
+
   /**
    * Puts `rows`, `[store, key, value]` each, all of them or none. Resolves when they are on the disk; rejects with `QuotaExceededError` if there is no room.
    */
@@ -68,6 +73,10 @@ export class MemoryStore {
 
   async all(store) {
     return [...this.#stores[store].values()];
+  }
+
+  async keys(store) {
+    return [...this.#stores[store].keys()];
   }
 
   async put(...rows) {

@@ -17,6 +17,7 @@ export class WebOutput {
   #failed;
   #browser;
   #context;
+  #gain;
   #videoDecoder;
   #audioDecoder;
   #pictures = []; // decoded, the first is shown or will be next
@@ -31,6 +32,17 @@ export class WebOutput {
     this.#failed = failed;
     this.#browser = browser;
     this.#context = new browser.AudioContext();
+    this.#gain = this.#context.createGain();
+    this.#gain.connect(this.#context.destination);
+  }
+
+  /** 0 to 1. */
+  get volume() {
+    return this.#gain.gain.value;
+  }
+
+  set volume(volume) {
+    this.#gain.gain.value = volume;
   }
 
   /** s, of the sound. */
@@ -149,7 +161,7 @@ export class WebOutput {
     pieces.forEach((piece, channel) => buffer.copyToChannel(piece, channel));
     const source = this.#context.createBufferSource();
     source.buffer = buffer;
-    source.connect(this.#context.destination);
+    source.connect(this.#gain);
     source.onended = () => this.#sources.delete(source);
     source.start(Math.max(start, this.now));
     this.#sources.add(source);
