@@ -206,6 +206,7 @@ test('a gap is silence and no picture for as long as it was, and pictures go on 
   await pass(4_000);
   assert.equal(at(), 4_000, 'it is not closed up');
   assert.deepEqual(gaps, ['disk', undefined]);
+  assert.deepEqual(player.gaps, [{ from: START + 1_000_000, to: START + 2_450_000, why: 'disk' }], 'for a time line');
   const blank = output.shown.indexOf('blank');
   assert.deepEqual([output.shown[blank - 1], output.shown[blank + 1]], [900, 3_000]);
   const sounds = output.sounds.filter(Array.isArray).map(([ms]) => ms);
@@ -220,6 +221,7 @@ test('a segment that is refused or missing is a gap, and what is behind it plays
   player.play();
   await pass(13_000);
   assert.deepEqual(gaps, ['refused', 'missing']);
+  assert.deepEqual(player.gaps.map(({ why, from, to }) => [why, (from - START) / 1e6, (to - START) / 1e6]), [['refused', 4, 8], ['missing', 8, 12]]);
   assert.ok(output.shown.includes(12_000));
 });
 
