@@ -73,7 +73,7 @@ class Server {
     const rows = await Promise.all(files.map(async (file) => [file.length, toBase64(await sha256(file)), parseHeader(file).start]));
     return {
       statement, state: 'finished', bytes: 1, reelKeys: [{ reel: 1, ...reelKey }], notes: [], witnesses,
-      people: [{ participant: 1, user: by.user, device: by.device, fingerprint: toBase64(by.fingerprint), keys: by.keys }],
+      people: [{ participant: 1, user: by.user, device: by.device, name: by.user[0].toUpperCase() + by.user.slice(1), fingerprint: toBase64(by.fingerprint), keys: by.keys }],
       reels: [{ participant: 1, from, segments: rows.slice(from, from + 1_000) }], grants: grants.filter(({ to }) => to.user === user),
     };
   }
@@ -143,7 +143,7 @@ test('a message is recorded, uploaded meanwhile, sent, listed, played and delete
   assert.equal((await alice.store.all('segments')).length, 0, 'nothing is left here');
   const [entry] = await bob.recordings.list();
   assert.deepEqual(entry, { id, kind: 'message', role: 'reader', by: { user: 'alice', device: 'phone' }, call: CALL, startedAt: NOW, bytes: 3, state: 'finished', expiresAt: NOW + 1, isNew: true });
-  assert.deepEqual(await bob.recordings.describe(id), { by: { user: 'alice', device: 'phone' }, readers: ['alice', 'bob'], length: 10_000 });
+  assert.deepEqual(await bob.recordings.describe(id), { by: { user: 'alice', device: 'phone' }, name: 'Alice', readers: ['alice', 'bob'], length: 10_000 });
   assert.equal((await bob.recordings.list())[0].isNew, true, 'it was not opened yet');
   const opened = await bob.recordings.open(id);
   assert.deepEqual([opened.reader.statement.by.user, opened.reel.state], ['alice', 'complete']);

@@ -83,10 +83,19 @@ test('without messages there is no list', async () => {
 test('a row says from whom or for whom, when, how long, and what is new', async () => {
   recordings.entries = [entry('a', { isNew: true }), entry('b', { role: 'owner', by: { user: 'me', device: 'x' } }), entry('c', { role: 'owner', by: { user: 'me', device: 'x' }, state: 'cut-off' })];
   recordings.described.c = { by: { user: 'me', device: 'x' }, readers: ['me'], length: undefined };
+  const { describe } = recordings;
+  let go;
+  recordings.describe = async () => new Promise((resolve) => (go = resolve));
+  const refreshing = view.refresh();
+  await aside(1);
+  assert.deepEqual(rows().map((row) => lines(row)[0]), ['bob', 'Your message', 'Your message'], 'before that is known');
+  recordings.describe = describe;
+  go({ by: { user: 'bob', device: 'd' }, name: 'Bob', readers: ['bob', 'me'], length: 65_000 });
+  await refreshing;
   await view.refresh();
   const day = 'Mar\u00a03,\u00a02025,\u00a009:10\u00a0AM';
   assert.deepEqual(rows().map((row) => lines(row).map((line) => line.replaceAll(/\s/g, '\u00a0'))), [
-    ['bob', `New · ${day} · 1:05`], ['For\u00a0bob', `${day} · 1:05`], ['For\u00a0yourself', `${day} · Was not finished`],
+    ['Bob', `New · ${day} · 1:05`], ['For\u00a0Bob', `${day} · 1:05`], ['For\u00a0yourself', `${day} · Was not finished`],
   ].map((row) => row.map((line) => line.replaceAll(/\s/g, '\u00a0'))));
   assert.deepEqual(rows().map(({ dataset }) => dataset.new), ['true', 'false', 'false']);
   view.opened('a');
@@ -117,8 +126,8 @@ test('a recording that does not open says why, and offers nothing that would not
   recordings.entries = [entry('a'), entry('b'), entry('c')];
   recordings.described = { a: refused('not-signed'), b: refused('no-key'), c: refused('connection-lost') };
   await view.refresh();
-  assert.deepEqual([lines(rows()[0])[1], labels(rows()[0])], ['This is not from bob, so it is not opened.', ['Details', 'Delete']]);
-  assert.match(lines(rows()[1])[1], /^This device has no key for it.*ask bob/);
+  assert.deepEqual([lines(rows()[0])[1], labels(rows()[0])], ['This is not from Bob, so it is not opened.', ['Details', 'Delete']]);
+  assert.match(lines(rows()[1])[1], /^This device has no key for it.*ask Bob/);
   assert.deepEqual(labels(rows()[2]), ['Details', 'Play', 'Delete'], 'the network may be back by then');
   await view.refresh();
   assert.deepEqual(recordings.log.slice(3), ['describe c'], 'only that one is asked for again');
@@ -136,7 +145,7 @@ test('a draft is offered, but not while it is being recorded', async () => {
   recordings.drafts = [];
   recordings.entries = [];
   await sent;
-  assert.deepEqual([recordings.log.filter((line) => line.startsWith('send')), notices(), byID('recordings').hidden], [['send d'], ['Sent to bob'], true]);
+  assert.deepEqual([recordings.log.filter((line) => line.startsWith('send')), notices(), byID('recordings').hidden], [['send d'], ['Sent to Bob'], true]);
 });
 
 test('a draft that the server does not take says so, and stays', async (t) => {
@@ -169,7 +178,7 @@ test('a message that arrives is told with the name of the person who has signed 
   recordings.entries = [entry('a', { isNew: true, by: { user: 'mallory', device: 'd' } }), entry('b', { role: 'owner' }), entry('c')];
   recordings.described.c = refused('not-signed');
   for (const id of ['a', 'b', 'c', 'gone']) await view.arrived(id);
-  assert.deepEqual(notices(), ['New video message from bob']);
+  assert.deepEqual(notices(), ['New video message from Bob']);
   assert.equal(rows().length, 3);
 });
 

@@ -54,7 +54,7 @@ export class Messages {
   }
 
   async #arrived(id) {
-    await this.refresh();
+    if (!this.#isLoaded) await this.refresh();
     if (this.#isLoaded) await (await this.#page).arrived(id).catch(() => {});
   }
 

@@ -4,29 +4,31 @@ import { avatar, busy, byID, element, icon, setText } from './dom.js';
 import { replaceRows, rowButton } from './dialogs.js';
 import { PASSING, Undeliverable, deliver } from './delivery.js';
 import { when } from './history-words.js';
-import { labelFor, nameFor } from './names.js';
+import { labelFor, learnNames, nameFor } from './names.js';
 import { notice, wordsForError } from './notices.js';
 import { namesOf, shortTime, wordsForProblem, wordsForUnreadable } from './recordings-words.js';
 import { t } from './texts.js';
 
 const ROWS = 10; // so many are shown, and as many more with each press
 
+const titleFor = (readers) => (readers.length > 0 ? t('recordings.for', { names: namesOf(readers) }) : t('recordings.own'));
+
 /** The words of a recording's row; `user` is the person whose face it has. `facts` are of `describe`, or `{error}`. */
 export function rowOf({ id, role, by, startedAt, state, isNew }, own, facts) {
   const isOwn = role === 'owner';
-  const readers = (facts?.readers ?? []).filter((user) => user !== own);
+  const readers = facts?.readers?.filter((user) => user !== own);
   const name = labelFor(by.user);
-  const title = !isOwn ? name : readers.length > 0 ? t('recordings.for', { names: namesOf(readers) }) : t('recordings.own');
+  const title = isOwn ? (readers ? titleFor(readers) : t('player.own')) : name;
   const length = facts?.length === undefined ? undefined : shortTime(facts.length);
   const told = [isNew && t('recordings.new'), when(startedAt), length, state !== 'finished' && t(`recordings.${state}`)].filter(Boolean);
   const problem = facts?.error && wordsForUnreadable(facts.error, name);
-  return { id, isDraft: false, isNew, isOwn, user: isOwn ? readers[0] ?? own : by.user, name, title, facts: told.join(' · '), problem };
+  return { id, isDraft: false, isNew, isOwn, user: isOwn ? readers?.[0] ?? own : by.user, name, title, facts: told.join(' · '), problem };
 }
 
 /** The same of one that was not sent yet. */
 export function draftRowOf({ id, readers, startedAt, length }, own) {
   const others = readers.filter((user) => user !== own);
-  const title = others.length > 0 ? t('recordings.for', { names: namesOf(others) }) : t('recordings.own');
+  const title = titleFor(others);
   const facts = [t('recordings.unsent'), when(startedAt), shortTime(length)].join(' · ');
   return { id, isDraft: true, isNew: false, isOwn: true, user: others[0] ?? own, name: title, title, facts, problem: undefined };
 }
@@ -102,6 +104,7 @@ export class RecordingsView {
   async #look(id) {
     const recordings = this.#recordings;
     const facts = await recordings.describe(id).catch((error) => ({ error }));
+    if (!facts.error) learnNames([{ user: facts.by.user, name: facts.name }]);
     if (recordings === this.#recordings && !PASSING.includes(facts.error?.code)) this.#facts.set(id, facts);
     return facts;
   }

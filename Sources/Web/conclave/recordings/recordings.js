@@ -169,13 +169,14 @@ export class Recordings {
   }
 
   /**
-   * `{by, readers, length}` of a recording, as its device has signed them: one request, and it stays new. `length` is in ms; undefined if it is not known.
-   * Throws `Unreadable` or `RequestError`.
+   * `{by, readers, length}` of a recording, as its device has signed them, and `name`, the starter's by the server: one request, and it stays new. `length` is in
+   * ms; undefined if it is not known. Throws `Unreadable` or `RequestError`.
    */
   async describe(id) {
     const manifest = await this.#page(id);
     const { statement, reels } = await this.#reader(manifest, []);
-    return { by: statement.by, readers: statement.readers, length: pageIsFull(manifest) ? undefined : reels.get(REEL)?.duration };
+    const { name } = manifest.people.find((person) => sameDevice(person, statement.by));
+    return { by: statement.by, name, readers: statement.readers, length: pageIsFull(manifest) ? undefined : reels.get(REEL)?.duration };
   }
 
   /** Grants a recording that this device may open to the devices of `users`. Returns how many devices of each can open it. */
