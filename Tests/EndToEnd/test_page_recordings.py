@@ -221,7 +221,7 @@ def test_retake_replaces_a_message_keep_keeps_it_and_cancel_deletes_it(somebody)
     alice.hears("Kept in your messages", 20)
     alice.sees("#recordings-list > li")
     assert len(rows(alice)) == 1, "the first one is gone"
-    wait_for(lambda: "For Bob" in rows(alice)[0], 10, "for whom it is")
+    wait_for(lambda: "For Bob" in rows(alice)[0], 10, "the row names its reader")
     press_in_list(alice, "Play")
     shows_moving_pictures(alice)
     close_player(alice)

@@ -501,6 +501,9 @@ test('a recording that was begun offline is registered when there is a network, 
   const ended = uploaderOf(store, server, { register: failing('recording.ended') });
   await ended.start();
   assert.equal(ended.state, 'ended');
+  const keyless = uploaderOf(store, server, { register: failing('keys.not-allowed') });
+  await keyless.start();
+  assert.deepEqual([keyless.state, keyless.error.code], ['refused', 'keys.not-allowed'], 'a device without keys is told');
   const full = uploaderOf(store, server, { register: failing('recording.full') });
   await full.start();
   assert.equal(full.state, 'full');

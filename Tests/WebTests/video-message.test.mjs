@@ -163,12 +163,12 @@ test('it is stopped by the person, or as long as the server takes; then nothing 
   const { message, pass } = messageFor(t);
   await message.prepare();
   pass(5_000);
-  assert.equal(message.left, 179_500, 'until the server has said how long');
+  assert.equal(message.left, 178_000, 'until the server has said how long');
   recordings.made[0].upload.longest = 60;
-  Recorder.length = 59_400;
+  Recorder.length = 57_900;
   pass(100);
   assert.deepEqual([message.state, message.left], ['recording', 100]);
-  Recorder.length = 59_500;
+  Recorder.length = 58_000;
   pass(100);
   assert.equal(message.state, 'stopping');
   await aside(1);
@@ -235,6 +235,18 @@ test('retake deletes the former one and counts down again; what cannot be delete
   assert.equal(message.state, 'recording');
 });
 
+test('to cancel while the former one is deleted opens no camera', async (t) => {
+  const { message } = await recorded(t);
+  let go;
+  recordings.delete = () => new Promise((resolve) => (go = resolve));
+  message.retake();
+  await aside(1);
+  message.discard();
+  go();
+  await aside(1);
+  assert.deepEqual([message.state, opened.length], ['over', 2]);
+});
+
 test('to cancel deletes it, in each state, also while the camera is opened', async (t) => {
   const { message, over } = await recorded(t);
   await message.discard();
@@ -299,10 +311,16 @@ test('a server without room says so before anybody speaks; while it records, it 
   assert.deepEqual([message.state, message.problem, recordings.log.at(-1), opened.every(({ isStopped }) => isStopped)], ['failed', { code: 'full' }, 'delete r1', true]);
   pass(5_000);
   assert.equal(message.state, 'failed', 'it does not record later');
+  const { message: keyless } = messageFor(t);
+  await keyless.prepare();
+  const error = refused('keys.not-allowed');
+  recordings.made[1].upload.error = error;
+  recordings.made[1].upload.be('refused');
+  assert.deepEqual([keyless.state, keyless.problem], ['failed', { error }]);
   const other = messageFor(t);
   await other.message.prepare();
   other.pass(5_000);
-  recordings.made[1].upload.be('full');
+  recordings.made[2].upload.be('full');
   assert.deepEqual([other.message.state, other.message.upload], ['recording', 'full']);
 });
 
@@ -339,6 +357,13 @@ test('a ring stops the countdown, or the recording; whoever goes on to a call ke
   assert.deepEqual([message.state, message.isPaused], ['counting', true]);
   await message.leave();
   assert.deepEqual([over, recordings.log.at(-1)], [[{}], 'delete r1']);
+  const early = messageFor(t);
+  const preparing = early.message.prepare();
+  early.message.interrupt();
+  await preparing;
+  early.pass(60_000);
+  assert.deepEqual([early.message.state, early.message.isPaused], ['counting', true], 'the camera was still opening');
+  await early.message.discard();
   const second = messageFor(t);
   await second.message.prepare();
   second.pass(5_000);
@@ -379,7 +404,7 @@ test('a delivery ends with a server that has other segments, and with the person
   await aside(1);
   upload.be('full');
   upload.be('ended');
-  await assert.rejects(gone, (error) => error instanceof Undeliverable && error.code === 'ended');
+  await assert.rejects(gone, (error) => error instanceof Undeliverable && error.problem.code === 'ended');
   assert.deepEqual(states, ['uploading', 'full', 'ended']);
   upload.be('stored');
   assert.equal(states.length, 3, 'it listens no longer');

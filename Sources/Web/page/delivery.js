@@ -6,13 +6,16 @@ export const PASSING = ['connection-lost', 'timeout', 'server.busy', 'server.dra
 /** States of an upload that goes no further. */
 export const ENDS = ['lost', 'ended', 'refused'];
 
-/** The server does not take the recording. `code` is the state of the upload. */
+/** The server does not take the recording. `problem` says why, as `wordsForProblem` takes it. */
 export class Undeliverable extends Error {
-  constructor(code) {
-    super(code);
-    this.code = code;
+  constructor(upload) {
+    super(upload.state);
+    this.problem = problemOf(upload);
   }
 }
+
+/** Why an upload goes no further: the server's error, or the state. */
+export const problemOf = ({ state, error }) => (error ? { error } : { code: state });
 
 /** Resolves once everything is stored at the server. */
 function uploaded(upload, told, signal) {
@@ -27,7 +30,7 @@ function uploaded(upload, told, signal) {
       const { state, progress } = upload;
       told(state, progress);
       if (state === 'stored') end(resolve)(undefined);
-      else if (ENDS.includes(state)) end(reject)(new Undeliverable(state));
+      else if (ENDS.includes(state)) end(reject)(new Undeliverable(upload));
     };
     upload.addEventListener('change', look);
     signal.addEventListener('abort', stop);

@@ -185,7 +185,7 @@ export class RecordingsView {
       const reached = Object.keys(devices).filter((user) => user !== this.#own);
       notice(reached.length > 0 ? t('message.sent', { names: namesOf(reached) }) : t('message.saved'));
     } catch (error) {
-      notice(wordsForProblem(error instanceof Undeliverable ? { code: error.code } : { error }));
+      notice(wordsForProblem(error instanceof Undeliverable ? error.problem : { error }));
     }
     await this.refresh();
   }

@@ -1,12 +1,12 @@
 // A video message from the camera to the callee, step by step. It knows no page.
 
 import { Countdown } from './countdown.js';
-import { ENDS, Undeliverable, deliver } from './delivery.js';
+import { ENDS, Undeliverable, deliver, problemOf } from './delivery.js';
 
 const COUNTDOWN_MS = 5_000;
 const TICK_MS = 100;
 const LONGEST_S = 180; // unless the server says another number
-const EARLY_MS = 500; // the last frames come after the stop
+const EARLY_MS = 2_000; // in the background a timer fires once a second, and the server takes no segment that begins too late
 
 /**
  * `recordings` is the library's `Recordings`, `capture` opens `microphone` and `camera`, `library` has `recordingObstacle`, `streamsFor` and `DeviceRecorder`.
@@ -43,6 +43,7 @@ export class VideoMessage extends EventTarget {
   #trouble; // of the writer
   #sending;
   #isLeft = false; // while it is sent
+  #isInterrupted = false; // while the devices are opened
 
   constructor({ users, call, recordings, capture, library, now = () => performance.now() }) {
     super();
@@ -99,6 +100,7 @@ export class VideoMessage extends EventTarget {
     const turn = (this.#turn += 1);
     const isCurrent = () => turn === this.#turn;
     Object.assign(this, { hasPicture, isLongest: false, problem: undefined });
+    this.#isInterrupted = false;
     this.#set('preparing');
     if (this.#library.recordingObstacle(hasPicture)) return this.#fail({ code: 'unsupported' });
     const unreachable = await this.#unreachable();
@@ -139,6 +141,7 @@ export class VideoMessage extends EventTarget {
     this.#draft = begun;
     begun.upload.addEventListener('change', () => this.#draft === begun && this.#uploadChanged());
     this.#countdown = new Countdown(COUNTDOWN_MS, this.#now());
+    if (this.#isInterrupted) this.#countdown.pause(this.#now());
     this.#timer = setInterval(() => this.tick(), TICK_MS);
     this.#set('counting');
     this.#uploadChanged();
@@ -147,8 +150,9 @@ export class VideoMessage extends EventTarget {
   #uploadChanged() {
     const { state } = this.#draft.upload;
     if (this.state === 'counting' && (state === 'full' || ENDS.includes(state))) {
-      this.#delete(this.#take());
-      this.#fail({ code: state });
+      const draft = this.#take();
+      this.#delete(draft);
+      this.#fail(problemOf(draft.upload));
     } else this.#changed();
   }
 
@@ -223,9 +227,10 @@ export class VideoMessage extends EventTarget {
   async retake(options) {
     this.#release();
     const former = this.#take();
+    const turn = this.#turn;
     this.#set('preparing');
     await this.#delete(former);
-    return this.prepare({ hasPicture: this.hasPicture, ...options });
+    return turn === this.#turn && this.prepare({ hasPicture: this.hasPicture, ...options });
   }
 
   /** Sends it, or with `onlyOwn` keeps it for this user. */
@@ -245,7 +250,7 @@ export class VideoMessage extends EventTarget {
       this.#over({ devices, onlyOwn });
     } catch (error) {
       if (sending !== this.#sending) return;
-      const problem = error instanceof Undeliverable ? { code: error.code } : { error };
+      const problem = error instanceof Undeliverable ? error.problem : { error };
       if (this.#isLeft) {
         this.#take();
         this.#over({ problem });
@@ -275,6 +280,7 @@ export class VideoMessage extends EventTarget {
   /** Somebody rings: nothing is recorded by accident, and nothing is lost. */
   interrupt() {
     if (this.state === 'recording') return this.stop();
+    this.#isInterrupted = this.state === 'preparing';
     return this.pause();
   }
 

@@ -11,7 +11,9 @@ const SLOWEST = 8; // bytes per ms
 const STUCK_MS = 3_000; // when the network changes, an attempt that is older is given up
 const KEPT_BYTES = 64 * 1_048_576; // of confirmed segments, while there is room
 /** Errors of `register` after which it is not tried again. */
-const FINAL = { 'recording.ended': 'ended', 'recording.not-found': 'ended', 'recording.not-allowed': 'refused', 'request.invalid': 'refused', 'auth.forbidden': 'refused' };
+const FINAL = {
+  'recording.ended': 'ended', 'recording.not-found': 'ended', 'recording.not-allowed': 'refused', 'request.invalid': 'refused', 'auth.forbidden': 'refused', 'keys.not-allowed': 'refused',
+};
 
 /** `{next, head}`: how far the server is with a reel. */
 function positionIn(value) {
@@ -29,6 +31,8 @@ function positionIn(value) {
 export class SegmentUploader extends EventTarget {
   /** How many seconds of a recording the server takes; undefined as long as it has not said so on this visit. */
   longest;
+  /** The error with which the server has refused to register the recording, if it has. @type {any} */
+  error;
   #store;
   #row;
   #register;
@@ -139,8 +143,10 @@ export class SegmentUploader extends EventTarget {
       this.#upload.registered();
       await this.#store.put(this.#uploadRow);
     } catch (error) {
-      if (Object.hasOwn(FINAL, error?.code ?? '')) this.#upload.refuse(FINAL[error.code]);
-      else this.#upload.failed(this.#now(), { isFull: error?.code === 'recording.full' });
+      if (Object.hasOwn(FINAL, error?.code ?? '')) {
+        this.error = error;
+        this.#upload.refuse(FINAL[error.code]);
+      } else this.#upload.failed(this.#now(), { isFull: error?.code === 'recording.full' });
     }
   }
 
