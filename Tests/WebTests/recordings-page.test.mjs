@@ -60,6 +60,7 @@ beforeEach(async () => {
   fakeIndexedDB();
   [asked, over, answers] = [[], [], { 'recordings/list': { recordings: [] } }];
   document.hidden = false;
+  byID('notices').children = [];
   conclave = await connection('web-1');
 });
 
@@ -103,6 +104,22 @@ test('a message in a browser that cannot record says so in its view; cancelling 
   await aside(5);
   assert.deepEqual(over, [{ wasSent: false }]);
   made.interrupt();
+});
+
+test('a file whose segments do not come is given up, and said', async () => {
+  answers['recordings/start'] = refused('connection-lost');
+  await draft(5_000);
+  const made = pageOf();
+  await made.refresh();
+  const log = [];
+  const file = { write: () => Promise.reject(new TypeError('Failed to fetch')), close: async () => log.push('close'), abort: async () => log.push('abort') };
+  globalThis.showSaveFilePicker = async () => ({ createWritable: async () => file });
+  rows()[0].querySelector('.row-text').click();
+  await rows()[0].querySelectorAll('button').find(({ ariaLabel }) => ariaLabel.startsWith('Download')).click();
+  delete globalThis.showSaveFilePicker;
+  assert.deepEqual(log, ['abort']);
+  assert.match(byID('notices').children.at(-1).textContent, /^That did not work/);
+  await made.forgetAll();
 });
 
 test('a message is passed on to people with a device; without one they are named, and a refusal is said in the dialog', async () => {

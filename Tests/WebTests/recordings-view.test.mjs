@@ -225,13 +225,14 @@ test('a server without recordings is asked once for each connection, and nothing
 
 test('a file is written where the person has chosen, in its pieces; who wants none gets none', async () => {
   const log = [];
-  const file = { write: async ({ position, data }) => void log.push([position, ...data]), close: async () => void log.push('close') };
+  const file = { write: async ({ position, data }) => void log.push([position, ...data]), close: async () => void log.push('close'), abort: async () => void log.push('abort') };
   const showSaveFilePicker = async ({ suggestedName }) => (log.push(suggestedName), { createWritable: async () => file });
   const kept = await keptFile('a.webm', 'video/webm', { showSaveFilePicker });
   await kept.write(Uint8Array.of(1, 2), 0);
   await kept.write(Uint8Array.of(3), 2);
   await kept.close();
-  assert.deepEqual(log, ['a.webm', [0, 1, 2], [2, 3], 'close']);
+  await kept.abort();
+  assert.deepEqual(log, ['a.webm', [0, 1, 2], [2, 3], 'close', 'abort']);
   const refuses = (name) => async () => Promise.reject(Object.assign(new Error(name), { name }));
   assert.equal(await keptFile('a.webm', 'video/webm', { showSaveFilePicker: refuses('AbortError') }), undefined);
   await assert.rejects(keptFile('a.webm', 'video/webm', { showSaveFilePicker: refuses('SecurityError') }), { name: 'SecurityError' });

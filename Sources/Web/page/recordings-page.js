@@ -125,14 +125,16 @@ export class RecordingsPage {
   }
 
   async #download({ id, isDraft, startedAt = Date.now() }) {
+    let file;
     try {
-      const file = await keptFile(fileNameOf(startedAt), TYPE);
+      file = await keptFile(fileNameOf(startedAt), TYPE);
       if (!file) return;
       const { source } = isDraft ? await this.#recordings.openDraft(id) : await this.#recordings.open(id);
       await exportWebM(source, (bytes, position) => file.write(bytes, position));
       await file.close();
       if (!isDraft) this.#list.opened(id);
     } catch (error) {
+      await file?.abort().catch(() => {}); // half a file is none
       notice(wordsForError(error));
     }
   }
