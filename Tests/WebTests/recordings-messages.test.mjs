@@ -93,6 +93,10 @@ class Server {
   };
 }
 
+/** The recordings of a tab, perhaps with another network than the server's. */
+const recordingsOf = ({ server, identity, directory, store }, { request = server.request(identity), token = () => 'token', fetch = server.fetch } = {}) =>
+  new Recordings({ connection: { identity, directory, request }, store, base: BASE, token, fetch, now: () => NOW });
+
 const asDevice = ({ user, device, keys, fingerprint }) => ({ user, device, keys, fingerprint: toBase64(fingerprint) });
 
 /** A device with its store, which a tab that is opened again finds as it was. */
@@ -101,7 +105,7 @@ class Tab {
     Object.assign(this, { server, identity, store, keys });
     const own = { device: identity.device, fingerprint: toBase64(identity.fingerprint), keys: identity.keys };
     this.directory = new Directory({ store: keys, owner: identity.user, own, fetchDevices: async (users) => ({ devices: server.devices.filter(({ user }) => users.includes(user)), revokes: [] }) });
-    this.recordings = new Recordings({ identity, directory: this.directory, store, request: server.request(identity), base: BASE, token: () => 'token', fetch: server.fetch, now: () => NOW });
+    this.recordings = recordingsOf(this);
   }
 
   reopened() {
@@ -331,10 +335,10 @@ test('a token that has expired is replaced, and one that stays refused is an err
   const asked = [];
   const token = async (wasRefused) => (asked.push(wasRefused), wasRefused ? 'token 2' : 'token 1');
   const fetch = (url, options) => (options.headers.authorization === 'Bearer token 1' ? answer(401) : server.fetch(url, options));
-  const { source } = await new Recordings({ ...bob, request: server.request(bob.identity), base: BASE, token, fetch, now: () => NOW }).open(id);
+  const { source } = await recordingsOf(bob, { token, fetch }).open(id);
   assert.equal((await source.segment(0)).frames.length, 8);
   assert.deepEqual(asked, [false, true]);
-  const refusing = await new Recordings({ ...bob, request: server.request(bob.identity), base: BASE, token, fetch: async () => answer(401), now: () => NOW }).open(id);
+  const refusing = await recordingsOf(bob, { token, fetch: async () => answer(401) }).open(id);
   await assert.rejects(refusing.source.segment(0), /401/);
 });
 
@@ -353,7 +357,7 @@ test('a segment that the server has no more is a hole, and one that cannot be fe
   const { id, upload } = await alice.record();
   await isStored(upload);
   await alice.recordings.send(id);
-  const busy = new Recordings({ ...bob, request: server.request(bob.identity), base: BASE, token: () => 'token', fetch: async () => answer(503), now: () => NOW });
+  const busy = recordingsOf(bob, { fetch: async () => answer(503) });
   const later = await busy.open(id);
   await assert.rejects(later.source.segment(0), /503/);
   assert.deepEqual(later.reel.holes, []);
@@ -376,10 +380,10 @@ test('a list of many pages is read whole', async () => {
     const count = [1_000, 1_000, 7][asked.length - 1];
     return { ...reply, reels: [{ participant: 1, from: body.from ?? 0, segments: Array(count).fill(row) }] };
   };
-  const recordings = new Recordings({ ...bob, request, base: BASE, token: () => 'token', fetch: server.fetch, now: () => NOW });
+  const recordings = recordingsOf(bob, { request });
   assert.equal((await recordings.open(id)).source.length, 2_007);
   assert.deepEqual(asked, [0, 1_000, 2_000]);
   const again = (path, body) => request(path, { ...body, from: 0 });
   asked.length = 0;
-  await assert.rejects(new Recordings({ ...bob, request: again, base: BASE, token: () => 'token', fetch: server.fetch, now: () => NOW }).open(id), Refusal);
+  await assert.rejects(recordingsOf(bob, { request: again }).open(id), Refusal);
 });

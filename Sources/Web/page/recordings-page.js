@@ -76,13 +76,11 @@ export class RecordingsPage {
   }
 
   async #use(identity) {
-    const { directory, user } = this.#conclave;
     this.#identity = identity;
     this.#recordings?.close();
     this.#store ??= await openRecordings();
-    const request = (path, body) => this.#conclave.request(path, body);
-    this.#recordings = new Recordings({ identity, directory, store: this.#store, request, base: this.#base, token: this.#token });
-    this.#list.use(this.#recordings, user);
+    this.#recordings = new Recordings({ connection: this.#conclave, store: this.#store, base: this.#base, token: this.#token });
+    this.#list.use(this.#recordings, identity.user);
     await this.#goOn();
   }
 
@@ -134,7 +132,7 @@ export class RecordingsPage {
       await file.close();
       if (!isDraft) this.#list.opened(id);
     } catch (error) {
-      await file?.abort().catch(() => {}); // half a file is none
+      await file?.abort().catch(() => {}); // half a file would look like the message
       notice(wordsForError(error));
     }
   }

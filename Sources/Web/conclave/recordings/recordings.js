@@ -30,8 +30,9 @@ const listed = shape('a list', {
 });
 
 /**
- * `store` is that of `openRecordings`; `directory` knows whom this device trusts; `request(path, body)` asks the server, `base` is the address of `/recordings`,
- * and `token(wasRefused)` this user's token, or a promise of it: another one if the server has refused it. `fetch` and `now` (ms) are the browser's, but in tests.
+ * `connection` is a `Conclave` that is ready: its `identity` is the device that records and reads here. `store` is that of `openRecordings`, `base` the address of
+ * `/recordings`, and `token(wasRefused)` this user's token, or a promise of it: another one if the server has refused it. `fetch` and `now` (ms) are the browser's,
+ * but in tests.
  */
 export class Recordings {
   #identity;
@@ -44,11 +45,11 @@ export class Recordings {
   #now;
   #uploads = new Map(); // id -> a SegmentUploader
 
-  constructor({ identity, directory, store, request, base, token, fetch = (url, options) => globalThis.fetch(url, options), now = () => Date.now() }) {
-    this.#identity = identity;
-    this.#directory = directory;
+  constructor({ connection, store, base, token, fetch = (url, options) => globalThis.fetch(url, options), now = () => Date.now() }) {
+    this.#identity = connection.identity;
+    this.#directory = connection.directory;
+    this.#request = (path, body) => connection.request(path, body);
     this.#store = store;
-    this.#request = request;
     this.#base = base;
     this.#token = token;
     this.#fetch = fetch;
