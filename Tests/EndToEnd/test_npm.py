@@ -73,7 +73,7 @@ const membersOf = (object) => [...new Set([...Object.getOwnPropertyNames(object)
 console.log(JSON.stringify({ exports: Object.keys(recordings), ...Object.fromEntries(Object.entries(made).map(([name, object]) => [name, membersOf(object)])) }));
 process.exit();
 """
-OF_PLAYERS = {"Player": {"tick"}, "WebOutput": {"now", "picturesAhead", "picture", "sound", "show", "blank", "silence", "reset", "close"}}
+OF_PLAYERS = {"Player": {"tick"}, "WebOutput": {"decoded", "now", "picturesAhead", "picture", "sound", "show", "blank", "silence", "reset", "close"}}
 
 # A message, from the camera to its playback.
 MESSAGE = """

@@ -165,6 +165,34 @@ test('seeking decodes from the key frame before, shows what is there, and goes o
   assert.equal(at(), 24_000);
 });
 
+test('a picture that is decoded only after the seek is shown, although the player is paused', async (t) => {
+  fakeTimers(t);
+  class LateOutput extends NotedOutput {
+    late = [];
+    isEarly = super.picture;
+    picture(frame) {
+      this.late.push(frame);
+    }
+    give() {
+      for (const frame of this.late.splice(0)) this.isEarly(frame);
+      this.decoded();
+    }
+  }
+  const output = new LateOutput();
+  const player = new Player(reelOf(3).source, output);
+  await aside(5);
+  assert.deepEqual(output.shown, []);
+  output.give();
+  assert.deepEqual(output.shown, [0]);
+  await player.seek(START + 5_300_000);
+  await aside(5);
+  output.give();
+  assert.deepEqual([output.shown.at(-1), player.state], [5_300, 'paused']);
+  player.close();
+  output.give();
+  assert.equal(output.shown.length, 2);
+});
+
 test('the newest of several seeks counts, also if a former one has to wait longer', async (t) => {
   const reel = reelOf(6);
   const { segment } = reel.source;
@@ -361,6 +389,8 @@ test('the newest decoded picture that is due is drawn, once, and all others are 
   const page = browser();
   const drawn = [];
   const output = new WebOutput({ draw: (frame) => drawn.push(frame && (frame.timestamp - START) / 1_000), browser: page });
+  let told = 0;
+  output.decoded = () => (told += 1);
   for (const ms of [0, 100, 200, 300]) output.picture(picture(ms, ms === 0));
   assert.deepEqual(page.made.videos[0].chunks.map(({ type }) => type), ['key', 'delta', 'delta', 'delta']);
   assert.equal(output.picturesAhead, 4);
@@ -369,7 +399,7 @@ test('the newest decoded picture that is due is drawn, once, and all others are 
   output.show(START + 50_000);
   output.show(START + 60_000);
   output.show(START + 250_000);
-  assert.deepEqual([drawn, page.made.closed], [[0, 200], 2]);
+  assert.deepEqual([drawn, page.made.closed, told], [[0, 200], 2, 4]);
   output.blank();
   output.show(START + 260_000);
   assert.deepEqual(drawn, [0, 200, undefined], 'a gap stays blank');

@@ -46,6 +46,8 @@ export class Player extends EventTarget {
     const changed = () => this.tick();
     this.#sounds = new FrameCursor(source, { wants: isSound, changed, entered: (segment) => this.#entered(segment) });
     this.#pictures = new FrameCursor(source, { wants: isPicture, changed, entered: ({ gaps }) => this.#gate.note(gaps) });
+    // While it stands still nothing ticks, and a picture is decoded some time after the seek.
+    output.decoded = () => this.#timer === undefined && this.tick();
     this.#clock.seek(source.start);
     this.seek(source.start);
     // Its end is in it.

@@ -13,6 +13,8 @@ export const playingObstacle = ({ VideoDecoder, AudioDecoder, AudioContext } = /
 
 /** `draw(picture)` shows a `VideoFrame`, or nothing if it is undefined. `failed(reason)` is called with `decoder` when a decoder cannot go on. */
 export class WebOutput {
+  /** Called when there is another picture to show: set by a player. */
+  decoded = () => {};
   #draw;
   #failed;
   #browser;
@@ -123,7 +125,11 @@ export class WebOutput {
   #openVideo(codec) {
     const decoder = new this.#browser.VideoDecoder({
       // A decoder that was closed gives nothing more, but its last outputs may be on their way.
-      output: (picture) => (decoder === this.#videoDecoder ? this.#pictures.push(picture) : picture.close()),
+      output: (picture) => {
+        if (decoder !== this.#videoDecoder) return picture.close();
+        this.#pictures.push(picture);
+        return this.decoded();
+      },
       error: () => decoder === this.#videoDecoder && this.#failed('decoder'),
     });
     decoder.configure({ codec, optimizeForLatency: true });
