@@ -158,6 +158,13 @@ test('the buttons do what they say', async () => {
   assert.deepEqual(done, [message]);
 });
 
+test('a server that does not answer holds no button of the next message', async () => {
+  message.discard = () => new Promise(() => {});
+  message.be('recorded');
+  await byID('message-cancel').click();
+  assert.equal(byID('message-cancel').disabled, false);
+});
+
 test('Escape stops a recording, cancels what was not recorded, and deletes nothing that was', () => {
   message.be('recording');
   press('Escape');

@@ -40,14 +40,14 @@ export class MessageView {
     on('pause', (message) => (message.isPaused ? message.resume() : message.pause()));
     on('stop', (message) => message.stop());
     on('play', (message) => this.#play(message).catch((error) => notice(wordsForError(error))));
-    // Not waited for: another press stops the sending.
+    // Not waited for: another press stops the sending, and a server that does not answer must not hold the button.
     on('send', (message) => void message.send());
     on('save', (message) => void message.send({ onlyOwn: true }));
     on('again', (message) => void message.retake());
     on('retry', (message) => void message.retake());
     on('sound', (message) => void message.retake({ hasPicture: false }));
     on('how', (message) => showSteps(() => message.retake()));
-    on('cancel', (message) => (message.state === 'sending' ? message.stay() : message.discard()));
+    on('cancel', (message) => void (message.state === 'sending' ? message.stay() : message.discard()));
     document.addEventListener('keydown', (event) => {
       if (event.key !== 'Escape' || event.defaultPrevented || !this.#message || !this.isShown || openDialog()) return;
       if (this.#message.state === 'recording') this.#message.stop();
@@ -78,7 +78,7 @@ export class MessageView {
       this.#over({ ...detail, wasShown });
     });
     show('message');
-    return message.prepare();
+    message.prepare(); // not waited for: a browser may ask the person first
   }
 
   interrupt() {

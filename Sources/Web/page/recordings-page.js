@@ -96,7 +96,7 @@ export class RecordingsPage {
   record({ users, call }) {
     const library = { recordingObstacle, streamsFor, DeviceRecorder };
     const message = new VideoMessage({ users, call, recordings: this.#recordings, capture: this.#conclave.capture, library });
-    return this.#message.show(message, { isLasting: this.#store.isLasting });
+    this.#message.show(message, { isLasting: this.#store.isLasting });
   }
 
   /** Somebody rings. */
