@@ -31,6 +31,8 @@ let package = Package(
     .systemLibrary(name: "CJansson", pkgConfig: "jansson", providers: [.apt(["libjansson-dev"])]),
     .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
     .systemLibrary(name: "CCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
+    // Only libpq's header: a server opens the library when its configuration names a database.
+    .systemLibrary(name: "CPostgreSQL", providers: [.apt(["libpq-dev"])]),
     // One C function, because a Swift target's defines have no values.
     .target(name: "CCommit", cSettings: [.define("CONCLAVE_COMMIT", to: "\"\(commit)\"")]),
 
@@ -82,12 +84,14 @@ let package = Package(
         .product(name: "NIOWebSocket", package: "swift-nio"),
         .product(name: "Logging", package: "swift-log"),
       ]),
+    .target(name: "PostgreSQL", dependencies: ["MediaModel", "LinuxIO", "CPostgreSQL"]),
     .target(
       name: "ReelStore", dependencies: ["MediaModel", "Contract", "Recording", "Calls", "Cryptography", "LinuxIO"]),
     .target(
       name: "Persistence",
       dependencies: [
-        "MediaModel", "Contract", "Recording", "Calls", "JSON", .product(name: "GRDB", package: "GRDB.swift"),
+        "MediaModel", "Contract", "Recording", "Calls", "JSON", "LinuxIO", "PostgreSQL",
+        .product(name: "GRDB", package: "GRDB.swift"),
       ]),
     // The web client's library and page; it compiles to one path.
     .target(
@@ -97,7 +101,7 @@ let package = Package(
       name: "ConclaveServer",
       dependencies: [
         "Octets", "MediaModel", "Contract", "SDP", "Calls", "Listening", "Connections", "STOMPFront", "Persistence",
-        "Recording", "ReelStore", "MediaPlane", "Forwarding", "LinuxIO", "OutboundHTTP",
+        "PostgreSQL", "Recording", "ReelStore", "MediaPlane", "Forwarding", "LinuxIO", "OutboundHTTP",
         "JSON", "Transport", "Cryptography", "CZlib", "Web",
         .product(name: "NIOSSL", package: "swift-nio-ssl"),
         .product(name: "NIOHTTP1", package: "swift-nio"),
@@ -179,6 +183,8 @@ let package = Package(
         "Seeded", "Octets", "Calls", "Contract", "MediaModel", "ConclaveClient", "SFrame", "Simulation",
         .product(name: "Crypto", package: "swift-crypto"),
       ]),
+    // A PostgreSQL server that goes with the tests; only for them.
+    .target(name: "DatabaseServers", path: "Tests/DatabaseServers"),
     .testTarget(
       name: "ReelStoreTests",
       dependencies: [
@@ -187,7 +193,8 @@ let package = Package(
     .testTarget(
       name: "PersistenceTests",
       dependencies: [
-        "Seeded", "Persistence", "Calls", "Contract", "MediaModel", "Recording", "Simulation", "StoreWriting",
+        "Seeded", "Persistence", "PostgreSQL", "Calls", "Contract", "LinuxIO", "MediaModel", "Recording", "Simulation",
+        "StoreWriting", "DatabaseServers",
         .product(name: "GRDB", package: "GRDB.swift"),
       ]),
     .testTarget(
@@ -248,9 +255,8 @@ let package = Package(
       name: "ConclaveServerTests",
       dependencies: [
         "Seeded", "Octets", "ConclaveServer", "MediaModel", "Contract", "SDP", "Calls", "Listening", "Connections",
-        "STOMPFront",
-        "Persistence", "Recording", "ReelStore", "MediaPlane", "Transport", "Cryptography", "JSON", "LinuxIO",
-        "OutboundHTTP", "CZlib", "StoreWriting",
+        "STOMPFront", "Persistence", "Recording", "ReelStore", "MediaPlane", "Transport", "Cryptography", "JSON",
+        "LinuxIO", "OutboundHTTP", "CZlib", "StoreWriting", "DatabaseServers",
         .product(name: "GRDB", package: "GRDB.swift"),
         .product(name: "Logging", package: "swift-log"),
         .product(name: "Crypto", package: "swift-crypto"),
