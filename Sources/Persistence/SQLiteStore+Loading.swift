@@ -6,11 +6,6 @@ import JSON
 package import MediaModel
 
 extension SQLiteStore {
-  /// How long ended calls are remembered (protocol section 6, `report`).
-  static let endedTime = Duration.seconds(86_400)
-  /// The most ended calls that are loaded, newest first.
-  fileprivate static let maximumEnded = 4_096
-
   /// Counts this start.
   package func load(now: Timestamp) throws(StoreError) -> Stored {
     try transaction { db in
@@ -44,13 +39,13 @@ extension Database {
         stored.revokes[user] = try record([Revoke].self, row)
       }
     }
-    let endedSince = (now - SQLiteStore.endedTime).milliseconds
+    let endedSince = (now - Retention.endedTime).milliseconds
     for row in try Row.fetchAll(db, sql: "SELECT call, endedAt FROM ended WHERE endedAt > \(endedSince)") {
       if let call = CallID(try row.decode(String.self, atIndex: 0)) {
         stored.endedIDs[call] = Timestamp(milliseconds: try row.decode(Int64.self, atIndex: 1))
       }
     }
-    stored.ended = try db.ended(since: now - SQLiteStore.endedTime)
+    stored.ended = try db.ended(since: now - Retention.endedTime)
     for call in stored.calls.map(\.call.id) + stored.ended.map(\.call) {
       stored.numbers[call] = try db.numbers(of: call)
     }
@@ -117,7 +112,7 @@ extension Database {
       StoredEnd.self,
       """
       SELECT record FROM ended WHERE endedAt > \(time.milliseconds)
-      ORDER BY endedAt DESC, call LIMIT \(SQLiteStore.maximumEnded)
+      ORDER BY endedAt DESC, call LIMIT \(Retention.maximumEnded)
       """)
     return try ends.reversed().map { end in
       var end = end

@@ -10,6 +10,7 @@ import Synchronization
 /// the file.
 package final class SQLiteStore: Storage {
   package let path: String
+  package var place: String { path }
 
   let writer: DatabaseQueue
   /// Long answers of history block no transaction.

@@ -43,6 +43,42 @@ struct StorageTests {
     #expect(try store.load(now: TestStore.now).ranUntil == second(7))
   }
 
+  // MARK: forgotten users
+
+  @Test(arguments: StoreKind.allCases) func aServerLearnsOfWhatAnotherProcessForgot(kind: StoreKind) throws {
+    let test = try TestStore()
+    let store = try test.open(kind)
+    #expect(try store.takeForgotten().isEmpty)
+    try test.open(kind).forget(alice)
+    #expect(try store.takeForgotten() == [alice])
+    // A server that starts later learns of it, too.
+    #expect(try test.open(kind).takeForgotten() == [alice])
+    try store.write([.forgotten(alice)])
+    #expect(try test.open(kind).takeForgotten().isEmpty)
+  }
+
+  /// A batch may write of a user before it forgets the user: that goes, too.
+  @Test(arguments: StoreKind.allCases) func aCallThatEndedInTheSameBatchNamesAForgottenUserNoMore(
+    kind: StoreKind
+  ) throws {
+    let test = try TestStore()
+    let store = try test.open(kind)
+    let call = CallID(unchecked: "1")
+    let end = StoredEnd(
+      call: call, endedAt: second(5), end: Ended(reason: .endedByInitiator, by: alice, seconds: 5),
+      users: [alice, bob],
+      starter: Device(user: alice, device: DeviceID(unchecked: "phone")), joinId: Base64Bytes([1]), reply: nil)
+    let device = Device(user: bob, device: DeviceID(unchecked: "tablet"))
+    try store.write([
+      .running(second(5)), .ended(end), .forgotten(alice),
+      .mailbox(device, StoredMailbox(envelopes: [], rung: [call])),
+    ])
+    let stored = try store.load(now: second(6))
+    #expect(stored.ended.map(\.users) == [[bob]])
+    #expect(stored.ended.first?.end.by == nil && stored.ended.first?.starter == nil)
+    #expect(stored.mailboxes[device]?.rung == [call], "what comes after it is written")
+  }
+
   // MARK: the fencing token
 
   @Test(arguments: StoreKind.allCases) func aLaterStartHasALargerToken(kind: StoreKind) throws {

@@ -1,21 +1,25 @@
 import Contract
+import DatabaseServers
 import Foundation
 import MediaModel
 import Persistence
+import PostgreSQL
 
 @testable import Calls
 
 /// The kinds of stores with which the tests of the contract (`Storage`) run.
 enum StoreKind: CaseIterable, Sendable {
-  case sqlite
+  case sqlite, postgres
 }
 
-/// A store in a temporary folder, which is deleted with it.
+/// A store in a temporary folder, or in a separate database, which is deleted with it.
 final class TestStore {
   static let now = Timestamp(milliseconds: 1_790_000_000_000)
 
   let folder: String
   var path: String { folder + "/conclave.sqlite" }
+  /// Its name, once it was made.
+  private(set) var database: TestDatabase?
 
   init() throws {
     folder = FileManager.default.temporaryDirectory.path + "/store-\(UUID().uuidString)"
@@ -26,12 +30,41 @@ final class TestStore {
 
   func open() throws -> SQLiteStore { try SQLiteStore(path: path) }
 
+  func openPostgres() throws -> PostgresStore {
+    let made = try database ?? TestDatabase(in: try PostgresServer.shared.get())
+    database = made
+    return try PostgresStore(try made.target)
+  }
+
   /// Another server that uses the same store.
   func open(_ kind: StoreKind) throws -> any Storage {
     switch kind {
     case .sqlite: try open()
+    case .postgres: try openPostgres()
     }
   }
+}
+
+/// A database with tables. In them is a start that no other follows, for `FencingToken(number: .max)`.
+final class TestDatabase {
+  let server: PostgresServer
+  let name: String
+
+  /// - Parameter hasTables: otherwise it is empty.
+  init(in server: PostgresServer, hasTables: Bool = true) throws {
+    self.server = server
+    name = "t" + UUID().uuidString.lowercased().replacing("-", with: "")
+    try server.sql("CREATE DATABASE \(name)")
+    guard hasTables else { return }
+    _ = try PostgresStore(try PostgresTarget(url: server.url(name), password: nil))
+    try server.sql("INSERT INTO node (id) VALUES (\(UInt32.max))", in: name)
+  }
+
+  deinit { _ = try? server.sql("DROP DATABASE \(name) WITH (FORCE)") }
+
+  var target: PostgresTarget { get throws { try PostgresTarget(url: server.url(name), password: nil) } }
+
+  @discardableResult func sql(_ text: String) throws -> String { try server.sql(text, in: name) }
 }
 
 let alice = UserID(unchecked: "alice")

@@ -14,8 +14,11 @@ package struct FencingToken: Hashable, Sendable, Comparable {
 
 /// The state that survives a restart, history and abuse reports (rule 11 of protocol section 4, and section 8).
 ///
-/// `write` returns at once. All other operations block the calling thread until the store has answered, so they are not called on an event loop.
+/// `write` and `checkpoint` return at once. All other operations block the calling thread until the store has answered, so they are not called on an event loop.
 package protocol Storage: Sendable {
+  /// Where it is, for the log: a path, or hosts and a database.
+  var place: String { get }
+
   // MARK: the state
 
   /// The state that the last run left, with the token of this start (`Stored.token`): batches of earlier starts are refused from now on. Calls that ended
@@ -32,6 +35,13 @@ package protocol Storage: Sendable {
 
   /// Deletes everything stored about the user, also from another process than the server's. Only the server may end the membership in a running call.
   func forget(_ user: UserID) throws(StoreError)
+
+  /// Users whom another process has deleted, for the server that owns the state: `.forgotten` settles each. A store may name each once, or until it is settled.
+  func takeForgotten() throws(StoreError) -> [UserID]
+
+  /// Moves what was written to where it stays, for a store that needs to be told. Called each second or so; returns at once.
+  /// - Parameter failed: called on a thread of the store.
+  func checkpoint(failed: @escaping @Sendable (StoreError) -> Void)
 
   /// One step of deleting expired history; time spent together is added to the totals. Returns whether there is more to do.
   func sweep(now: Timestamp, historyDays: Int) throws(StoreError) -> Bool
