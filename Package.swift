@@ -101,7 +101,7 @@ let package = Package(
       name: "ConclaveServer",
       dependencies: [
         "Octets", "MediaModel", "Contract", "SDP", "Calls", "Listening", "Connections", "STOMPFront", "Persistence",
-        "Recording", "ReelStore", "MediaPlane", "Forwarding", "LinuxIO", "OutboundHTTP",
+        "PostgreSQL", "Recording", "ReelStore", "MediaPlane", "Forwarding", "LinuxIO", "OutboundHTTP",
         "JSON", "Transport", "Cryptography", "CZlib", "Web",
         .product(name: "NIOSSL", package: "swift-nio-ssl"),
         .product(name: "NIOHTTP1", package: "swift-nio"),
@@ -255,9 +255,8 @@ let package = Package(
       name: "ConclaveServerTests",
       dependencies: [
         "Seeded", "Octets", "ConclaveServer", "MediaModel", "Contract", "SDP", "Calls", "Listening", "Connections",
-        "STOMPFront",
-        "Persistence", "Recording", "ReelStore", "MediaPlane", "Transport", "Cryptography", "JSON", "LinuxIO",
-        "OutboundHTTP", "CZlib", "StoreWriting",
+        "STOMPFront", "Persistence", "Recording", "ReelStore", "MediaPlane", "Transport", "Cryptography", "JSON",
+        "LinuxIO", "OutboundHTTP", "CZlib", "StoreWriting", "DatabaseServers",
         .product(name: "GRDB", package: "GRDB.swift"),
         .product(name: "Logging", package: "swift-log"),
         .product(name: "Crypto", package: "swift-crypto"),

@@ -74,7 +74,7 @@ static inline const cpostgresql_library *_Nullable cpostgresql_open(void) {
 
 #undef CPOSTGRESQL_FUNCTIONS
 
-// What libpq has as macros.
+// Macros of libpq, as functions.
 
 static inline int cpostgresql_state_field(void) { return PG_DIAG_SQLSTATE; }
 static inline int cpostgresql_severity_field(void) { return PG_DIAG_SEVERITY_NONLOCALIZED; }

@@ -3,7 +3,6 @@ import Foundation
 import JSON
 import Logging
 package import MediaModel
-import Persistence
 import UnixSignals
 
 /// The program's commands: run the server, mint a token, forget a user.
@@ -146,14 +145,15 @@ package enum Commands {
   /// - Throws: `ConfigurationError` for a bad id, and if there is no database or it cannot be written.
   package static func forget(user: String, configuration: Configuration) throws(ConfigurationError) {
     let user = try userID(user)
-    let path = configuration.state + "/conclave.sqlite"
-    guard FileManager.default.fileExists(atPath: path) else {
+    let path = StateFolder.database(in: configuration.state)
+    guard configuration.store != nil || FileManager.default.fileExists(atPath: path) else {
       throw ConfigurationError("\(path): there is no such file; name the server's state folder by --state or --config")
     }
-    do {
-      try SQLiteStore(path: path, patience: 10).forget(user)
+    let store = try configuration.openStore(file: path, patience: 10)
+    do throws(StoreError) {
+      try store.forget(user)
     } catch {
-      throw ConfigurationError("\(error)")
+      throw ConfigurationError(error.description)
     }
   }
 

@@ -6,7 +6,6 @@ import Logging
 import MediaModel
 import MediaPlane
 import NIOPosix
-import Persistence
 import Listening
 import ReelStore
 import Transport
@@ -37,7 +36,7 @@ struct ServerParts: Sendable {
   private func disk(_ token: FencingToken) -> ControlPlane.Disk {
     ControlPlane.Disk(
       store: state.store, token: token,
-      recorder: Recorder(file: state.store.path, logger: logger, health: state.health), archive: state.archive,
+      recorder: Recorder(place: state.store.place, logger: logger, health: state.health), archive: state.archive,
       housekeeping: Housekeeping(
         store: state.store, health: state.health, clock: state.clock, historyDays: configuration.history.days,
         log: state.log), recordings: services.recordings)

@@ -27,7 +27,7 @@ private final class Rig {
     try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
     store = try SQLiteStore(path: folder + "/conclave.sqlite")
     recorder = Recorder(
-      file: store.path, logger: Logger(label: "test"), health: health, maximumBacklog: maximumBacklog)
+      place: store.place, logger: Logger(label: "test"), health: health, maximumBacklog: maximumBacklog)
   }
 
   deinit { try? FileManager.default.removeItem(atPath: folder) }

@@ -2,11 +2,10 @@ import Calls
 import Dispatch
 import Logging
 import MediaModel
-import Persistence
 import Listening
 import Synchronization
 
-/// SQLite's periodic work, on a separate thread: checkpoints, users named by `conclave forget`, and expired rows.
+/// The store's periodic work, on a separate thread: checkpoints, users named by `conclave forget`, and expired rows.
 final class Housekeeping: Sendable {
   /// Between two sweeps.
   static let sweepPause = Duration.seconds(3_600)
@@ -16,7 +15,7 @@ final class Housekeeping: Sendable {
     var nextSweep: Instant?
   }
 
-  private let store: SQLiteStore
+  private let store: any Storage
   private let health: StoreHealth
   private let clock: WallClock
   private let historyDays: Int
@@ -25,7 +24,7 @@ final class Housekeeping: Sendable {
   private let state = Mutex(State())
 
   /// - Parameter historyDays: how long calls stay in the history.
-  init(store: SQLiteStore, health: StoreHealth, clock: WallClock, historyDays: Int, log: LimitedLog) {
+  init(store: any Storage, health: StoreHealth, clock: WallClock, historyDays: Int, log: LimitedLog) {
     self.store = store
     self.health = health
     self.clock = clock

@@ -38,7 +38,7 @@ struct Recorder {
   private static let logPause = Duration.seconds(60)
 
   let health: StoreHealth
-  private let file: String
+  private let place: String
   private let logger: Logger
   /// Changes that may wait for the disk.
   private let maximumBacklog: Int
@@ -55,10 +55,10 @@ struct Recorder {
   private(set) var settled: UInt64 = 0
 
   /// - Parameters:
-  ///   - file: the database's, for the log.
+  ///   - place: of the store, for the log.
   ///   - maximumBacklog: of changes.
-  init(file: String, logger: Logger, health: StoreHealth, maximumBacklog: Int = 100_000) {
-    self.file = file
+  init(place: String, logger: Logger, health: StoreHealth, maximumBacklog: Int = 100_000) {
+    self.place = place
     self.logger = logger
     self.health = health
     self.maximumBacklog = maximumBacklog
@@ -117,7 +117,9 @@ struct Recorder {
     guard case .healthy = state, let transaction, transaction.since.advanced(by: Self.patience) <= now else { return }
     // It may still succeed later. These facts are then written twice, which does no harm.
     keep(transaction.changes + exchange(&waiting, with: []))
-    fail("\(file): the disk has not answered for \(Self.patience); look at its load and the kernel's log (dmesg)", now)
+    fail(
+      "\(place): it has not answered for \(Self.patience); look at the disk's load and the kernel's log (dmesg), and at the "
+        + "network to a database", now)
   }
 
   private mutating func finish(_ done: Transaction, _ error: StoreError?, now: Instant) {
@@ -149,7 +151,7 @@ struct Recorder {
 
   private func succeed() {
     guard health.succeeded() else { return }
-    logger.notice("the database can be written again", metadata: ["file": "\(file)"])
+    logger.notice("the database can be written again", metadata: ["place": "\(place)"])
   }
 
   private mutating func putBehind(_ changes: [StoreChange]) {

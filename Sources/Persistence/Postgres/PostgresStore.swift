@@ -12,6 +12,16 @@ import Synchronization
 package final class PostgresStore: Storage {
   package let place: String
 
+  /// The target of a configuration.
+  /// - Throws: `StoreError` for an invalid URL, and for one with a password.
+  package static func target(url: String, password: PostgresPassword?) throws(StoreError) -> PostgresTarget {
+    do {
+      return try PostgresTarget(url: url, password: password)
+    } catch {
+      throw StoreError(error, place: "store")
+    }
+  }
+
   private let queue = DispatchQueue(label: "conclave.store")
   private let writer: Mutex<PostgresWriter>
   private let reader: Mutex<PostgresSession>
@@ -86,7 +96,8 @@ extension PostgresConnection {
     if try run([PostgresSchema.isThere])[0].first?.flag(0) == true, try migrated() == all.count { return }
     let lock = PostgresStatement("SELECT pg_advisory_xact_lock($1)", .integer(0x636f_6e63_6c61_7665))
     let table = PostgresStatement("CREATE TABLE IF NOT EXISTS migration (number bigint PRIMARY KEY)")
-    try run([PostgresStatement("BEGIN"), lock, table])
+    let patience = PostgresStatement("SELECT set_config('lock_timeout', '8000', true)")
+    try run([PostgresStatement("BEGIN"), patience, lock, table])
     let done = try migrated()
     guard done <= all.count else { throw StoreError.newer(place) }
     for (index, statements) in all.enumerated() where index >= done {

@@ -51,10 +51,7 @@ extension StoreError {
         "\(place): the role may not do that; make it the database's owner: ALTER DATABASE … OWNER TO …")
     case "25006":
       self.init(.readOnly, "\(place): this server is a standby, or read-only; name the primary in store.url")
-    case "26000", "42P05", "08P01":
-      self.init(
-        .cannotOpen,
-        "\(place): a pooler in transaction mode stands in between; name the server itself, or a pool in session mode")
+    case "26000", "42P05", "08P01": self = .transactionPooler(place)
     case "42P01", "42703", "42883":
       self.init(.broken, "\(place): a table or function is missing; restore a backup, or take an empty database")
     case "55P03", "40001", "40P01":
@@ -90,6 +87,12 @@ extension StoreError {
       ("startup parameter", "a pooler refuses it: name the server itself, or a pool in session mode"),
     ]
     return remedies.first { reason.contains($0.0) }?.1 ?? "check store.url, and whether the server runs"
+  }
+
+  static func transactionPooler(_ place: String) -> StoreError {
+    StoreError(
+      .cannotOpen,
+      "\(place): a pooler in transaction mode stands in between; name the server itself, or a pool in session mode")
   }
 
   /// A later start has entered itself.
