@@ -4,7 +4,10 @@ package struct PostgresStatement: Sendable {
   let values: [PostgresValue]
 
   /// - Parameter values: for `$1` and so on. The type of each is the same whenever this text is used.
-  package init(_ sql: StaticString, _ values: PostgresValue...) {
+  package init(_ sql: StaticString, _ values: PostgresValue...) { self.init(sql, values: values) }
+
+  /// The same.
+  package init(_ sql: StaticString, values: [PostgresValue]) {
     self.sql = sql
     self.values = values
   }
