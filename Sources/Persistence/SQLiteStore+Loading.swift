@@ -61,6 +61,7 @@ extension Database {
   fileprivate func calls() throws -> [Stored.CallRecord] {
     let progress = try byCall(StoredProgress.self, "progress")
     let epochs = try byCall(StoredEpoch.self, "epoch")
+    let entries = try byCall(ListEntry.self, "entry", order: "participant")
     let members = try byCall(StoredMember.self, "member")
     let envelopes = try byCall(Envelope.self, "ringEnvelope")
     let links = try chains()
@@ -73,9 +74,9 @@ extension Database {
         throw JSONError(reason: "a call without its epoch")
       }
       return Stored.CallRecord(
-        call: call, progress: progress, epoch: epoch, members: members[id] ?? [], ringEnvelopes: envelopes[id] ?? [],
-        epochLinks: links[id] ?? [], confirmations: confirmations[id] ?? [:], words: words[id] ?? [],
-        signers: signers[id] ?? [])
+        call: call, progress: progress, epoch: epoch, entries: entries[id] ?? [], members: members[id] ?? [],
+        ringEnvelopes: envelopes[id] ?? [], epochLinks: links[id] ?? [], confirmations: confirmations[id] ?? [:],
+        words: words[id] ?? [], signers: signers[id] ?? [])
     }
   }
 
@@ -99,9 +100,12 @@ extension Database {
     return confirmations
   }
 
-  private func byCall<Value: Decodable>(_ type: Value.Type, _ table: String) throws -> [String: [Value]] {
+  /// - Parameter order: of a call's rows; by default that in which they were written.
+  private func byCall<Value: Decodable>(
+    _ type: Value.Type, _ table: String, order: String = "rowid"
+  ) throws -> [String: [Value]] {
     var values: [String: [Value]] = [:]
-    for row in try Row.fetchAll(self, sql: "SELECT call, record FROM \(table) ORDER BY call, rowid") {
+    for row in try Row.fetchAll(self, sql: "SELECT call, record FROM \(table) ORDER BY call, \(order)") {
       values[try row.decode(String.self, atIndex: 0), default: []].append(try record(type, row))
     }
     return values

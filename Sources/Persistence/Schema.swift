@@ -11,6 +11,7 @@ enum Schema {
     migrator.registerMigration("5") { db in try db.execute(sql: fifth) }
     migrator.registerMigration("6") { db in try db.execute(sql: sixth) }
     migrator.registerMigration("7") { db in try db.execute(sql: seventh) }
+    migrator.registerMigration("8") { db in try db.execute(sql: eighth) }
     return migrator
   }
 
@@ -147,5 +148,19 @@ enum Schema {
     CREATE TABLE note (
       recording TEXT NOT NULL REFERENCES recording ON DELETE CASCADE, number INTEGER NOT NULL, record BLOB NOT NULL,
       PRIMARY KEY (recording, number));
+    """
+
+  /// The entries of an epoch's list by the numbers of their participants, so that an epoch writes only those that differ. Those of devices that ring, which
+  /// have no number, stay in the epoch's record.
+  private static let eighth = """
+    CREATE TABLE entry (
+      call TEXT NOT NULL REFERENCES call ON DELETE CASCADE, participant INTEGER NOT NULL, record BLOB NOT NULL,
+      PRIMARY KEY (call, participant)) WITHOUT ROWID;
+    INSERT INTO entry
+      SELECT call, json_extract(value, '$.participant'), CAST(value AS BLOB)
+      FROM epoch, json_each(CAST(record AS TEXT), '$.list') WHERE json_extract(value, '$.participant') > 0;
+    UPDATE epoch SET record = CAST(json_remove(json_set(CAST(record AS TEXT), '$.ringing', (
+      SELECT json_group_array(json(value)) FROM json_each(CAST(epoch.record AS TEXT), '$.list')
+      WHERE json_extract(value, '$.participant') = 0)), '$.list') AS BLOB);
     """
 }

@@ -43,6 +43,38 @@ struct StorageTests {
     #expect(try store.load(now: TestStore.now).ranUntil == second(7))
   }
 
+  // MARK: lists of epochs
+
+  @Test(arguments: StoreKind.allCases) func aListIsStoredEntryByEntry(kind: StoreKind) throws {
+    let store = try TestStore().open(kind)
+    let (call, other) = (runningCall("c1"), runningCall("c2"))
+    let key = JoinKey(alg: "x", publicKey: Base64Bytes([2]), generation: 1, at: second(1), signature: Base64Bytes([3]))
+    func epoch(_ number: UInt32, ringing: [ListEntry] = []) -> StoredEpoch {
+      StoredEpoch(number: number, mode: .fresh, previous: Base64Bytes([1]), ringing: ringing)
+    }
+    try store.write([
+      .call(call), .progress(call.id, progress(epoch: 1)), .epoch(call.id, epoch(1, ringing: [entry(bob, 0)])),
+      .entry(call.id, entry(carol, 10)), .entry(call.id, entry(alice, 9)),
+      .call(other), .progress(other.id, progress(epoch: 1)), .epoch(other.id, epoch(1)),
+      .entry(other.id, entry(bob, 9)),
+    ])
+    var calls = try store.load(now: second(1)).calls
+    #expect(calls.map(\.entries) == [[entry(alice, 9), entry(carol, 10)], [entry(bob, 9)]], "in the order of numbers")
+    #expect(calls.first?.epoch.ringing == [entry(bob, 0)])
+    for _ in 0..<2 {
+      try store.write([
+        .epoch(call.id, epoch(2)), .entry(call.id, entry(alice, 9, refresh: key)), .entry(call.id, entry(bob, 11)),
+        .entryGone(call.id, 10),
+      ])
+    }
+    calls = try store.load(now: second(1)).calls
+    #expect(calls.map(\.entries) == [[entry(alice, 9, refresh: key), entry(bob, 11)], [entry(bob, 9)]])
+    #expect(calls.first?.epoch == epoch(2))
+    // They go with their calls.
+    try store.write([.reset, .call(call), .progress(call.id, progress(epoch: 3)), .epoch(call.id, epoch(3))])
+    #expect(try store.load(now: second(1)).calls.map(\.entries) == [[]])
+  }
+
   // MARK: forgotten users
 
   @Test(arguments: StoreKind.allCases) func aServerLearnsOfWhatAnotherProcessForgot(kind: StoreKind) throws {

@@ -4,13 +4,14 @@ import Foundation
 import GRDB
 import MediaModel
 import PostgreSQL
+import Recording
 import StoreWriting
 import Testing
 
 @testable import Calls
 @testable import Persistence
 
-@Suite(.timeLimit(.minutes(2))) struct StoreMoveTests {
+@Suite(.timeLimit(.minutes(2))) struct StoreMoveTests: RecordingSamples {
   private let test: TestStore
   private let database: TestDatabase
 
@@ -30,17 +31,22 @@ import Testing
     let device = Device(user: alice, device: DeviceID(unchecked: "phone"))
     try store.write([
       .call(call), .link(call.id, EpochLink(epoch: 7, roster: Base64Bytes([0, 255]))),
-      .progress(
-        call.id,
-        StoredProgress(
-          activeSince: nil, lastNumber: 3, soleCallee: nil, hasSilenced: nil, aloneSince: nil, lastThere: nil,
-          failures: nil, links: nil, rotateAt: nil, epoch: 7, isSettled: true, distributor: nil, revisionLimit: 9)),
-      .epoch(call.id, StoredEpoch(number: 7, mode: .fresh, previous: Base64Bytes([1]), list: [])),
+      .progress(call.id, progress(epoch: 7)),
+      .epoch(call.id, StoredEpoch(number: 7, mode: .fresh, previous: Base64Bytes([1]), ringing: [entry(bob, 0)])),
+      .entry(call.id, entry(alice, 3)),
       .confirmation(call.id, 3, Base64Bytes([1, 2])),
       .number(call.id, 3, StoredNumber(device: device, joinId: Base64Bytes([5]), cameBy: "start")),
       .number(call.id, 4, StoredNumber(device: device)), .presence(alice, StoredPresence(state: .unavailable)),
       .mailbox(device, StoredMailbox(envelopes: [], rung: [call.id])), .running(second(77)),
     ])
+    let ofRecordings: [RecordingFact] = [
+      .begun(recording(1, reels: [(1, alice), (7, bob)])), .described(id(1), record(1)), .grant(grant(1, to: bob)),
+      .grant(grant(1, to: bob, nil)), .note(id(1), note(3)), .witness(id(1), witness(1)), .ended(id(1), .finished),
+      .begun(recording(2, of: bob, reels: [(1, bob)])),
+    ]
+    // More than travel together.
+    let segments: [RecordingFact] = (0..<1_200).map { .segment(id(1), reel: 7, segment($0)) }
+    try store.write((ofRecordings + segments).map(StoreChange.recording))
     for number in 0..<300 {
       try store.write(facts("h\(number)", [(alice, number, number + 9), (bob, number, number + 5)], ended: number + 9))
     }
@@ -99,8 +105,9 @@ import Testing
     let count = try fill(seed: seed)
     let before = try rows(test.path)
     for name in [
-      "call", "link", "confirmation", "number", "presence", "mailbox", "history", "part", "stay", "total", "report",
-      "forgotten",
+      "call", "progress", "epoch", "entry", "link", "confirmation", "number", "presence", "mailbox", "history", "part",
+      "stay", "total", "report",
+      "forgotten", "recording", "reel", "segment", "witness", "description", "readerGrant", "note",
     ] {
       #expect(before[name]?.isEmpty == false, "\(name) has nothing to move")
     }
@@ -124,6 +131,9 @@ import Testing
     #expect(after.boots == before.boots + 1)
     after.boots = before.boots
     #expect(after == before)
+    let store = try PostgresStore(try database.target)
+    #expect(try store.recording(id(1))?.reels.map(\.position.next) == [0, 1_200])
+    #expect(try store.recordings().running.map(\.id) == [id(2)] && store.grants(of: id(1), to: bob).count == 2)
   }
 
   @Test func aStoreThatHasSomethingAlreadyIsNotTouched() throws {

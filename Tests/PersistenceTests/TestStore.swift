@@ -92,3 +92,17 @@ func runningCall(_ id: String) -> StoredCall {
     id: CallID(unchecked: id), media: .video, initiator: alice, startedAt: second(0), policy: Policy(), metadata: nil,
     starter: Device(user: alice, device: DeviceID(unchecked: "phone")), joinId: Base64Bytes([1]), reply: nil)
 }
+
+/// The rest of a call that no store loads without.
+func progress(epoch: UInt32) -> StoredProgress {
+  StoredProgress(
+    activeSince: nil, lastNumber: 3, soleCallee: nil, hasSilenced: nil, aloneSince: nil, lastThere: nil, failures: nil,
+    links: nil, rotateAt: nil, epoch: epoch, isSettled: true, distributor: nil, revisionLimit: 9)
+}
+
+/// - Parameter number: 0 for a device that rings.
+func entry(_ user: UserID, _ number: ParticipantNumber, refresh: JoinKey? = nil) -> ListEntry {
+  ListEntry(
+    user: user, device: DeviceID(unchecked: "phone"), participant: number, joinId: number > 0 ? Base64Bytes([1]) : nil,
+    joinKey: nil, fingerprint: Base64Bytes([255, 0]), refresh: refresh)
+}

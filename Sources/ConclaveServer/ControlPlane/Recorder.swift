@@ -190,8 +190,8 @@ extension StoreChange {
   fileprivate var isLasting: Bool {
     switch self {
     case .history, .report, .recording, .number, .ended, .forgotten: true
-    case .reset, .call, .progress, .epoch, .link, .confirmation, .word, .wordGone, .signer, .signerGone,
-      .member, .memberGone, .ringEnvelope, .ringEnvelopeOver,
+    case .reset, .call, .progress, .epoch, .entry, .entryGone, .link, .confirmation, .word, .wordGone, .signer,
+      .signerGone, .member, .memberGone, .ringEnvelope, .ringEnvelopeOver,
       .device, .deviceGone, .revokes, .mailbox, .presence, .running:
       false
     }

@@ -64,6 +64,10 @@ struct MovedTable {
       name: "epoch", columns: [.text, .bytes], cursor: "DECLARE moved CURSOR FOR SELECT call, record FROM epoch",
       insertion: "INSERT INTO epoch VALUES ($1, $2)"),
     MovedTable(
+      name: "entry", columns: [.text, .integer, .bytes],
+      cursor: "DECLARE moved CURSOR FOR SELECT call, participant, record FROM entry",
+      insertion: "INSERT INTO entry VALUES ($1, $2, $3)"),
+    MovedTable(
       name: "link", columns: [.text, .integer, .bytes],
       cursor: "DECLARE moved CURSOR FOR SELECT call, epoch, roster FROM link",
       insertion: "INSERT INTO link VALUES ($1, $2, $3)"),

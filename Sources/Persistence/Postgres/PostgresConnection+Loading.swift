@@ -89,9 +89,11 @@ extension PostgresConnection {
       PostgresStatement("SELECT call, record FROM signer ORDER BY call, ordinal"),
       PostgresStatement("SELECT call, epoch, roster FROM link ORDER BY call, epoch"),
       PostgresStatement("SELECT call, participant, tag FROM confirmation"),
+      PostgresStatement("SELECT call, record FROM entry ORDER BY call, participant"),
     ])
     let progress = try answers[1].byCall(StoredProgress.self)
     let epochs = try answers[2].byCall(StoredEpoch.self)
+    let entries = try answers[9].byCall(ListEntry.self)
     let members = try answers[3].byCall(StoredMember.self)
     let envelopes = try answers[4].byCall(Envelope.self)
     let words = try answers[5].byCall(StoredWord.self)
@@ -110,9 +112,9 @@ extension PostgresConnection {
         throw JSONError(reason: "a call without its epoch")
       }
       return Stored.CallRecord(
-        call: try row.record(StoredCall.self, 1), progress: progress, epoch: epoch, members: members[id] ?? [],
-        ringEnvelopes: envelopes[id] ?? [], epochLinks: links[id] ?? [], confirmations: confirmations[id] ?? [:],
-        words: words[id] ?? [], signers: signers[id] ?? [])
+        call: try row.record(StoredCall.self, 1), progress: progress, epoch: epoch, entries: entries[id] ?? [],
+        members: members[id] ?? [], ringEnvelopes: envelopes[id] ?? [], epochLinks: links[id] ?? [],
+        confirmations: confirmations[id] ?? [:], words: words[id] ?? [], signers: signers[id] ?? [])
     }
   }
 

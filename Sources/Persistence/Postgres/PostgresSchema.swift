@@ -61,6 +61,12 @@ enum PostgresSchema {
       """),
     PostgresStatement(
       """
+      CREATE TABLE entry (
+        call text COLLATE "C" NOT NULL REFERENCES call ON DELETE CASCADE, participant bigint NOT NULL,
+        record bytea NOT NULL, PRIMARY KEY (call, participant))
+      """),
+    PostgresStatement(
+      """
       CREATE TABLE link (
         call text COLLATE "C" NOT NULL REFERENCES call ON DELETE CASCADE, epoch bigint NOT NULL, roster bytea NOT NULL,
         PRIMARY KEY (call, epoch))

@@ -16,8 +16,8 @@ extension PostgresStatement {
         PostgresStatement("DELETE FROM mailbox"), PostgresStatement("DELETE FROM presence"),
         PostgresStatement("DELETE FROM revokes"),
       ]
-    case .call, .progress, .epoch, .link, .confirmation, .word, .wordGone, .signer, .signerGone, .member, .memberGone,
-      .number, .ringEnvelope, .ringEnvelopeOver, .ended:
+    case .call, .progress, .epoch, .entry, .entryGone, .link, .confirmation, .word, .wordGone, .signer, .signerGone,
+      .member, .memberGone, .number, .ringEnvelope, .ringEnvelopeOver, .ended:
       return try ofCall(change)
     case .device, .deviceGone, .revokes, .mailbox, .presence: return try ofPeople(change)
     case .history(let fact): return [statement(for: fact)]
@@ -58,6 +58,18 @@ extension PostgresStatement {
           "INSERT INTO epoch VALUES ($1, $2) ON CONFLICT (call) DO UPDATE SET record = excluded.record",
           .text(id.text), try record(epoch)),
         PostgresStatement("DELETE FROM confirmation WHERE call = $1", .text(id.text)),
+      ]
+    case .entry(let id, let entry):
+      return [
+        PostgresStatement(
+          """
+          INSERT INTO entry VALUES ($1, $2, $3) ON CONFLICT (call, participant) DO UPDATE SET record = excluded.record
+          """, .text(id.text), .integer(Int64(entry.participant)), try record(entry))
+      ]
+    case .entryGone(let id, let participant):
+      return [
+        PostgresStatement(
+          "DELETE FROM entry WHERE call = $1 AND participant = $2", .text(id.text), .integer(Int64(participant)))
       ]
     case .link(let id, let link):
       let insertion = PostgresStatement(
