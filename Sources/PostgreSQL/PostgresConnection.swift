@@ -64,7 +64,7 @@ package final class PostgresConnection {
     }
     self.handle = handle
     guard library.status(handle) == CONNECTION_OK else {
-      throw .notConnected(Self.line(library.error_message(handle)))
+      throw .notConnected(Self.line(library.error_message(handle).map { String(cString: $0) } ?? ""))
     }
     // The text of a warning is dropped: it would go to standard error.
     _ = library.set_notice_receiver(
@@ -107,7 +107,7 @@ package final class PostgresConnection {
       PostgresStatement(
         """
         SELECT set_config('statement_timeout', $1, false), set_config('lock_timeout', $2, false),
-          set_config('idle_in_transaction_session_timeout', $3, false),
+          set_config('idle_in_transaction_session_timeout', $3, false), set_config('idle_session_timeout', '0', false),
           set_config('client_connection_check_interval', '1000', false),
           set_config('default_transaction_isolation', 'read committed', false), set_config('TimeZone', 'UTC', false)
         """, .text(milliseconds(settings.statement)), .text(milliseconds(settings.lock)),
@@ -122,6 +122,8 @@ package final class PostgresConnection {
     parameters["password"] = target.password?.text
     parameters["application_name"] = name
     parameters["client_encoding"] = "UTF8"
+    // Otherwise a variable of the environment could name a server elsewhere.
+    if parameters["host"] == nil, parameters["hostaddr"] == nil { parameters["host"] = "/var/run/postgresql" }
     parameters["connect_timeout"] = "3"
     // A server that is gone is noticed in 5 s.
     parameters["keepalives_idle"] = "2"
@@ -140,12 +142,12 @@ package final class PostgresConnection {
     return library.connect(keywords, values.map { UnsafePointer($0) } + [nil], 0)
   }
 
-  /// The first line without control characters, so that it is one line of the log.
-  static func line(_ text: UnsafePointer<CChar>?) -> String { line(text.map { String(cString: $0) } ?? "") }
-
+  /// As one line of the log: there may be a line about each host.
   static func line(_ text: String) -> String {
-    let line = text.split { $0.isNewline }.first ?? ""
-    let printable = line.unicodeScalars.filter { $0.value >= 0x20 && !(0x7f...0x9f).contains($0.value) }
-    return String(String.UnicodeScalarView(printable.prefix(300)))
+    let lines = text.split { $0.isNewline }.map { $0.trimmingPrefix { $0.isWhitespace } }
+    let printable = lines.joined(separator: "; ").unicodeScalars.filter {
+      $0.value >= 0x20 && !(0x7f...0x9f).contains($0.value)
+    }
+    return String(String.UnicodeScalarView(printable.prefix(600)))
   }
 }

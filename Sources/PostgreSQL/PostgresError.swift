@@ -6,7 +6,7 @@ package enum PostgresError: Error, Equatable, Sendable {
   case badURL
   /// The URL has a parameter that is not for it.
   case parameterNotAllowed(String)
-  /// There is no connection, in one line by libpq or the server: a host, a role and a database may be named in it.
+  /// There is no connection, in words of libpq and the server: hosts, a role and a database may be named in them.
   case notConnected(String)
   /// The server is too old, or its database has another encoding than UTF-8.
   case unsuitable(Unsuitable)

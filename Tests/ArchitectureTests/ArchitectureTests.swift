@@ -29,7 +29,7 @@ private let arrows: [(target: String, imports: Set<String>)] = [
     "STOMPFront", ["Octets", "MediaModel", "Contract", "Calls", "STOMP", "JSON", "Listening", "Connections"]
   ),
   ("ReelStore", ["MediaModel", "Contract", "Recording", "Calls", "Cryptography", "LinuxIO"]),
-  // It knows nothing of calls.
+  // It knows nothing about calls.
   ("PostgreSQL", ["MediaModel", "LinuxIO", "CPostgreSQL"]),
   ("Persistence", ["MediaModel", "Contract", "Recording", "Calls", "JSON", "LinuxIO", "PostgreSQL"]),
   ("Web", []),

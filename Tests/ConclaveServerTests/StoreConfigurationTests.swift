@@ -129,14 +129,17 @@ import Testing
   private var facts: PostgresFacts {
     PostgresFacts(
       place: "postgresql://db/conclave", version: "15.18", usesTLS: true, provesServer: true, hasPooler: false,
-      isDurable: true, synchronousCommit: "on", synchronousStandbys: "ANY 1 (a, b)", standbys: 2,
-      commitTime: .microseconds(1_234), clockOffset: .milliseconds(-3), migration: 1, servers: 0)
+      isDurable: true,
+      condition: StoreCondition(
+        confirmation: .standbys("ANY 1 (a, b)"), standbys: 2, clockOffset: .milliseconds(-3),
+        roundTrip: .microseconds(210)),
+      commitTime: .microseconds(1_234), migration: 1, servers: 0)
   }
 
   @Test func aGoodDatabaseHasTwoRemarks() {
     #expect(
       Server.remarks(on: facts) == [
-        "The store is PostgreSQL 15.18 at postgresql://db/conclave, with TLS; a commit takes 1.23 ms.",
+        "The store is PostgreSQL 15.18 at postgresql://db/conclave, with TLS; an answer takes 0.21 ms, a commit 1.23 ms.",
         "A commit is on ANY 1 (a, b), of 2 connected standbys.",
       ])
   }
@@ -150,11 +153,12 @@ import Testing
     #expect(remark { $0.provesServer = false }.contains("sslmode=verify-full"))
     #expect(remark { $0.isDurable = false }.contains("fsync is off"))
     #expect(remark { $0.hasPooler = true }.contains("session mode"))
-    #expect(remark { $0.clockOffset = .seconds(2) }.contains("2000 ms ahead of this machine's"))
-    #expect(remark { $0.clockOffset = .seconds(-2) }.contains("2000 ms behind this machine's"))
-    #expect(remark { $0.synchronousCommit = "local" }.contains("synchronous_commit is local"))
-    #expect(remark { $0.synchronousStandbys = "" }.contains("No standby is synchronous"))
-    #expect(remark { $0.standbys = 0 }.contains("no standby is connected"))
+    #expect(remark { $0.condition.clockOffset = .seconds(2) }.contains("2000 ms ahead of this machine's"))
+    #expect(remark { $0.condition.clockOffset = .seconds(-2) }.contains("2000 ms behind this machine's"))
+    #expect(remark { $0.condition.confirmation = .off("local") }.contains("synchronous_commit is local"))
+    #expect(remark { $0.condition.confirmation = .disk }.contains("No standby is synchronous"))
+    #expect(remark { $0.condition.standbys = 0 }.contains("no standby is connected"))
+    #expect(remark { $0.commitTime = nil }.contains("No commit was confirmed"))
     #expect(remark { $0.servers = 1 }.contains("A server uses the database now"))
     #expect(remark { $0.migration = 0 }.contains("empty"))
   }

@@ -116,6 +116,31 @@ import Testing
     try connection.run([PostgresStatement("DO $$ BEGIN RAISE NOTICE 'n'; END $$")])
   }
 
+  /// A database or a role may have settings of its own.
+  @Test func theSettingsOfASessionAreItsOwn() throws {
+    let server = try PostgresServer.shared.get()
+    let name = "settings\(UInt32.random(in: 0 ... .max))"
+    try server.sql("CREATE DATABASE \(name)")
+    defer { _ = try? server.sql("DROP DATABASE \(name) WITH (FORCE)") }
+    let settings = [
+      "statement_timeout = '17s'", "lock_timeout = '17s'", "idle_session_timeout = '17s'", "timezone = 'Asia/Tokyo'",
+      "default_transaction_isolation = 'serializable'",
+    ]
+    for setting in settings { try server.sql("ALTER DATABASE \(name) SET \(setting)") }
+    let connection = try PostgresConnection(
+      try PostgresTarget(url: server.url(name), password: nil),
+      PostgresConnection.Settings(
+        name: "test", statement: nil, lock: .seconds(5), idle: .seconds(5), silence: .seconds(20)))
+    let row = try connection.run([
+      PostgresStatement(
+        """
+        SELECT current_setting('statement_timeout'), current_setting('lock_timeout'),
+          current_setting('idle_session_timeout'), current_setting('timezone'), current_setting('transaction_isolation')
+        """)
+    ])[0].first
+    #expect(try (0..<5).map { try row?.text($0) } == ["0", "5s", "0", "UTC", "read committed"])
+  }
+
   // MARK: where it is
 
   @Test(arguments: [

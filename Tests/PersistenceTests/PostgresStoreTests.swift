@@ -4,6 +4,7 @@ import Foundation
 import LinuxIO
 import MediaModel
 import PostgreSQL
+import Recording
 import StoreWriting
 import Testing
 
@@ -187,7 +188,93 @@ import Testing
     try store.write([.running(TestStore.now)], as: token)
   }
 
+  @Test func earlierStartsAreForgottenButForTheLastThatRan() throws {
+    for _ in 0..<4 {
+      let token = try store.load(now: TestStore.now).token
+      try store.write([.running(second(Int(token.number)))], as: token)
+    }
+    // They never said when they ran.
+    for _ in 0..<2 { _ = try store.load(now: TestStore.now) }
+    let last = try store.load(now: TestStore.now)
+    let kept = try database.sql("SELECT string_agg(id::text, ',' ORDER BY id) FROM node WHERE id < \(UInt32.max)")
+    #expect(kept == (4...7).map { "\($0)" }.joined(separator: ","))
+    #expect(last.boots == 6 && last.ranUntil == second(4))
+    let error = #expect(throws: StoreError.self) {
+      try store.write([.running(second(1))], as: FencingToken(number: 1))
+    }
+    #expect(error?.kind == .fenced, "a start that is not there is as dead")
+  }
+
+  // MARK: connections
+
+  @Test func aLongHistoryDelaysNeitherARecordingNorABatch() async throws {
+    let token = try store.load(now: TestStore.now).token
+    let other = try connection()
+    try other.run([PostgresStatement("BEGIN"), PostgresStatement("LOCK TABLE part IN ACCESS EXCLUSIVE MODE")])
+    let history = Task.detached { [store] in
+      try store.list(of: alice, before: second(9), limit: 9, rejoinable: [], now: second(9)).calls.count
+    }
+    func isWaiting() throws -> Bool {
+      try database.sql("SELECT count(*) FROM pg_locks WHERE relation = 'part'::regclass AND NOT granted") == "1"
+    }
+    while try !isWaiting() { try await Task.sleep(for: .milliseconds(5)) }
+    #expect(try store.recordings().running.isEmpty && store.takeForgotten().isEmpty)
+    try store.write([.running(second(1))], as: token)
+    #expect(try isWaiting())
+    try other.run([PostgresStatement("ROLLBACK")])
+    #expect(try await history.value == 0)
+  }
+
+  // MARK: the server's condition
+
+  @Test func theConditionIsWhatTheServerSays() throws {
+    let server = try PostgresServer()
+    let database = try TestDatabase(in: server)
+    let store = try PostgresStore(try database.target)
+    func condition() throws -> StoreCondition {
+      // Its clock is this machine's.
+      try #require(try store.condition { Timestamp(milliseconds: Int64(Date().timeIntervalSince1970 * 1_000)) })
+    }
+    var now = try condition()
+    #expect(now.confirmation == .disk && now.standbys == 0 && !now.isClockOff && now.roundTrip > .zero)
+    let ahead = try #require(
+      try store.condition { Timestamp(milliseconds: Int64(Date().timeIntervalSince1970 * 1_000) - 7_000) })
+    #expect(ahead.isClockOff && ahead.clockOffset > .seconds(6) && !ahead.isLike(now))
+    try server.sql("ALTER SYSTEM SET synchronous_standby_names = 'ANY 1 (a, b)'")
+    try server.sql("SELECT pg_reload_conf()")
+    for _ in 0..<500 where now.confirmation == .disk {
+      MonotonicClock.sleep(nanoseconds: 10_000_000)
+      now = try condition()
+    }
+    #expect(now.confirmation == .standbys("ANY 1 (a, b)") && now.isSynchronous && now.isStuck)
+    let facts = try PostgresStore.check(try database.target) { second(0) }
+    #expect(facts.condition.isStuck && facts.commitTime == nil, "no commit is tried that would wait")
+    // Its own commit does not wait.
+    try server.sql("SET synchronous_commit = local; ALTER ROLE \(PostgresServer.role) SET synchronous_commit = off")
+    #expect(try PostgresStore.check(try database.target) { second(0) }.condition.confirmation == .off("off"))
+  }
+
   // MARK: a database that is away
+
+  /// Recordings' rows wait behind each other: each would add its patience.
+  @Test func aBatchAfterOneThatFailedIsTriedOnce() throws {
+    let server = try PostgresServer()
+    let database = try TestDatabase(in: server)
+    let patience = Duration.seconds(2)
+    let store = try PostgresStore(try database.target, patience: patience)
+    let token = try store.load(now: TestStore.now).token
+    try server.stop()
+    let clock = ContinuousClock()
+    func time() -> Duration {
+      clock.measure { #expect(throws: StoreError.self) { try store.write([.running(second(1))], as: token) } }
+    }
+    #expect(time() >= patience)
+    #expect(time() < patience)
+    try server.start()
+    try store.write([.running(second(2))], as: token)
+    try server.stop()
+    #expect(time() >= patience, "after a success there is patience again")
+  }
 
   @Test func aDatabaseThatRestartsIsUsedAgain() async throws {
     let server = try PostgresServer()
@@ -231,11 +318,38 @@ import Testing
     #expect(error?.description.contains("\n") == false)
   }
 
+  /// As libpq 15 and PostgreSQL 15 say it.
+  @Test(arguments: [
+    (#"FATAL:  Peer authentication failed for user "conclave""#, "run as the system user"),
+    (#"FATAL:  no pg_hba.conf entry for host "10.0.0.7", user "conclave", database "conclave", SSL on"#, "pg_hba.conf"),
+    (#"server certificate for "db2" does not match host name "db1""#, "a certificate for this name"),
+    ("SSL error: certificate verify failed", "sslrootcert"),
+    ("server does not support SSL, but SSL was required", "ssl = on"),
+    (#"could not translate host name "db1" to address: Name or service not known"#, "the resolver"),
+    ("timeout expired", "the firewall"),
+    ("FATAL:  sorry, too many clients already", "max_connections"),
+    ("FATAL:  the database system is starting up", "wait a moment"),
+    ("FATAL:  unsupported startup parameter: extra", "session mode"),
+    ("eine andere Sprache", "check store.url"),
+  ])
+  func aSentenceOfLibpqHasItsRemedy(sentence: String, remedy: String) {
+    #expect(StoreError.remedy(for: #"connection to server at "db1" failed: "# + sentence).contains(remedy))
+  }
+
   @Test func aMissingServerSaysWhatToDo() throws {
     let target = try PostgresTarget(url: "postgresql://conclave@127.0.0.1:1/conclave", password: nil)
     let error = #expect(throws: StoreError.self) { try PostgresStore(target) }
     #expect(error?.description.hasPrefix("postgresql://127.0.0.1:1/conclave: ") == true)
     #expect(error?.description.contains("start the server") == true)
+  }
+
+  @Test func eachHostIsNamedWithWhatItSaid() throws {
+    let folder = try PostgresServer.shared.get().folder
+    let url = "postgresql://conclave@/nothing?host=/nowhere,\(folder)"
+    let error = #expect(throws: StoreError.self) { try PostgresStore(try PostgresTarget(url: url, password: nil)) }
+    let words = error?.description ?? ""
+    #expect(words.contains("/nowhere/") && words.contains(#"database "nothing" does not exist"#), "\(words)")
+    #expect(words.contains("CREATE DATABASE") && !words.contains("\n"))
   }
 
   @Test func aDatabaseOfAnotherEncodingIsRefused() throws {
@@ -246,6 +360,22 @@ import Testing
     let target = try PostgresTarget(url: server.url(name), password: nil)
     let error = #expect(throws: StoreError.self) { try PostgresStore(target) }
     #expect(error?.description.contains("ENCODING 'UTF8'") == true)
+  }
+
+  /// A server that was replaced and has not noticed sweeps, too.
+  @Test func twoServersThatSweepAtOnceCountNothingTwice() async throws {
+    for call in 0..<40 {
+      try store.write(facts("c\(call)", [(alice, 0, 10), (bob, 0, 10), (carol, 0, 10)], ended: 10))
+    }
+    let stores = [store, try test.openPostgres(), try test.openPostgres()]
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      for store in stores {
+        group.addTask { while try store.sweep(now: second(91 * 86_400), historyDays: 90) {} }
+      }
+      try await group.waitForAll()
+    }
+    #expect(try store.totals(of: alice, with: bob, now: second(0)) == Totals(calls: 40, seconds: 400))
+    #expect(try database.sql("SELECT count(*) FROM history") == "0")
   }
 
   @Test func theCostOfABatch() throws {

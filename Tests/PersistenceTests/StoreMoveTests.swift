@@ -147,6 +147,14 @@ import Testing
     #expect(try database.sql("SELECT count(*) FROM history") == "0")
   }
 
+  @Test func anEarlierMovesFileIsNotOverwritten() throws {
+    _ = try fill(seed: 7)
+    #expect(FileManager.default.createFile(atPath: test.path + ".moved", contents: Data([1])))
+    let error = #expect(throws: StoreError.self) { try StoreMove.move(file: test.path, to: try database.target) }
+    #expect(error?.description.hasPrefix("\(test.path).moved: ") == true)
+    #expect(FileManager.default.fileExists(atPath: test.path), "nothing was moved")
+  }
+
   /// A server that still runs with the database writes nothing after the move.
   @Test func afterTheMoveNoServerWritesIntoTheDatabase() throws {
     let store = try PostgresStore(try database.target)

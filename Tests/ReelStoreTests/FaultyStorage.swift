@@ -49,6 +49,9 @@ final class FaultyStorage: Storage {
 
   func load(now: Timestamp) throws(StoreError) -> Stored { try base.load(now: now) }
   func forget(_ user: UserID) throws(StoreError) { try base.forget(user) }
+  func condition(now: @Sendable () -> Timestamp) throws(StoreError) -> StoreCondition? {
+    try base.condition(now: now)
+  }
   func sweep(now: Timestamp, historyDays: Int) throws(StoreError) -> Bool {
     try base.sweep(now: now, historyDays: historyDays)
   }

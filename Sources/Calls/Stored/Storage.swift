@@ -43,6 +43,10 @@ package protocol Storage: Sendable {
   /// - Parameter failed: called on a thread of the store.
   func checkpoint(failed: @escaping @Sendable (StoreError) -> Void)
 
+  /// The condition of the store's server; nil for a store in a file.
+  /// - Parameter now: the machine's time, read several times.
+  func condition(now: @Sendable () -> Timestamp) throws(StoreError) -> StoreCondition?
+
   /// One step of deleting expired history; time spent together is added to the totals. Returns whether there is more to do.
   func sweep(now: Timestamp, historyDays: Int) throws(StoreError) -> Bool
 

@@ -16,6 +16,11 @@ package enum StoreMove {
       throw StoreError(
         .cannotOpen, "\(file): there is no such file; name the server's state folder by --state or --config")
     }
+    let kept = file + ".moved"
+    guard !FileManager.default.fileExists(atPath: kept) else {
+      throw StoreError(
+        .cannotOpen, "\(kept): there is such a file from an earlier move already; delete it, or move it away")
+    }
     var count = 0
     try with(file: file, place: target.place) { queue in
       try queue.read { db in
@@ -29,7 +34,7 @@ package enum StoreMove {
       _ = try queue.writeWithoutTransaction { try $0.checkpoint(.truncate) }
     }
     do {
-      try FileManager.default.moveItem(atPath: file, toPath: file + ".moved")
+      try FileManager.default.moveItem(atPath: file, toPath: kept)
     } catch {
       throw StoreError(
         .readOnly, "\(file): everything is in the database now, but the file cannot be renamed; move it away")

@@ -22,6 +22,9 @@ extension PostgresConnection {
         PostgresStatement("SELECT set_config('idle_in_transaction_session_timeout', '60000', true)"),
         PostgresStatement("INSERT INTO node DEFAULT VALUES RETURNING id"),
         PostgresStatement("UPDATE node SET dead = true WHERE id < currval('incarnation') AND NOT dead"),
+        // A start that is not there is as dead. The last one that says when it ran is read below.
+        PostgresStatement(
+          "DELETE FROM node WHERE dead AND id < (SELECT max(id) FROM node WHERE ranUntil IS NOT NULL)"),
       ])
     guard let id = try answers[2].first?.integer(0), let number = UInt32(exactly: id), number > 0 else {
       throw JSONError(reason: "a start with a number that is none")

@@ -7,7 +7,7 @@ import PostgreSQL
 extension PostgresStore {
   /// A server that runs, or starts, is told by `takeForgotten`, and does the rest.
   package func forget(_ user: UserID) throws(StoreError) {
-    try reading { connection in
+    try reading(on: .upkeep) { connection in
       let ends = try connection.run([PostgresStatement("BEGIN"), .ends(of: user)]).last
       var statements = try ends.map { try PostgresStatement.forget(user, in: $0) } ?? []
       statements += PostgresStatement.forget(user, reports: true)
@@ -20,7 +20,7 @@ extension PostgresStore {
   }
 
   package func takeForgotten() throws(StoreError) -> [UserID] {
-    try reading { connection in
+    try reading(on: .upkeep) { connection in
       try connection.run([PostgresStatement(#"SELECT "user" FROM forgotten"#)])[0].map { try $0.text(0) }
         .compactMap { UserID($0) }
     }

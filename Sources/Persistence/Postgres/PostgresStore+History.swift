@@ -8,7 +8,7 @@ extension PostgresStore {
   package func list(
     of user: UserID, before: Timestamp, limit: Int, rejoinable: Set<CallID>, now: Timestamp
   ) throws(StoreError) -> HistoryList {
-    try reading { connection in
+    try reading(on: .history) { connection in
       let rows = try connection.run([
         PostgresStatement(
           """
@@ -38,7 +38,7 @@ extension PostgresStore {
 
   package func delete(of user: UserID, calls: [CallID]?) throws(StoreError) {
     guard let calls else { return try deleteAll(of: user) }
-    try reading { connection in
+    try reading(on: .history) { connection in
       _ = try connection.run([
         PostgresStatement(
           #"UPDATE part SET hidden = true WHERE "user" = $1 AND call = ANY($2)"#, .text(user.text),
@@ -54,12 +54,12 @@ extension PostgresStore {
       UPDATE part SET hidden = true WHERE "user" = $1 AND call IN
         (SELECT call FROM part WHERE "user" = $1 AND NOT hidden LIMIT $2)
       """, .text(user.text), .integer(Int64(Retention.stepRows)))
-    while try reading({ try $0.run([step])[0].changed }) == Retention.stepRows {}
+    while try reading(on: .history, { try $0.run([step])[0].changed }) == Retention.stepRows {}
   }
 
   package func totals(of user: UserID, with other: UserID, now: Timestamp) throws(StoreError) -> Totals {
     guard user != other else { return Totals(calls: 0, seconds: 0) }
-    return try reading { connection in
+    return try reading(on: .history) { connection in
       let answers = try connection.run([
         PostgresStatement(
           "SELECT calls, milliseconds FROM total WHERE low = $1 AND high = $2", .text(min(user, other).text),
@@ -82,7 +82,7 @@ extension PostgresStore {
   }
 
   package func acquainted(_ user: UserID, with others: [UserID]) throws(StoreError) -> Set<UserID> {
-    try reading { connection in
+    try reading(on: .history) { connection in
       let rows = try connection.run([
         PostgresStatement(
           """

@@ -8,7 +8,7 @@ package import Recording
 /// Protocol section 13.
 extension PostgresStore {
   package func recordings() throws(StoreError) -> StoredRecordings {
-    try reading { connection in
+    try reading(on: .upkeep) { connection in
       let answers = try connection.run([
         PostgresStatement("SELECT id FROM recording WHERE state = 'running' ORDER BY id"),
         PostgresStatement(
@@ -27,7 +27,7 @@ extension PostgresStore {
   }
 
   package func recording(_ id: RecordingID) throws(StoreError) -> StoredRecording? {
-    try reading { connection in try connection.recordings([id.text]).first }
+    try reading(on: .upkeep) { connection in try connection.recordings([id.text]).first }
   }
 
   package func record(of recording: RecordingID) throws(StoreError) -> RecordingRecord? {
@@ -54,7 +54,7 @@ extension PostgresStore {
   }
 
   private func records<Value: Decodable & Sendable>(_ question: PostgresStatement) throws(StoreError) -> [Value] {
-    try reading { connection in try connection.run([question])[0].map { try $0.record(Value.self, 0) } }
+    try reading(on: .upkeep) { connection in try connection.run([question])[0].map { try $0.record(Value.self, 0) } }
   }
 
   package func recordings(of user: UserID, _ wanted: RecordingFilter) throws(StoreError) -> [StoredRecording] {
@@ -68,7 +68,7 @@ extension PostgresStore {
       ORDER BY startedAt DESC, id LIMIT $6
       """, .text(user.text), .flag(wanted.role != .reader), .flag(wanted.role != .owner), .text(wanted.kind?.rawValue),
       .integer(wanted.before.milliseconds), .integer(Int64(wanted.limit)))
-    return try reading { connection in
+    return try reading(on: .upkeep) { connection in
       try connection.recordings(try connection.run([ids])[0].map { try $0.text(0) })
     }
   }
@@ -76,7 +76,7 @@ extension PostgresStore {
   package func segments(
     of recording: RecordingID, reel: UInt32, from: UInt32, limit: Int
   ) throws(StoreError) -> [StoredSegment] {
-    try reading { connection in
+    try reading(on: .upkeep) { connection in
       try connection.run([
         PostgresStatement(
           """
@@ -88,7 +88,7 @@ extension PostgresStore {
   }
 
   package func recordings(expiredAt time: Timestamp, limit: Int) throws(StoreError) -> [RecordingID] {
-    try reading { connection in
+    try reading(on: .upkeep) { connection in
       try connection.run([
         PostgresStatement(
           "SELECT id FROM recording WHERE expiresAt <= $1 ORDER BY expiresAt, id LIMIT $2",

@@ -5,7 +5,7 @@ import PostgreSQL
 
 extension PostgresStore {
   package func reports(since: Timestamp, limit: Int) throws(StoreError) -> (reports: [StoredReport], total: Int) {
-    try reading { connection in
+    try reading(on: .history) { connection in
       let answers = try connection.run([
         PostgresStatement(
           """
@@ -20,7 +20,7 @@ extension PostgresStore {
   }
 
   package func report(_ id: ReportID) throws(StoreError) -> StoredReport? {
-    try reading { connection in
+    try reading(on: .history) { connection in
       try connection.run([
         PostgresStatement(
           #"SELECT id, at, call, author, "user", participant, words FROM report WHERE id = $1"#, .text(id.text))

@@ -8,7 +8,7 @@ extension PostgresStore {
   package func sweep(now: Timestamp, historyDays: Int) throws(StoreError) -> Bool {
     let forgetEndedBefore = (now - Retention.endedTime).milliseconds
     let forgetBefore = (now - .seconds(86_400 * historyDays)).milliseconds
-    return try reading { connection in
+    return try reading(on: .upkeep) { connection in
       if try connection.forgetEnded(before: forgetEndedBefore) == Retention.stepEnded { return true }
       var rows = try connection.forgetReports(before: forgetBefore)
       while rows < Retention.stepRows {
@@ -53,8 +53,8 @@ extension PostgresConnection {
     ])[0].first?.text(0)
   }
 
-  /// Works user by user. A user's stays are deleted in the transaction that adds them to the totals, so nothing is counted twice. Returns how many
-  /// rows were written.
+  /// Works user by user. A user's stays are deleted in the transaction that adds them to the totals, so nothing is counted twice, not even if a server that was
+  /// replaced sweeps, too: it waits for the lock, and finds them deleted. Returns how many rows were written.
   fileprivate func fold(_ call: String, rows limit: Int) throws -> Int {
     let id = PostgresValue.text(call)
     var rows = 0
@@ -65,6 +65,7 @@ extension PostgresConnection {
         return rows + 1
       }
       let answers = try run([
+        PostgresStatement("SELECT FROM history WHERE call = $1 FOR UPDATE", id),
         PostgresStatement(
           """
           INSERT INTO total (low, high, calls, milliseconds)
@@ -78,7 +79,7 @@ extension PostgresConnection {
           """, id, .text(user)),
         PostgresStatement(#"DELETE FROM stay WHERE call = $1 AND "user" = $2"#, id, .text(user)),
       ])
-      rows += answers[0].changed + 1
+      rows += answers[1].changed + 1
     }
     return rows
   }

@@ -8,7 +8,7 @@ import Synchronization
 /// Calls, devices, envelopes and history in a PostgreSQL database.
 ///
 /// `write` and `load` are for the one server that owns the database; `forget` is also for other processes. A token is the number of the start, of which the
-/// database keeps a row. Batches go through one connection, everything else through another one: a long history delays no batch.
+/// database keeps a row. Batches have a connection, history has another one, and all else has a third: a long history delays neither a batch nor a recording.
 package final class PostgresStore: Storage {
   package let place: String
 
@@ -24,7 +24,13 @@ package final class PostgresStore: Storage {
 
   private let queue = DispatchQueue(label: "conclave.store")
   private let writer: Mutex<PostgresWriter>
-  private let reader: Mutex<PostgresSession>
+  private let history: Mutex<PostgresSession>
+  private let upkeep: Mutex<PostgresSession>
+
+  /// The connections beside that of the batches.
+  enum Reader {
+    case history, upkeep
+  }
 
   /// How long a query may take.
   private static let queryTime = Duration.seconds(10)
@@ -33,7 +39,7 @@ package final class PostgresStore: Storage {
   /// The name of the sessions that write batches.
   static let writerName = "conclave writer"
 
-  /// Connects, and makes the tables or brings them up to date. Blocks.
+  /// Connects, and makes the tables or brings them up to date. A pooler that does not keep sessions is refused. Blocks.
   /// - Parameter patience: how long a batch is tried before its failure is reported: less than the server waits for it.
   package init(_ target: PostgresTarget, patience: Duration = .seconds(4)) throws(StoreError) {
     place = target.place
@@ -41,14 +47,20 @@ package final class PostgresStore: Storage {
     let writing = PostgresConnection.Settings(
       name: Self.writerName, statement: nil, lock: Self.lockTime, idle: .seconds(2), silence: .seconds(10))
     writer = Mutex(PostgresWriter(PostgresSession(target, writing), place: target.place, patience: patience))
-    reader = Mutex(PostgresSession(target, Self.reading))
+    history = Mutex(PostgresSession(target, Self.reading("conclave history")))
+    upkeep = Mutex(PostgresSession(target, Self.reading("conclave upkeep")))
     try writer.withLock { (writer) throws(StoreError) in
-      try writer.use { connection in try connection.migrate(place: target.place) }
+      try writer.use { connection in
+        _ = try connection.checkPooler(target)
+        try connection.migrate(place: target.place)
+      }
     }
   }
 
-  static let reading = PostgresConnection.Settings(
-    name: "conclave", statement: queryTime, lock: lockTime, idle: .seconds(10), silence: queryTime + .seconds(2))
+  static func reading(_ name: String) -> PostgresConnection.Settings {
+    PostgresConnection.Settings(
+      name: name, statement: queryTime, lock: lockTime, idle: .seconds(10), silence: queryTime + .seconds(2))
+  }
 
   package func load(now: Timestamp) throws(StoreError) -> Stored {
     try writer.withLock { (writer) throws(StoreError) in
@@ -77,14 +89,21 @@ package final class PostgresStore: Storage {
 
   /// - Parameter body: may run twice, if the connection was lost.
   func reading<Value: Sendable>(
-    _ body: @Sendable (PostgresConnection) throws -> Value
+    on reader: Reader, _ body: @Sendable (PostgresConnection) throws -> Value
   ) throws(StoreError) -> Value {
-    try reader.withLock { (reader) throws(StoreError) in
-      do {
-        return try reader.repeatedly(body)
-      } catch {
-        throw StoreError(error, place: place)
-      }
+    switch reader {
+    case .history: try history.withLock { (session) throws(StoreError) in try reading(on: &session, body) }
+    case .upkeep: try upkeep.withLock { (session) throws(StoreError) in try reading(on: &session, body) }
+    }
+  }
+
+  private func reading<Value: Sendable>(
+    on session: inout PostgresSession, _ body: @Sendable (PostgresConnection) throws -> Value
+  ) throws(StoreError) -> Value {
+    do {
+      return try session.repeatedly(body)
+    } catch {
+      throw StoreError(error, place: place)
     }
   }
 }

@@ -35,8 +35,11 @@ struct PostgresWriter {
   private let place: String
   private let patience: Duration
   private var numbers: Numbers?
+  /// The last batch was tried in vain.
+  private var isAway = false
 
-  /// - Parameter patience: how long a batch is tried before its failure is reported.
+  /// - Parameter patience: how long a batch is tried before its failure is reported. After that a batch is tried once until one succeeds, so that those that
+  ///   wait do not wait for each other.
   init(_ session: PostgresSession, place: String, patience: Duration) {
     self.session = session
     self.place = place
@@ -60,7 +63,7 @@ struct PostgresWriter {
 
   /// Writes all changes or none. Blocks for `patience`, and then for as long as one more answer takes.
   mutating func write(_ changes: [StoreChange], as token: FencingToken) throws(StoreError) {
-    let deadline = MonotonicClock.now().advanced(by: patience)
+    let deadline = MonotonicClock.now().advanced(by: isAway ? .zero : patience)
     var numbers = self.numbers.flatMap { $0.token == token ? $0 : nil } ?? Numbers(token: token)
     defer { self.numbers = numbers }
     /// The number under which these changes may be in.
@@ -69,9 +72,12 @@ struct PostgresWriter {
     while true {
       do throws(Failure) {
         try attempt(changes, &numbers, &unclear)
+        isAway = false
         return
       } catch {
-        guard case .postgres(let reason) = error, reason.isTemporary, MonotonicClock.now() < deadline else {
+        guard case .postgres(let reason) = error, reason.isTemporary else { throw storeError(error, token) }
+        guard MonotonicClock.now() < deadline else {
+          isAway = true
           throw storeError(error, token)
         }
         MonotonicClock.sleep(nanoseconds: UInt64(pause.nanoseconds))

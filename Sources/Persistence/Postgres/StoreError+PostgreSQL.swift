@@ -37,7 +37,8 @@ extension StoreError {
     case .unconfirmed:
       self.init(
         .unreachable,
-        "\(place): the database did not wait for its standby; look at the standby and at synchronous_commit")
+        "\(place): the database warned at a commit, which may not be on its standby; look at the server's log, at the standby and at "
+          + "synchronous_commit")
     case .malformed: self = .unreadable(place)
     case .refused(let state): self.init(refused: state, place)
     }
@@ -55,7 +56,10 @@ extension StoreError {
     case "42P01", "42703", "42883":
       self.init(.broken, "\(place): a table or function is missing; restore a backup, or take an empty database")
     case "55P03", "40001", "40P01":
-      self.init(.busy, "\(place): another transaction holds a lock; look for it in pg_stat_activity")
+      self.init(
+        .busy,
+        "\(place): another transaction holds a lock; look for it in pg_stat_activity, and whether a synchronous standby is gone"
+      )
     case "57014": self.init(.busy, "\(place): a query took too long; look at the database's load and at autovacuum")
     case _ where state.category == "53":
       self.init(.full, "\(place): the server has no room (\(state)); look at its disk, memory and max_connections")
@@ -67,10 +71,14 @@ extension StoreError {
   }
 
   /// libpq's and the server's sentences have no codes here; they may be in another language.
-  private static func remedy(for reason: String) -> String {
+  static func remedy(for reason: String) -> String {
     let remedies = [
       ("password authentication failed", "check the role in store.url and store.passwordFile"),
       ("no password supplied", "write the role's password into a file and name it in store.passwordFile"),
+      (
+        "Peer authentication failed",
+        "run as the system user that has the role's name, or let pg_hba.conf ask for a password"
+      ),
       ("pg_hba.conf", "allow this machine and role in the server's pg_hba.conf"),
       ("certificate", "give the server a certificate for this name, or name its authority by sslrootcert in store.url"),
       ("does not support SSL", "let the server use TLS (ssl = on), or say sslmode=disable in store.url"),
