@@ -99,7 +99,8 @@ struct ServerParts: Sendable {
   ) -> AdminCommands {
     let links = links
     return AdminCommands(
-      control: control, archive: state.archive, media: services.media, logger: logger, startedAt: MonotonicClock.now(),
+      control: control, archive: state.archive, health: state.health, media: services.media, logger: logger,
+      startedAt: MonotonicClock.now(),
       signaling: { links.signaling.value?.statistics }, unready: unready,
       isDraining: { links.isDraining.value != nil }, drain: drain)
   }

@@ -1,6 +1,7 @@
 import Calls
 import DatabaseServers
 import Foundation
+import Listening
 import Logging
 import MediaModel
 @testable import Persistence
@@ -161,5 +162,48 @@ import Testing
     #expect(remark { $0.commitTime = nil }.contains("No commit was confirmed"))
     #expect(remark { $0.servers = 1 }.contains("A server uses the database now"))
     #expect(remark { $0.migration = 0 }.contains("empty"))
+  }
+
+  // MARK: a server that runs
+
+  private func condition(_ confirmation: StoreCondition.Confirmation, milliseconds: Int = 3) -> StoreCondition {
+    StoreCondition(
+      confirmation: confirmation, standbys: 1, clockOffset: .milliseconds(milliseconds), roundTrip: .microseconds(210))
+  }
+
+  @Test func theOperatorIsToldOfEachChangeOnce() {
+    let health = StoreHealth()
+    #expect(!health.learned(condition(.standbys("a"))), "nothing is wrong")
+    #expect(!health.learned(condition(.standbys("a"), milliseconds: 400)), "a clock is never quite right")
+    #expect(health.learned(condition(.standbys("a"), milliseconds: 1_001)))
+    #expect(!health.learned(condition(.standbys("a"), milliseconds: 1_100)))
+    #expect(health.learned(condition(.disk, milliseconds: 1_100)))
+    #expect(health.learned(condition(.standbys("a"))), "all is well again")
+    #expect(StoreHealth().learned(condition(.disk)), "at the start, too")
+  }
+
+  @Test func theConditionIsAskedForAndInTheMetrics() throws {
+    let place = try Place()
+    let health = StoreHealth()
+    let housekeeping = Housekeeping(
+      store: try place.configuration.openStore(file: ""), health: health, clock: WallClock(), historyDays: 30,
+      log: LimitedLog(Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }))
+    func lines() -> [Substring] {
+      var page = Metrics.Page()
+      page.add(health.statistics)
+      return page.text.split(separator: "\n")
+    }
+    #expect(!lines().contains { $0.hasPrefix("conclave_store_synchronous") }, "as with a file")
+    health.failed("no standby has confirmed a commit")
+    housekeeping.step(now: Instant(nanoseconds: 0)) { _ in }
+    #expect(health.statistics.condition?.confirmation == .disk)
+    #expect(lines().contains("conclave_store_synchronous 0") && lines().contains("conclave_store_standbys 0"))
+    for name in ["clock_offset", "round_trip"] {
+      let line = lines().first { $0.hasPrefix("conclave_store_\(name)_seconds ") }
+      #expect(line?.split(separator: " ").last.flatMap { Double($0) }.map { abs($0) < 1 } == true, "\(name)")
+    }
+    health.committed(after: .milliseconds(7))
+    #expect(lines().contains(#"conclave_store_commit_seconds_bucket{le="0.005"} 0"#))
+    #expect(lines().contains(#"conclave_store_commit_seconds_bucket{le="0.01"} 1"#))
   }
 }

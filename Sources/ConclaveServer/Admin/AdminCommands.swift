@@ -14,6 +14,7 @@ struct AdminCommands: Sendable {
 
   let control: ControlPlane
   let archive: Archive
+  let health: StoreHealth
   let media: MediaWorkers
   let logger: Logger
   let startedAt: Instant
@@ -84,7 +85,8 @@ struct AdminCommands: Sendable {
     return AdminStatus(
       version: Server.version, process: ProcessFacts.id,
       seconds: Int(startedAt.duration(to: MonotonicClock.now()).nanoseconds / 1_000_000_000),
-      notReady: unready(), isDraining: isDraining(), calls: counts.calls, participants: counts.participants,
+      notReady: unready(), warnings: health.statistics.condition?.warnings, isDraining: isDraining(),
+      calls: counts.calls, participants: counts.participants,
       connections: signaling?.connections ?? 0, sessions: signaling?.sessions ?? 0,
       workers: media.statistics().map { .init(peers: $0.forwarding.peers, connected: $0.forwarding.connected) })
   }

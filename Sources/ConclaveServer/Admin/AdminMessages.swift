@@ -46,6 +46,8 @@ struct AdminStatus: Codable {
   var seconds: Int
   /// Why `/readyz` is 503.
   var notReady: String?
+  /// Remarks on the database's server; nil for a file.
+  var warnings: [String]?
   var isDraining: Bool
   var calls: Int
   var participants: Int

@@ -21,13 +21,15 @@ enum AdminTables {
 
   private static func text(_ status: AdminStatus) -> String {
     let media = status.workers.map { "\($0.connected) of \($0.peers)" }.joined(separator: ", ")
-    return table([
-      ["version", status.version], ["process", "\(status.process)"], ["up", period(status.seconds)],
-      ["ready", status.notReady.map { "no: \($0)" } ?? "yes"], ["draining", status.isDraining ? "yes" : "no"],
-      ["calls", "\(status.calls)"], ["participants", "\(status.participants)"],
-      ["connections", "\(status.connections), \(status.sessions) signed in"],
-      ["media connected", "\(media) (by worker)"],
-    ])
+    let warnings = (status.warnings ?? []).map { ["database", $0] }
+    return table(
+      [
+        ["version", status.version], ["process", "\(status.process)"], ["up", period(status.seconds)],
+        ["ready", status.notReady.map { "no: \($0)" } ?? "yes"], ["draining", status.isDraining ? "yes" : "no"],
+        ["calls", "\(status.calls)"], ["participants", "\(status.participants)"],
+        ["connections", "\(status.connections), \(status.sessions) signed in"],
+        ["media connected", "\(media) (by worker)"],
+      ] + warnings)
   }
 
   private static func text(_ reply: AdminCalls, now: Timestamp) -> String {

@@ -130,6 +130,7 @@ struct Recorder {
       return fail(error.description, now)
     }
     settled = done.last
+    health.committed(after: done.since.duration(to: now))
     succeed()
   }
 
@@ -207,6 +208,10 @@ final class StoreHealth: Sendable {
     var lost: UInt64 = 0
     /// Why it cannot be written now.
     var failure: String?
+    /// How long the control plane waited for each transaction, in seconds.
+    var waits = Measurements.Histogram([0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5])
+    /// The last known condition of the store's server; nil without one.
+    var condition: StoreCondition?
   }
 
   private let state = Mutex(Statistics())
@@ -220,6 +225,18 @@ final class StoreHealth: Sendable {
       statistics.transactions &+= 1
       defer { statistics.failure = nil }
       return statistics.failure != nil
+    }
+  }
+
+  func committed(after time: Duration) {
+    state.withLock { $0.waits.add(Double(time.nanoseconds) / 1_000_000_000) }
+  }
+
+  /// - Returns: whether the operator has to be told something new.
+  func learned(_ condition: StoreCondition) -> Bool {
+    state.withLock { statistics in
+      defer { statistics.condition = condition }
+      return statistics.condition.map { !$0.isLike(condition) } ?? !condition.warnings.isEmpty
     }
   }
 
@@ -239,5 +256,17 @@ extension Metrics.Page {
     counter("conclave_store_failures_total", "Transactions that the database did not take.", store.failures)
     counter("conclave_store_lost_facts_total", "Facts of history that were never written.", store.lost)
     gauge("conclave_store_failing", "1 while the database cannot be written.", store.failure == nil ? 0 : 1)
+    histogram("conclave_store_commit_seconds", "Waits of the control plane for a transaction.", store.waits)
+    guard let condition = store.condition else { return }
+    gauge(
+      "conclave_store_synchronous", "1 if a commit waits for a standby of the database.",
+      condition.isSynchronous ? 1 : 0)
+    gauge("conclave_store_standbys", "Standbys that are connected to the database.", condition.standbys)
+    line(
+      "conclave_store_clock_offset_seconds", "gauge", "The database's clock minus this machine's.",
+      " \(Double(condition.clockOffset.nanoseconds) / 1_000_000_000)")
+    line(
+      "conclave_store_round_trip_seconds", "gauge", "The quickest of five answers of the database.",
+      " \(Double(condition.roundTrip.nanoseconds) / 1_000_000_000)")
   }
 }
