@@ -18,6 +18,10 @@ final class FaultyStorage: Storage {
 
   init(_ base: any Storage) { self.base = base }
 
+  var place: String { base.place }
+  func takeForgotten() throws(StoreError) -> [UserID] { try base.takeForgotten() }
+  func checkpoint(failed: @escaping @Sendable (StoreError) -> Void) { base.checkpoint(failed: failed) }
+
   var waitingCount: Int { state.withLock { $0.waiting.count } }
 
   /// Writes that hung are done when the fault is over.
