@@ -23,7 +23,7 @@ def watched(tmp_path_factory):
     back_end = {kind: {"url": f"http://127.0.0.1:{free_port()}/", "secret": secret} for kind in ("webhooks", "authorize")}
     vectors = pathlib.Path(__file__).parents[1] / "ListeningTests/Vectors"
     files = {kind: str(vectors / f"test-{kind}.pem") for kind in ("certificate", "key")}
-    running = Server(tmp_path_factory.mktemp("watched"), tls=files, **back_end)
+    running = Server(tmp_path_factory.mktemp("watched"), tls=files, recordings={"reserveMiB": 0}, **back_end)
     yield running
     running.stop()
 
