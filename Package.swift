@@ -171,11 +171,14 @@ let package = Package(
         "Paths",
       ]),
     // A disk that the simulated worlds share.
-    .target(name: "Simulation", dependencies: ["Calls", "Contract", "MediaModel", "Octets"], path: "Tests/Simulation"),
+    .target(
+      name: "Simulation", dependencies: ["Calls", "Contract", "MediaModel", "Octets", "Recording"],
+      path: "Tests/Simulation"),
     // Writes to a store and waits; only for tests.
     .target(name: "StoreWriting", dependencies: ["Calls", "Persistence"], path: "Tests/StoreWriting"),
     .testTarget(
-      name: "CallsTests", dependencies: ["Seeded", "Calls", "Contract", "JSON", "LinuxIO", "MediaModel", "Simulation"],
+      name: "CallsTests",
+      dependencies: ["Seeded", "Calls", "Contract", "JSON", "LinuxIO", "MediaModel", "Recording", "Simulation"],
       exclude: ["Golden"]),
     .testTarget(
       name: "EncryptedWorldTests",

@@ -98,6 +98,14 @@ package enum Commands {
     return report
   }
 
+  /// - Throws: `ConfigurationError` for text that is not the id of a recording.
+  package static func recordingID(_ text: String) throws(ConfigurationError) -> RecordingID {
+    guard let recording = RecordingID(text.lowercased()) else {
+      throw ConfigurationError("\(text) is no id of a recording: `conclave recordings` lists them")
+    }
+    return recording
+  }
+
   /// A moment as people name it: a day (2026-11-25), a time (2026-11-25T14:55:00Z), or how long ago (90m, 24h, 7d).
   /// - Throws: `ConfigurationError` for any other text.
   package static func moment(_ text: String, now: Timestamp) throws(ConfigurationError) -> Timestamp {

@@ -81,13 +81,15 @@ struct ServerParts: Sendable {
     return StatusPages(
       unready: { links.unready ?? authenticator.failure ?? health.statistics.failure },
       metrics: {
-        Metrics.text(
+        let alerts = await control.alertCounts
+        let recorded = recordings.map { ($0.statistics, alerts) }
+        return Metrics.text(
           media: services.media.statistics(), signaling: links.signaling.value?.statistics,
           calls: await control.counts(),
           outcomes: await control.callCounts,
           waitingForDisk: await control.waitingForDisk,
           backlog: control.backlog, guests: guests?.counts,
-          store: health.statistics, recordings: recordings?.statistics, backEnd: services.backEnd,
+          store: health.statistics, recordings: recorded, backEnd: services.backEnd,
           webPush: services.webPush, spans: services.spans,
           measured: measurements.values, process: ProcessFacts())
       })
@@ -99,7 +101,8 @@ struct ServerParts: Sendable {
   ) -> AdminCommands {
     let links = links
     return AdminCommands(
-      control: control, archive: state.archive, health: state.health, media: services.media, logger: logger,
+      control: control, archive: state.archive, health: state.health, recordings: services.recordings,
+      media: services.media, logger: logger,
       startedAt: MonotonicClock.now(),
       signaling: { links.signaling.value?.statistics }, unready: unready,
       isDraining: { links.isDraining.value != nil }, drain: drain)

@@ -123,7 +123,7 @@ enum Schema {
   private static let seventh = """
     CREATE TABLE recording (
       id TEXT PRIMARY KEY, kind TEXT NOT NULL, user TEXT NOT NULL, device TEXT NOT NULL, startedAt INTEGER NOT NULL,
-      expiresAt INTEGER NOT NULL, state TEXT NOT NULL) WITHOUT ROWID;
+      expiresAt INTEGER NOT NULL, state TEXT NOT NULL, draft INTEGER NOT NULL) WITHOUT ROWID;
     CREATE INDEX recordingByUser ON recording (user);
     CREATE INDEX recordingByExpiry ON recording (expiresAt);
     CREATE INDEX recordingByState ON recording (state);
@@ -145,6 +145,12 @@ enum Schema {
       author TEXT NOT NULL, record BLOB NOT NULL, PRIMARY KEY (recording, user, device));
     CREATE INDEX readerGrantByUser ON readerGrant (user);
     CREATE INDEX readerGrantByAuthor ON readerGrant (author);
+    CREATE TABLE reader (
+      recording TEXT NOT NULL REFERENCES recording ON DELETE CASCADE, user TEXT NOT NULL,
+      opened INTEGER NOT NULL DEFAULT 0, seenAt INTEGER, alertedAt INTEGER, reachedAt INTEGER,
+      PRIMARY KEY (recording, user)) WITHOUT ROWID;
+    CREATE INDEX readerByUser ON reader (user);
+    CREATE INDEX readerToReach ON reader (alertedAt) WHERE alertedAt IS NOT NULL AND reachedAt IS NULL;
     CREATE TABLE note (
       recording TEXT NOT NULL REFERENCES recording ON DELETE CASCADE, number INTEGER NOT NULL, record BLOB NOT NULL,
       PRIMARY KEY (recording, number));

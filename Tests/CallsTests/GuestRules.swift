@@ -367,7 +367,8 @@ private func requests(of guest: Client, to call: CallID, link: String) -> [Reque
     .recordings(.finish(FinishRecording(id: RecordingRules.id, reels: []))), .recordings(.list(ListRecordings())),
     .recordings(.get(GetRecording(id: RecordingRules.id))),
     .recordings(.share(ShareRecording(id: RecordingRules.id, grants: []))), .recordings(.note(RecordingRules.note)),
-    .recordings(.delete(DeleteRecordings(ids: []))),
+    .recordings(.delete(DeleteRecordings(ids: []))), .recordings(.seen(SeenRecording(id: RecordingRules.id))),
+    .recordings(.erase(EraseReel(id: RecordingRules.id))),
   ]
 }
 
@@ -431,5 +432,7 @@ private func place(of request: Request) -> Int {
   case .recordings(.share): 46
   case .recordings(.note): 47
   case .recordings(.delete): 48
+  case .recordings(.seen): 49
+  case .recordings(.erase): 50
   }
 }

@@ -27,7 +27,7 @@ def watched(tmp_path_factory):
     files = {kind: str(vectors / f"test-{kind}.pem") for kind in ("certificate", "key")}
     with contextlib.closing(Postgres()) as engine:
         folder = tmp_path_factory.mktemp("watched")
-        running = Server(folder, tls=files, store=engine.store(folder, engine.make_database()), **back_end)
+        running = Server(folder, tls=files, store=engine.store(folder, engine.make_database()), recordings={"reserveMiB": 0}, **back_end)
         wait_for(lambda: "conclave_store_synchronous 0" in running.get("/metrics"), 10, "the database was asked")
         yield running
         running.stop()

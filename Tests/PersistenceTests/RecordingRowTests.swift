@@ -23,7 +23,9 @@ struct RecordingRowTests: RecordingSamples {
     try store.write([.recording(.segment(id(1), reel: 2, segment(0)))])
     expected.reels[1].position.append(segment(0))
     #expect(try test.open(kind).recording(id(1)) == expected)
-    #expect(try store.recordings() == StoredRecordings(running: [expected], bytes: [alice: 4_000]))
+    #expect(
+      try store.recordings()
+        == StoredRecordings(running: [expected], usage: [alice: StoredUsage(bytes: 4_000, recordings: 1)]))
     #expect(try store.recording(id(2)) == nil)
   }
 
@@ -37,7 +39,9 @@ struct RecordingRowTests: RecordingSamples {
     let once = try store.recording(id(1))
     try store.write(facts)
     #expect(try store.recording(id(1)) == once && once?.state == .finished && once?.byteCount == 1_000)
-    #expect(try store.recordings() == StoredRecordings(bytes: [alice: 1_000]), "it does not run")
+    #expect(
+      try store.recordings() == StoredRecordings(usage: [alice: StoredUsage(bytes: 1_000, recordings: 1)]),
+      "it does not run")
   }
 
   @Test(arguments: StoreKind.allCases) func segmentsAreListedInPages(kind: StoreKind) throws {
@@ -77,7 +81,9 @@ struct RecordingRowTests: RecordingSamples {
     for _ in 0..<2 { try store.write(facts.map(StoreChange.recording)) }
     #expect(try store.record(of: id(1)) == record(1))
     #expect(try store.grants(of: id(1), to: bob) == [grant(1, to: bob, nil), grant(1, to: bob)])
-    #expect(try store.notes(of: id(1)) == [note(0), note(1)])
+    #expect(try store.notes(of: id(1), from: 0, limit: 9) == [note(0), note(1)])
+    #expect(try store.notes(of: id(1), from: 1, limit: 9) == [note(1)])
+    #expect(try store.notes(of: id(1), from: 0, limit: 1) == [note(0)])
     #expect(try store.witnesses(of: id(1)) == [witness(1)])
     #expect(try store.record(of: id(2)) == nil && store.grants(of: id(2), to: bob).isEmpty)
   }
@@ -92,7 +98,7 @@ struct RecordingRowTests: RecordingSamples {
     try store.write(facts.map(StoreChange.recording))
     #expect(try store.record(of: id(1))?.ticket == Base64Bytes([2]))
     #expect(try store.grants(of: id(1), to: bob) == [grant(1, to: bob, at: 9)])
-    #expect(try store.witnesses(of: id(1)) == [witness(2)] && store.notes(of: id(1)) == [note(0)])
+    #expect(try store.witnesses(of: id(1)) == [witness(2)] && store.notes(of: id(1), from: 0, limit: 9) == [note(0)])
   }
 
   @Test(arguments: StoreKind.allCases) func theWordsGoWithTheRecording(kind: StoreKind) throws {
@@ -105,7 +111,7 @@ struct RecordingRowTests: RecordingSamples {
     ]
     try store.write(facts.map(StoreChange.recording))
     #expect(try store.record(of: id(1)) == nil && store.grants(of: id(1), to: bob).isEmpty)
-    #expect(try store.notes(of: id(1)).isEmpty && store.witnesses(of: id(1)).isEmpty)
+    #expect(try store.notes(of: id(1), from: 0, limit: 9).isEmpty && store.witnesses(of: id(1)).isEmpty)
   }
 
   @Test(arguments: StoreKind.allCases) func aUsersRecordingsAreListed(kind: StoreKind) throws {
@@ -116,7 +122,7 @@ struct RecordingRowTests: RecordingSamples {
     facts += [.grant(grant(2, to: bob)), .grant(grant(2, to: bob, nil)), .grant(grant(3, to: bob, by: bob))]
     try store.write(facts.map(StoreChange.recording))
     func listed(
-      _ user: UserID, before: Int = 99, limit: Int = 9, kind: RecordingKind? = nil, role: RecordingRole? = nil
+      _ user: UserID?, before: Int = 99, limit: Int = 9, kind: RecordingKind? = nil, role: RecordingRole? = nil
     ) throws -> [RecordingID] {
       let filter = RecordingFilter(before: second(before), limit: limit, kind: kind, role: role)
       return try store.recordings(of: user, filter).map(\.id)
@@ -126,8 +132,78 @@ struct RecordingRowTests: RecordingSamples {
     #expect(try listed(bob, kind: .own) == [id(3)] && listed(bob, kind: .message, role: .owner).isEmpty)
     #expect(try listed(bob, before: 5) == [id(2)] && listed(bob, limit: 1) == [id(3)])
     #expect(try listed(alice) == [id(1), id(2)] && listed(carol).isEmpty)
+    #expect(try listed(nil) == [id(3), id(1), id(2)] && listed(nil, limit: 2) == [id(3), id(1)])
     try store.write([.recording(.grantsGone(id(2), bob))])
     #expect(try listed(bob) == [id(3)])
+  }
+
+  @Test(arguments: StoreKind.allCases) func aDraftIsKeptOnceItIsShared(kind: StoreKind) throws {
+    let store = try test.open(kind)
+    var draft = recording(1)
+    draft.isDraft = true
+    try store.write([.recording(.begun(draft)), .recording(.begun(recording(2)))])
+    #expect(try store.recording(id(1)) == draft)
+    #expect(try store.recordings().usage == [alice: StoredUsage(recordings: 2, drafts: 1)])
+    try store.write([.recording(.kept(id(1), until: second(500)))])
+    (draft.isDraft, draft.expiresAt) = (false, second(500))
+    #expect(try store.recording(id(1)) == draft)
+    #expect(try store.recordings().usage == [alice: StoredUsage(recordings: 2)])
+  }
+
+  @Test(arguments: StoreKind.allCases) func readersAreKnownWithWhatTheyDid(kind: StoreKind) throws {
+    let store = try test.open(kind)
+    let facts: [RecordingFact] = [
+      .begun(recording(1)), .grant(grant(1, to: bob)), .grant(grant(1, to: bob, nil)),
+      .reader(id(1), carol, .alerted(second(3))), .reader(id(1), bob, .seen(second(4))),
+      .reader(id(1), bob, .seen(second(9))), .reader(id(1), bob, .opened), .reader(id(2), bob, .opened),
+    ]
+    for _ in 0..<2 { try store.write(facts.map(StoreChange.recording)) }
+    #expect(
+      try store.readers(of: id(1)) == [
+        StoredReader(user: bob, grants: 2, isOpened: true, seenAt: second(4)),
+        StoredReader(user: carol, grants: 0, alertedAt: second(3)),
+      ])
+    #expect(try store.readers(of: id(2)).isEmpty, "there is no such recording")
+    try store.write([.recording(.reader(id(1), carol, .reached(second(5)))), .recording(.grantsGone(id(1), bob))])
+    #expect(
+      try store.readers(of: id(1)) == [
+        StoredReader(user: carol, grants: 0, alertedAt: second(3), reachedAt: second(5))
+      ])
+    try store.forget(carol)
+    #expect(try store.readers(of: id(1)).isEmpty)
+  }
+
+  @Test(arguments: StoreKind.allCases) func recordingsThatWereNotOpenedAreCounted(kind: StoreKind) throws {
+    let store = try test.open(kind)
+    var facts: [RecordingFact] = (1...3).map { .begun(recording($0)) }
+    facts += [.grant(grant(1, to: bob)), .grant(grant(1, to: bob, nil)), .grant(grant(2, to: bob))]
+    facts += [.grant(grant(3, to: bob, by: carol)), .grant(grant(3, to: carol))]
+    try store.write(facts.map(StoreChange.recording))
+    #expect(try store.unopened(from: alice, by: bob) == 2 && store.unopened(from: carol, by: bob) == 1)
+    try store.write([.recording(.reader(id(1), bob, .seen(second(1)))), .recording(.reader(id(2), carol, .opened))])
+    #expect(try store.unopened(from: alice, by: bob) == 2)
+    try store.write([.recording(.reader(id(1), bob, .opened))])
+    #expect(try store.unopened(from: alice, by: bob) == 1)
+    try store.write([.recording(.gone(id(2)))])
+    #expect(try store.unopened(from: alice, by: bob) == 0)
+  }
+
+  @Test(arguments: StoreKind.allCases) func alertsWaitUntilTheyHaveReachedTheirUsers(kind: StoreKind) throws {
+    let store = try test.open(kind)
+    let facts: [RecordingFact] = [
+      .begun(recording(1)), .begun(recording(2)), .reader(id(2), bob, .alerted(second(1))),
+      .reader(id(1), carol, .alerted(second(2))), .reader(id(1), bob, .alerted(second(2))),
+      .reader(id(1), alice, .opened),
+    ]
+    try store.write(facts.map(StoreChange.recording))
+    #expect(
+      try store.alerts() == [
+        StoredAlert(recording: id(2), user: bob, at: second(1)),
+        StoredAlert(recording: id(1), user: bob, at: second(2)),
+        StoredAlert(recording: id(1), user: carol, at: second(2)),
+      ])
+    try store.write([.recording(.reader(id(1), bob, .reached(second(3)))), .recording(.gone(id(2)))])
+    #expect(try store.alerts() == [StoredAlert(recording: id(1), user: carol, at: second(2))])
   }
 
   @Test(arguments: StoreKind.allCases) func grantsToAndByAForgottenUserGo(kind: StoreKind) throws {
@@ -166,7 +242,7 @@ struct RecordingRowTests: RecordingSamples {
     try store.forget(alice)
     #expect(try store.recording(id(1)) == nil)
     #expect(try store.recording(id(2))?.reels.map(\.user) == [bob])
-    #expect(try store.recordings().bytes == [bob: 1_000])
+    #expect(try store.recordings().usage == [bob: StoredUsage(bytes: 1_000, recordings: 1)])
   }
 
   /// A guest is forgotten when the call ends; what the guest said in it stays with the recording.

@@ -77,9 +77,16 @@ final class FaultyStorage: Storage {
   func grants(of recording: RecordingID, to user: UserID) throws(StoreError) -> [RecordingGrant] {
     try base.grants(of: recording, to: user)
   }
-  func notes(of recording: RecordingID) throws(StoreError) -> [RecordingNote] { try base.notes(of: recording) }
+  func notes(of recording: RecordingID, from number: UInt32, limit: Int) throws(StoreError) -> [RecordingNote] {
+    try base.notes(of: recording, from: number, limit: limit)
+  }
+  func readers(of recording: RecordingID) throws(StoreError) -> [StoredReader] { try base.readers(of: recording) }
+  func unopened(from author: UserID, by user: UserID) throws(StoreError) -> Int {
+    try base.unopened(from: author, by: user)
+  }
+  func alerts() throws(StoreError) -> [StoredAlert] { try base.alerts() }
   func witnesses(of recording: RecordingID) throws(StoreError) -> [ReelWitness] { try base.witnesses(of: recording) }
-  func recordings(of user: UserID, _ wanted: RecordingFilter) throws(StoreError) -> [StoredRecording] {
+  func recordings(of user: UserID?, _ wanted: RecordingFilter) throws(StoreError) -> [StoredRecording] {
     try base.recordings(of: user, wanted)
   }
   func segments(

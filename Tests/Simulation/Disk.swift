@@ -1,12 +1,14 @@
 package import Calls
 import Contract
 package import MediaModel
+package import Recording
 
 /// The result of `.store` effects, instead of a database.
 package struct Disk {
   package private(set) var stored = Stored()
   package private(set) var history: [HistoryFact] = []
   package private(set) var reports: [StoredReport] = []
+  package private(set) var recordings: [RecordingFact] = []
   package private(set) var writes = 0
   private var calls: [CallID: Pieces] = [:]
 
@@ -97,8 +99,7 @@ package struct Disk {
     case .presence(let user, let setting): stored.presence[user] = setting
     case .history(let fact): history.append(fact)
     case .report(let report): reports.append(report)
-    // The machines of people and calls write none.
-    case .recording: break
+    case .recording(let fact): recordings.append(fact)
     case .forgotten(let user):
       stored.devices.removeAll { $0.entry.user == user }
       if !user.isGuest { reports.removeAll { [$0.report.by, $0.report.user].contains(user) } }

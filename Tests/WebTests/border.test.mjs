@@ -22,7 +22,7 @@ const PATHS = {
   'calls/ID/invite': 'results', 'calls/ID/state': 'state', 'calls/list': 'calls', 'calls/ID/link': 'link', 'calls/ID/media': 'media', 'calls/ID/keys/list': 'keyList',
   'calls/ID/keys/confirmations': 'confirmations', 'presence/watch': 'presence', 'history/list': 'history', 'history/totals': 'totals', 'recordings/start': 'startedRecording', 'recordings/list': 'recordings', 'recordings/get': 'recording', 'recordings/share': 'nothing', 'calls/ID/tracks/1.2': 'nothing', 'calls/ID/leave': 'nothing',
 };
-const UNREAD = ['speakers', 'push.ring', 'push.cancel', 'report']; // events for others, or useless to this client
+const UNREAD = ['speakers', 'push.ring', 'push.cancel', 'push.message', 'push.alert', 'report']; // events for others, or useless to this client
 /** Members that this client does not read. */
 const DROPPED = { quality: ['participant', 'bitrate'], 'call.state': ['metadata'], state: ['metadata'], joined: ['metadata'], calls: ['metadata'] };
 /** Values by id, or read by checks of the key agreement, of recordings or of `ServerPath`, which report what they refuse. */

@@ -80,7 +80,7 @@ package protocol Storage: Sendable {
 
   // MARK: recordings (protocol section 13)
 
-  /// The recordings that run, and the bytes of all recordings of each user.
+  /// The recordings that run, and what each user owns.
   func recordings() throws(StoreError) -> StoredRecordings
 
   /// nil if there is none with this id.
@@ -92,13 +92,24 @@ package protocol Storage: Sendable {
   /// The grants to the user's devices and reading key.
   func grants(of recording: RecordingID, to user: UserID) throws(StoreError) -> [RecordingGrant]
 
-  func notes(of recording: RecordingID) throws(StoreError) -> [RecordingNote]
+  /// From a number on, in their order.
+  func notes(of recording: RecordingID, from number: UInt32, limit: Int) throws(StoreError) -> [RecordingNote]
 
   /// The newest of each reel.
   func witnesses(of recording: RecordingID) throws(StoreError) -> [ReelWitness]
 
+  /// The users with a grant of the recording, or alerted of it, by their ids.
+  func readers(of recording: RecordingID) throws(StoreError) -> [StoredReader]
+
+  /// How many recordings `author` has granted to the user that the user has not opened.
+  func unopened(from author: UserID, by user: UserID) throws(StoreError) -> Int
+
+  /// The alerts that have not reached their users, the oldest first.
+  func alerts() throws(StoreError) -> [StoredAlert]
+
   /// The recordings that the user owns, or has a grant of, newest first.
-  func recordings(of user: UserID, _ wanted: RecordingFilter) throws(StoreError) -> [StoredRecording]
+  /// - Parameter user: nil for all recordings, whatever the role.
+  func recordings(of user: UserID?, _ wanted: RecordingFilter) throws(StoreError) -> [StoredRecording]
 
   /// The segments of a reel from a number on, in their order.
   func segments(

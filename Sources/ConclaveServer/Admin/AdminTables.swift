@@ -15,7 +15,8 @@ enum AdminTables {
     case .users: return text(try JSONCoding.decode(AdminUsers.self, from: reply))
     case .reports: return text(try JSONCoding.decode(AdminReports.self, from: reply))
     case .report: return text(try JSONCoding.decode(StoredReport.self, from: reply))
-    case .end, .disconnect, .drain: return try JSONCoding.decode(AdminDone.self, from: reply).done
+    case .recordings: return text(try JSONCoding.decode(AdminRecordings.self, from: reply))
+    case .end, .disconnect, .drain, .deleteRecording: return try JSONCoding.decode(AdminDone.self, from: reply).done
     }
   }
 
@@ -51,6 +52,24 @@ enum AdminTables {
       ]
     }
     return table([["USER", "DEVICES", "CALLS"]] + rows) + rest(of: reply.total, shown: rows.count)
+  }
+
+  private static func text(_ reply: AdminRecordings) -> String {
+    let rows = reply.recordings.map { row in
+      [
+        row.recording.text, row.kind.rawValue, row.isDraft ? "draft" : row.state.rawValue, row.owner.text,
+        time(row.startedAt), period(row.seconds), size(row.bytes), time(row.expiresAt),
+      ]
+    }
+    let head = ["RECORDING", "KIND", "STATE", "OWNER", "STARTED", "LENGTH", "SIZE", "EXPIRES"]
+    let total = "\(reply.total) recordings of all users, \(size(reply.bytes))"
+    return table([head] + rows) + "\n" + total
+  }
+
+  /// In MiB, with one digit below 10.
+  static func size(_ bytes: Int64) -> String {
+    let mebibytes = Double(bytes) / 1_048_576
+    return String(format: mebibytes < 9.95 ? "%.1f MiB" : "%.0f MiB", mebibytes)
   }
 
   private static func text(_ reply: AdminReports) -> String {

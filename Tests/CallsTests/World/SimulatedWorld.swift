@@ -374,7 +374,7 @@ final class SimulatedWorld {
       .acknowledge(let session, _, _), .request(let session, _, _), .offer(let session, _, _, _, _),
       .disconnect(let session):
       session
-    case .media, .answer, .shared, .pushGone, .forget, .end, .disconnectUser, .failures, .drain, .timeout: nil
+    case .media, .answer, .recording, .pushGone, .forget, .end, .disconnectUser, .failures, .drain, .timeout: nil
     }
   }
 
