@@ -31,6 +31,8 @@ let package = Package(
     .systemLibrary(name: "CJansson", pkgConfig: "jansson", providers: [.apt(["libjansson-dev"])]),
     .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
     .systemLibrary(name: "CCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
+    // Only libpq's header: a server opens the library when its configuration names a database.
+    .systemLibrary(name: "CPostgreSQL", providers: [.apt(["libpq-dev"])]),
     // One C function, because a Swift target's defines have no values.
     .target(name: "CCommit", cSettings: [.define("CONCLAVE_COMMIT", to: "\"\(commit)\"")]),
 
@@ -38,6 +40,7 @@ let package = Package(
     .target(name: "Octets"),
     .target(name: "MediaModel"),
     .target(name: "Contract", dependencies: ["MediaModel"]),
+    .target(name: "Recording", dependencies: ["Octets", "MediaModel", "Contract"]),
     .target(name: "RTP", dependencies: ["Octets"]),
     .target(name: "CongestionControl"),
     .target(name: "SDP", dependencies: ["MediaModel"]),
@@ -46,7 +49,7 @@ let package = Package(
     .target(name: "SFrame", dependencies: ["Octets", .product(name: "Crypto", package: "swift-crypto")]),
     .target(
       name: "Forwarding", dependencies: ["Octets", "MediaModel", "RTP", "CongestionControl", "Transport"]),
-    .target(name: "Calls", dependencies: ["Octets", "MediaModel", "Contract"]),
+    .target(name: "Calls", dependencies: ["Octets", "MediaModel", "Contract", "Recording"]),
     .target(name: "STOMP", dependencies: [.product(name: "NIOCore", package: "swift-nio")]),
     .target(name: "JSON", dependencies: ["CJansson"]),
 
@@ -81,10 +84,14 @@ let package = Package(
         .product(name: "NIOWebSocket", package: "swift-nio"),
         .product(name: "Logging", package: "swift-log"),
       ]),
+    .target(name: "PostgreSQL", dependencies: ["MediaModel", "LinuxIO", "CPostgreSQL"]),
+    .target(
+      name: "ReelStore", dependencies: ["MediaModel", "Contract", "Recording", "Calls", "Cryptography", "LinuxIO"]),
     .target(
       name: "Persistence",
       dependencies: [
-        "MediaModel", "Contract", "Calls", "JSON", .product(name: "GRDB", package: "GRDB.swift"),
+        "MediaModel", "Contract", "Recording", "Calls", "JSON", "LinuxIO", "PostgreSQL",
+        .product(name: "GRDB", package: "GRDB.swift"),
       ]),
     // The web client's library and page; it compiles to one path.
     .target(
@@ -94,7 +101,7 @@ let package = Package(
       name: "ConclaveServer",
       dependencies: [
         "Octets", "MediaModel", "Contract", "SDP", "Calls", "Listening", "Connections", "STOMPFront", "Persistence",
-        "MediaPlane", "Forwarding", "LinuxIO", "OutboundHTTP",
+        "PostgreSQL", "Recording", "ReelStore", "MediaPlane", "Forwarding", "LinuxIO", "OutboundHTTP",
         "JSON", "Transport", "Cryptography", "CZlib", "Web",
         .product(name: "NIOSSL", package: "swift-nio-ssl"),
         .product(name: "NIOHTTP1", package: "swift-nio"),
@@ -143,6 +150,12 @@ let package = Package(
     .testTarget(name: "OctetsTests", dependencies: ["Octets", "Seeded"]),
     .testTarget(name: "MediaModelTests", dependencies: ["MediaModel"]),
     .testTarget(name: "ContractTests", dependencies: ["Contract", "JSON"], exclude: ["Golden"]),
+    .testTarget(
+      name: "RecordingTests",
+      dependencies: [
+        "Seeded", "Octets", "MediaModel", "Contract", "Recording", .product(name: "Crypto", package: "swift-crypto"),
+      ],
+      exclude: ["Golden"]),
     .testTarget(name: "RTPTests", dependencies: ["Seeded", "RTP"], exclude: ["Vectors"]),
     .testTarget(name: "CongestionControlTests", dependencies: ["Seeded", "CongestionControl", "CAllocations"]),
     .testTarget(name: "SDPTests", dependencies: ["Seeded", "SDP"], exclude: ["Vectors"]),
@@ -158,11 +171,14 @@ let package = Package(
         "Paths",
       ]),
     // A disk that the simulated worlds share.
-    .target(name: "Simulation", dependencies: ["Calls", "Contract", "MediaModel", "Octets"], path: "Tests/Simulation"),
+    .target(
+      name: "Simulation", dependencies: ["Calls", "Contract", "MediaModel", "Octets", "Recording"],
+      path: "Tests/Simulation"),
     // Writes to a store and waits; only for tests.
     .target(name: "StoreWriting", dependencies: ["Calls", "Persistence"], path: "Tests/StoreWriting"),
     .testTarget(
-      name: "CallsTests", dependencies: ["Seeded", "Calls", "Contract", "JSON", "LinuxIO", "MediaModel", "Simulation"],
+      name: "CallsTests",
+      dependencies: ["Seeded", "Calls", "Contract", "JSON", "LinuxIO", "MediaModel", "Recording", "Simulation"],
       exclude: ["Golden"]),
     .testTarget(
       name: "EncryptedWorldTests",
@@ -170,10 +186,18 @@ let package = Package(
         "Seeded", "Octets", "Calls", "Contract", "MediaModel", "ConclaveClient", "SFrame", "Simulation",
         .product(name: "Crypto", package: "swift-crypto"),
       ]),
+    // A PostgreSQL server that goes with the tests; only for them.
+    .target(name: "DatabaseServers", path: "Tests/DatabaseServers"),
+    .testTarget(
+      name: "ReelStoreTests",
+      dependencies: [
+        "Seeded", "Octets", "MediaModel", "Contract", "Recording", "Calls", "Cryptography", "Persistence", "ReelStore",
+      ]),
     .testTarget(
       name: "PersistenceTests",
       dependencies: [
-        "Seeded", "Persistence", "Calls", "Contract", "MediaModel", "Simulation", "StoreWriting",
+        "Seeded", "Persistence", "PostgreSQL", "Calls", "Contract", "LinuxIO", "MediaModel", "Recording", "Simulation",
+        "StoreWriting", "DatabaseServers",
         .product(name: "GRDB", package: "GRDB.swift"),
       ]),
     .testTarget(
@@ -233,9 +257,9 @@ let package = Package(
     .testTarget(
       name: "ConclaveServerTests",
       dependencies: [
-        "Seeded", "ConclaveServer", "MediaModel", "Contract", "SDP", "Calls", "Listening", "Connections", "STOMPFront",
-        "Persistence", "MediaPlane", "Transport", "Cryptography", "JSON", "LinuxIO", "OutboundHTTP",
-        "CZlib", "StoreWriting",
+        "Seeded", "Octets", "ConclaveServer", "MediaModel", "Contract", "SDP", "Calls", "Listening", "Connections",
+        "STOMPFront", "Persistence", "Recording", "ReelStore", "MediaPlane", "Transport", "Cryptography", "JSON",
+        "LinuxIO", "OutboundHTTP", "CZlib", "StoreWriting", "DatabaseServers",
         .product(name: "GRDB", package: "GRDB.swift"),
         .product(name: "Logging", package: "swift-log"),
         .product(name: "Crypto", package: "swift-crypto"),
@@ -275,7 +299,7 @@ if Context.environment["CONCLAVE_FUZZ"] != nil {
     .executableTarget(
       name: "fuzz",
       dependencies: [
-        "CFuzzer", "Octets", "MediaModel", "Contract", "RTP", "SDP", "Transport", "Cryptography", "SFrame",
+        "CFuzzer", "Octets", "MediaModel", "Contract", "Recording", "RTP", "SDP", "Transport", "Cryptography", "SFrame",
         "Forwarding", "Calls", "STOMP", "JSON", "LinuxIO", "Listening", "Connections", "STOMPFront", "ConclaveServer",
         "ConclaveClient",
         .product(name: "Logging", package: "swift-log"),

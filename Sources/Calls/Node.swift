@@ -77,6 +77,9 @@ package struct Node {
     change(&control.configuration)
   }
 
+  /// For the metrics.
+  package var alertCounts: AlertCounts { people.alerts.counts }
+
   /// No call runs.
   package var isIdle: Bool { control.calls.isEmpty }
 
@@ -93,6 +96,7 @@ package struct Node {
       people.directory.device(of: session)?.user
     case .answer(let question, _):
       people.questions.session(of: question).flatMap { people.directory.device(of: $0)?.user }
+    case .recording(let news): news.payer
     case .media, .pushGone, .waitsAtLink, .forget, .end, .disconnectUser, .failures, .drain, .timeout: nil
     }
   }

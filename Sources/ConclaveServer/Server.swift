@@ -15,6 +15,9 @@ package final class Server: Sendable {
   private let level: SharedLogLevel
   private let control: ControlPlane
   private let guests: GuestEntry?
+  private let recordings: RecordingFiles?
+  /// The service of recordings at work without being asked.
+  private let upkeep: Task<Void, Never>?
   private let ports: ServerPorts
   /// An operator wants the server to drain: `conclave drain`.
   package let drainOrders: AsyncStream<Void>
@@ -37,11 +40,14 @@ package final class Server: Sendable {
     control = parts.controlPlane(restoring: stored)
     links.control.set(control)
     guests = parts.guestEntry(control)
+    recordings = parts.recordingFiles()
+    upkeep = services.recordings?.run(log: state.log)
     let (orders, ordering) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
     drainOrders = orders
     do {
-      ports = try await ServerPorts(parts, control, guests) { ordering.yield() }
+      ports = try await ServerPorts(parts, control, guests, recordings) { ordering.yield() }
     } catch {
+      upkeep?.cancel()
       await services.stop()
       throw error
     }
@@ -66,6 +72,7 @@ package final class Server: Sendable {
     }
     parts.state.turn.set(credentials)
     guests?.setOrigins(taken.listen.originPolicy)
+    recordings?.setOrigins(taken.listen.originPolicy)
     let rules = taken
     await control.configure { rules.setLimits(&$0) }
     level.set(new.log)
@@ -92,6 +99,7 @@ package final class Server: Sendable {
 
   /// Notifies clients, closes the ports and ends the threads.
   package func stop() async {
+    upkeep?.cancel()
     await ports.admin.stop()
     await ports.monitoring?.stop()
     await ports.signaling.stop()

@@ -6,8 +6,8 @@ import Logging
 import MediaModel
 import MediaPlane
 import NIOPosix
-import Persistence
 import Listening
+import ReelStore
 import Transport
 
 /// The parts of a server that exist before its ports are open, and the construction of the others.
@@ -36,10 +36,10 @@ struct ServerParts: Sendable {
   private func disk(_ token: FencingToken) -> ControlPlane.Disk {
     ControlPlane.Disk(
       store: state.store, token: token,
-      recorder: Recorder(file: state.store.path, logger: logger, health: state.health), archive: state.archive,
+      recorder: Recorder(place: state.store.place, logger: logger, health: state.health), archive: state.archive,
       housekeeping: Housekeeping(
         store: state.store, health: state.health, clock: state.clock, historyDays: configuration.history.days,
-        log: state.log))
+        log: state.log), recordings: services.recordings)
   }
 
   private var media: ControlPlane.Media {
@@ -67,20 +67,31 @@ struct ServerParts: Sendable {
     }
   }
 
+  /// nil if the server stores no recordings.
+  func recordingFiles() -> RecordingFiles? {
+    state.recordings.map {
+      RecordingFiles($0, authenticator: state.authenticator, origins: configuration.listen.originPolicy)
+    }
+  }
+
   func statusPages(_ control: ControlPlane, _ guests: GuestEntry?) -> StatusPages {
     // Not the whole state, with the lock on its folder: that ends with the server.
     let (authenticator, health) = (state.authenticator, state.health)
     let (services, links, measurements) = (services, links, measurements)
+    let recordings = state.recordings
     return StatusPages(
       unready: { links.unready ?? authenticator.failure ?? health.statistics.failure },
       metrics: {
-        Metrics.text(
+        let alerts = await control.alertCounts
+        let recorded = recordings.map { ($0.statistics, alerts) }
+        return Metrics.text(
           media: services.media.statistics(), signaling: links.signaling.value?.statistics,
           calls: await control.counts(), lastingLinks: await control.lastingLinks(),
           outcomes: await control.callCounts,
           waitingForDisk: await control.waitingForDisk,
           backlog: control.backlog, guests: guests?.counts,
-          store: health.statistics, backEnd: services.backEnd, webPush: services.webPush, spans: services.spans,
+          store: health.statistics, recordings: recorded, backEnd: services.backEnd,
+          webPush: services.webPush, spans: services.spans,
           measured: measurements.values, process: ProcessFacts())
       })
   }
@@ -91,7 +102,9 @@ struct ServerParts: Sendable {
   ) -> AdminCommands {
     let links = links
     return AdminCommands(
-      control: control, archive: state.archive, media: services.media, logger: logger, startedAt: MonotonicClock.now(),
+      control: control, archive: state.archive, health: state.health, recordings: services.recordings,
+      media: services.media, logger: logger,
+      startedAt: MonotonicClock.now(),
       signaling: { links.signaling.value?.statistics }, unready: unready,
       isDraining: { links.isDraining.value != nil }, drain: drain)
   }

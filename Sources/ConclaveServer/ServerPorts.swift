@@ -8,7 +8,10 @@ struct ServerPorts: Sendable {
 
   /// - Parameter drain: an operator wants the server to drain.
   /// - Throws: `ConfigurationError` if a port cannot be opened.
-  init(_ parts: ServerParts, _ control: ControlPlane, _ guests: GuestEntry?, drain: @escaping @Sendable () -> Void)
+  init(
+    _ parts: ServerParts, _ control: ControlPlane, _ guests: GuestEntry?, _ recordings: RecordingFiles?,
+    drain: @escaping @Sendable () -> Void
+  )
     async throws
   {
     let (configuration, group) = (parts.configuration, parts.services.group)
@@ -29,6 +32,7 @@ struct ServerPorts: Sendable {
     signaling = try await Signaling.open(
       parts.signaling(configuration), incarnation: parts.state.incarnation, group: group,
       authenticator: parts.state.authenticator, clock: parts.state.clock,
-      sink: control, routes: [pages.route], logger: parts.logger)
+      sink: control, routes: (recordings.map { [$0.route] } ?? []) + [pages.route],
+      logger: parts.logger)
   }
 }

@@ -16,6 +16,8 @@ struct ServerServices: Sendable {
   let webPush: WebPush?
   let backEnd: BackEnd?
   let spans: SpanExporter?
+  /// nil if the server stores no recordings.
+  let recordings: RecordingService?
 
   /// - Throws: `ConfigurationError`. Nothing runs then.
   init(_ configuration: Configuration, _ state: ServerState, _ links: ServerLinks) async throws {
@@ -26,6 +28,13 @@ struct ServerServices: Sendable {
           .mediaFlood, .warning, "participants send more media than media.publishing lets them; the rest is dropped")
       }
       links.control.value?.submit(.media(event))
+    }
+    recordings = configuration.recordings.flatMap { recordings in
+      state.recordings.map { store in
+        RecordingService(store, configuration: recordings, clock: state.clock) {
+          links.control.value?.submit(.recording($0))
+        }
+      }
     }
     reading.start()
     group = MultiThreadedEventLoopGroup(numberOfThreads: max(1, availableProcessors().count / 2))

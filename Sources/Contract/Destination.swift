@@ -16,6 +16,8 @@ extension Request {
       self = .people(try row.read(body))
     } else if let row = HistoryRequest.paths[text] {
       self = .history(try row.read(body))
+    } else if let row = RecordingsRequest.paths[text] {
+      self = .recordings(try row.read(body))
     } else if let row = CallsRequest.paths[text] {
       self = .calls(try row.read(body))
     } else {
@@ -44,6 +46,7 @@ extension Request {
     switch self {
     case .people(let request): PeopleRequest.paths.message(request, behind: "/app/")
     case .history(let request): HistoryRequest.paths.message(request, behind: "/app/")
+    case .recordings(let request): RecordingsRequest.paths.message(request, behind: "/app/")
     case .calls(.call(let call, let request)):
       MemberRequest.paths.message(request, behind: "/app/calls/\(call.text)/")
     case .calls(.inCall(let call, .track(let track, let body))): ("/app/calls/\(call.text)/tracks/\(track)", body)
@@ -83,6 +86,20 @@ extension HistoryRequest {
     Path("history/list", Self.list, .history) { if case .list(let body) = $0 { body } else { nil } },
     Path("history/delete", Self.delete) { if case .delete(let body) = $0 { body } else { nil } },
     Path("history/totals", Self.totals, .totals) { if case .totals(let body) = $0 { body } else { nil } },
+  ])
+}
+
+extension RecordingsRequest {
+  fileprivate static let paths = Paths<Self>([
+    Path("recordings/start", Self.start, .startedRecording) { if case .start(let body) = $0 { body } else { nil } },
+    Path("recordings/finish", Self.finish) { if case .finish(let body) = $0 { body } else { nil } },
+    Path("recordings/list", Self.list, .recordings) { if case .list(let body) = $0 { body } else { nil } },
+    Path("recordings/get", Self.get, .recording) { if case .get(let body) = $0 { body } else { nil } },
+    Path("recordings/share", Self.share) { if case .share(let body) = $0 { body } else { nil } },
+    Path("recordings/note", Self.note) { if case .note(let body) = $0 { body } else { nil } },
+    Path("recordings/seen", Self.seen) { if case .seen(let body) = $0 { body } else { nil } },
+    Path("recordings/delete", Self.delete) { if case .delete(let body) = $0 { body } else { nil } },
+    Path("recordings/erase", Self.erase) { if case .erase(let body) = $0 { body } else { nil } },
   ])
 }
 
@@ -147,7 +164,8 @@ package struct RequestDeclaration: Sendable {
     let track = RequestDeclaration(
       path: "/app/calls/{id}/tracks/{track}", body: ChangeTrack.self, replies: [.nothing])
     return PeopleRequest.paths.declarations("/app/") + HistoryRequest.paths.declarations("/app/")
-      + CallsRequest.paths.declarations("/app/") + MemberRequest.paths.declarations("/app/calls/{id}/")
+      + RecordingsRequest.paths.declarations("/app/") + CallsRequest.paths.declarations("/app/")
+      + MemberRequest.paths.declarations("/app/calls/{id}/")
       + ParticipantRequest.paths.declarations("/app/calls/{id}/") + [track]
   }
 }

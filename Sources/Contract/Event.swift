@@ -25,6 +25,11 @@ package enum EventName: String, Codable, Sendable, CaseIterable {
   case keysConfirmed = "keys.confirmed"
   case keysDevicesChanged = "keys.devices-changed"
   case devicePair = "device.pair"
+  case recordingShared = "recording.shared"
+  case recordingChanged = "recording.changed"
+  case recordingSeen = "recording.seen"
+  case recordingReached = "recording.reached"
+  case recordingRemoved = "recording.removed"
   case mediaSlots = "media.slots"
   case mediaNeed = "media.need"
   case mediaWanted = "media.wanted"
@@ -33,6 +38,8 @@ package enum EventName: String, Codable, Sendable, CaseIterable {
   case linkWaiting = "link.waiting"
   case pushRing = "push.ring"
   case pushCancel = "push.cancel"
+  case pushMessage = "push.message"
+  case pushAlert = "push.alert"
   case report
 }
 
@@ -61,6 +68,11 @@ package enum EventBody: Sendable, Hashable {
   case confirmed(KeysConfirmed)
   case devicesChanged(DevicesChanged)
   case pairing(PairingMessage)
+  case recordingShared(RecordingShared)
+  case recordingChanged(RecordingChanged)
+  case recordingSeen(RecordingMention)
+  case recordingReached(RecordingMention)
+  case recordingRemoved(RecordingRemoved)
   case slots(Slots)
   case need(Need)
   case wanted(Wanted)
@@ -71,6 +83,8 @@ package enum EventBody: Sendable, Hashable {
   case linkWaiting(LinkWaiting)
   case pushRing(PushRing)
   case pushCancel(PushCancel)
+  case pushMessage(PushRecording)
+  case pushAlert(PushRecording)
   case report(Report)
 
   package var name: EventName { row.name }
@@ -110,6 +124,11 @@ package enum EventBody: Sendable, Hashable {
     case .confirmed(let body): (.keysConfirmed, body)
     case .devicesChanged(let body): (.keysDevicesChanged, body)
     case .pairing(let body): (.devicePair, body)
+    case .recordingShared(let body): (.recordingShared, body)
+    case .recordingChanged(let body): (.recordingChanged, body)
+    case .recordingSeen(let body): (.recordingSeen, body)
+    case .recordingReached(let body): (.recordingReached, body)
+    case .recordingRemoved(let body): (.recordingRemoved, body)
     case .slots(let body): (.mediaSlots, body)
     case .need(let body): (.mediaNeed, body)
     case .wanted(let body): (.mediaWanted, body)
@@ -120,6 +139,8 @@ package enum EventBody: Sendable, Hashable {
     case .linkWaiting(let body): (.linkWaiting, body)
     case .pushRing(let body): (.pushRing, body)
     case .pushCancel(let body): (.pushCancel, body)
+    case .pushMessage(let body): (.pushMessage, body)
+    case .pushAlert(let body): (.pushAlert, body)
     case .report(let body): (.report, body)
     }
   }

@@ -94,6 +94,11 @@ extension EventName {
     case .keysConfirmed: .init(to: [.participants], .dropped, [.mayWait]) { .confirmed(try .init(from: $0)) }
     case .keysDevicesChanged: .init(to: [.users], .kept, [.mayWait]) { .devicesChanged(try .init(from: $0)) }
     case .devicePair: .init(to: [.users], .dropped) { .pairing(try .init(from: $0)) }
+    case .recordingShared: .init(to: [.users], .kept) { .recordingShared(try .init(from: $0)) }
+    case .recordingChanged: .init(to: [.users], .dropped) { .recordingChanged(try .init(from: $0)) }
+    case .recordingSeen: .init(to: [.users], .kept) { .recordingSeen(try .init(from: $0)) }
+    case .recordingReached: .init(to: [.users, .services], .kept) { .recordingReached(try .init(from: $0)) }
+    case .recordingRemoved: .init(to: [.users], .kept) { .recordingRemoved(try .init(from: $0)) }
     case .mediaSlots: .init(to: [.participants], .newest) { .slots(try .init(from: $0)) }
     case .mediaNeed: .init(to: [.participants], .kept) { .need(try .init(from: $0)) }
     case .mediaWanted: .init(to: [.participants], .kept) { .wanted(try .init(from: $0)) }
@@ -104,6 +109,8 @@ extension EventName {
     case .linkWaiting: .init(to: [.users], .dropped) { .linkWaiting(try .init(from: $0)) }
     case .pushRing: .init(to: [.services], .dropped) { .pushRing(try .init(from: $0)) }
     case .pushCancel: .init(to: [.services], .dropped) { .pushCancel(try .init(from: $0)) }
+    case .pushMessage: .init(to: [.services], .dropped) { .pushMessage(try .init(from: $0)) }
+    case .pushAlert: .init(to: [.services], .dropped) { .pushAlert(try .init(from: $0)) }
     case .report: .init(to: [.services], .dropped) { .report(try .init(from: $0)) }
     }
   }

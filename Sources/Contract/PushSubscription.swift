@@ -1,3 +1,5 @@
+package import MediaModel
+
 /// A browser's push subscription (Push API, "PushSubscription"), to which the server may send.
 package struct PushSubscription: Codable, Sendable, Hashable {
   /// The capability to send to the browser: as secret as a password.
@@ -21,29 +23,41 @@ package struct SubscribePush: Codable, Sendable {
   package init(subscription: PushSubscription?) { self.subscription = subscription }
 }
 
-/// The encrypted content of a push: the facts that a closed page needs to show a ring.
+/// The encrypted content of a push: the facts that a closed page needs to show a ring, a message or an alert.
 package struct PushNotice: Codable, Sendable, Hashable {
   package enum Kind: String, Codable, Sendable {
     case ring
     case ringOver = "ring-over"
+    /// Somebody waits at a lasting link.
     case linkWaiting = "link-waiting"
+    /// Somebody sent a recording.
+    case message
+    /// Somebody needs this user now.
+    case alert
   }
   /// A longer name is omitted, because the content has a fixed length.
   package static let maximumNameBytes = 96
 
   package var type: Kind
-  /// For a ring and its end.
+  /// The call of a ring, or of its end.
   package var call: String?
   /// The lasting link at which somebody waits.
   package var link: LinkID?
-  /// The following are only for a ring.
+  /// The recording of a message or an alert.
+  package var recording: RecordingID?
+  /// The user who rings, or sent it; not of the end of a ring.
   package var from: String?
-  /// The caller's name, if it has one.
+  /// That user's name, if it has one.
   package var name: String?
+  /// Only of a ring.
   package var media: CallMedia?
-  package init(type: Kind, call: String, from: String? = nil, name: String? = nil, media: CallMedia? = nil) {
+  package init(
+    type: Kind, call: String? = nil, recording: RecordingID? = nil, from: String? = nil, name: String? = nil,
+    media: CallMedia? = nil
+  ) {
     self.type = type
     self.call = call
+    self.recording = recording
     self.from = from
     self.name = name
     self.media = media
@@ -54,8 +68,8 @@ package struct PushNotice: Codable, Sendable, Hashable {
     self.link = link
   }
 
-  /// Its call or link: a later notice about the same replaces one that waits.
-  package var subject: String { call ?? link?.text ?? "" }
+  /// The call, link or recording that it is about: a later push about the same replaces an earlier one.
+  package var subject: String { call ?? link?.text ?? recording?.text ?? "" }
 }
 
 extension PushNotice: CustomStringConvertible { package var description: String { "notice" } }

@@ -317,6 +317,12 @@ package struct RequestError: Error, Codable, Sendable, Hashable {
     case trackNotOwn = "track.not-own"
     case screenBusy = "screen.busy"
     case roleNotAllowed = "role.not-allowed"
+    case recordingNotFound = "recording.not-found"
+    case recordingNotAllowed = "recording.not-allowed"
+    case recordingEnded = "recording.ended"
+    case recordingIncomplete = "recording.incomplete"
+    case recordingFull = "recording.full"
+    case recordingUnavailable = "recording.unavailable"
     case `internal` = "internal"
   }
   package var code: Code
@@ -325,10 +331,14 @@ package struct RequestError: Error, Codable, Sendable, Hashable {
   package var retryAfterMs: Int?
   /// The call that a refused `start` crossed.
   package var call: CallID?
+  /// The number of the segment that a recording lacks.
+  package var next: UInt32?
 
   package init(
-    _ code: Code, _ message: String, field: String? = nil, retryAfterMs: Int? = nil, call: CallID? = nil
+    _ code: Code, _ message: String, field: String? = nil, retryAfterMs: Int? = nil, call: CallID? = nil,
+    next: UInt32? = nil
   ) {
+    self.next = next
     self.code = code
     self.message = message
     self.field = field

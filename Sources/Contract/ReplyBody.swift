@@ -2,7 +2,8 @@
 /// that of its request.
 package enum ReplyName: String, Codable, Sendable, CaseIterable {
   case joined, rejoined, started, results, registered, devices, state, calls, link, media, keys, keyList, confirmations,
-    presence, history, totals, knocking, lastingLink, lastingLinks, openedLink, nothing
+    presence, history, totals, knocking, lastingLink, lastingLinks, openedLink, startedRecording, recordings, recording,
+    nothing
 
   package var body: any (Codable & Sendable).Type {
     switch self {
@@ -26,6 +27,9 @@ package enum ReplyName: String, Codable, Sendable, CaseIterable {
     case .lastingLink: LastingLink.self
     case .lastingLinks: LastingLinkList.self
     case .openedLink: OpenedLink.self
+    case .startedRecording: StartedRecording.self
+    case .recordings: RecordingList.self
+    case .recording: RecordingManifest.self
     case .nothing: NoBody.self
     }
   }
@@ -53,6 +57,9 @@ package enum ReplyBody: Encodable, Sendable {
   case lastingLink(LastingLink)
   case lastingLinks(LastingLinkList)
   case openedLink(OpenedLink)
+  case startedRecording(StartedRecording)
+  case recordings(RecordingList)
+  case recording(RecordingManifest)
   case nothing
 
   package var content: any Codable & Sendable {
@@ -77,6 +84,9 @@ package enum ReplyBody: Encodable, Sendable {
     case .lastingLink(let body): body
     case .lastingLinks(let body): body
     case .openedLink(let body): body
+    case .startedRecording(let body): body
+    case .recordings(let body): body
+    case .recording(let body): body
     case .nothing: NoBody()
     }
   }
@@ -105,6 +115,9 @@ package enum ReplyBody: Encodable, Sendable {
     case .lastingLink: .lastingLink
     case .lastingLinks: .lastingLinks
     case .openedLink: .openedLink
+    case .startedRecording: .startedRecording
+    case .recordings: .recordings
+    case .recording: .recording
     case .nothing: .nothing
     }
   }
@@ -132,6 +145,9 @@ package enum ReplyBody: Encodable, Sendable {
     case .lastingLink: self = .lastingLink(try .init(from: decoder))
     case .lastingLinks: self = .lastingLinks(try .init(from: decoder))
     case .openedLink: self = .openedLink(try .init(from: decoder))
+    case .startedRecording: self = .startedRecording(try .init(from: decoder))
+    case .recordings: self = .recordings(try .init(from: decoder))
+    case .recording: self = .recording(try .init(from: decoder))
     case .nothing: self = .nothing
     }
   }

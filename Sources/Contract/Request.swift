@@ -4,6 +4,7 @@ package import MediaModel
 package enum Request: Sendable {
   case people(PeopleRequest)
   case history(HistoryRequest)
+  case recordings(RecordingsRequest)
   case calls(CallsRequest)
 
   package static func start(_ body: StartCall) -> Self { .calls(.start(body)) }

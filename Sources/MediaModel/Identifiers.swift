@@ -103,6 +103,69 @@ package struct CallID: ProtocolIdentifier, CustomStringConvertible {
   package var description: String { String(text.prefix(6)) }
 }
 
+/// A recording: a UUID, written in lower case (RFC 9562 section 4). Its 16 bytes stand in what is hashed and signed. Prints its first 6 characters.
+package struct RecordingID: Hashable, Comparable, Sendable, Codable, CustomStringConvertible {
+  package static let byteCount = 16
+
+  private let high: UInt64
+  private let low: UInt64
+
+  /// nil unless there are 16 bytes.
+  package init?(_ bytes: some Collection<UInt8>) {
+    guard bytes.count == Self.byteCount else { return nil }
+    high = bytes.prefix(8).reduce(0) { $0 << 8 | UInt64($1) }
+    low = bytes.suffix(8).reduce(0) { $0 << 8 | UInt64($1) }
+  }
+
+  /// nil for any other form: one recording has one name.
+  package init?(_ text: String) {
+    let digits = text.utf8.filter { $0 != UInt8(ascii: "-") }.compactMap { hexadecimalValue(of: $0) }
+    let bytes = stride(from: 0, to: digits.count - 1, by: 2).map { digits[$0] << 4 | digits[$0 + 1] }
+    guard text.utf8.count == 36, let value = Self(bytes), value.text == text else { return nil }
+    self = value
+  }
+
+  package var bytes: [UInt8] {
+    [high, low].flatMap { word in stride(from: 56, through: 0, by: -8).map { UInt8(truncatingIfNeeded: word >> $0) } }
+  }
+
+  package var text: String {
+    var text = ""
+    for (place, byte) in bytes.enumerated() {
+      if [4, 6, 8, 10].contains(place) { text.append("-") }
+      if byte < 16 { text.append("0") }
+      text.append(String(byte, radix: 16))
+    }
+    return text
+  }
+
+  package init(from decoder: any Decoder) throws {
+    let container = try decoder.singleValueContainer()
+    guard let value = Self(try container.decode(String.self)) else {
+      throw DecodingError.dataCorruptedError(
+        in: container, debugDescription: "a recording's id is a UUID in lower case")
+    }
+    self = value
+  }
+
+  package func encode(to encoder: any Encoder) throws {
+    var container = encoder.singleValueContainer()
+    try container.encode(text)
+  }
+
+  package static func < (a: Self, b: Self) -> Bool { (a.high, a.low) < (b.high, b.low) }
+
+  package var description: String { String(text.prefix(6)) }
+}
+
+private func hexadecimalValue(of byte: UInt8) -> UInt8? {
+  switch byte {
+  case UInt8(ascii: "0")...UInt8(ascii: "9"): byte - UInt8(ascii: "0")
+  case UInt8(ascii: "a")...UInt8(ascii: "f"): byte - UInt8(ascii: "a") + 10
+  default: nil
+  }
+}
+
 /// A device's place in a call: a number from 1 on, never reused in a call.
 package typealias ParticipantNumber = UInt32
 

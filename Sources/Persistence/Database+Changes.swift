@@ -26,6 +26,10 @@ extension Database {
     case .epoch(let id, let epoch):
       try run("INSERT OR REPLACE INTO epoch VALUES (?, ?)", [id.text, try blob(epoch)])
       try run("DELETE FROM confirmation WHERE call = ?", [id.text])
+    case .entry(let id, let entry):
+      try run("INSERT OR REPLACE INTO entry VALUES (?, ?, ?)", [id.text, entry.participant, try blob(entry)])
+    case .entryGone(let id, let participant):
+      try run("DELETE FROM entry WHERE call = ? AND participant = ?", [id.text, participant])
     case .link(let id, let link):
       try run("INSERT OR REPLACE INTO link VALUES (?, ?, ?)", [id.text, link.epoch, Data(link.roster.bytes)])
       guard let last = link.endOfForgotten else { break }
@@ -75,6 +79,7 @@ extension Database {
     case .lastingLinkGone(let id): try run("DELETE FROM lastingLink WHERE id = ?", [id.text])
     case .history(let fact): try apply(fact)
     case .report(let report): try add(report)
+    case .recording(let fact): try apply(fact)
     case .forgotten(let user):
       // A guest is forgotten with its call. Its id identifies nobody, and what it did there must remain available for
       // review.

@@ -52,6 +52,7 @@ extension Database {
   func forget(_ user: UserID, reports: Bool) throws {
     let name = user.text
     if reports { try run("DELETE FROM report WHERE author = ? OR user = ?", [name, name]) }
+    if !user.isGuest { try forgetRecordings(of: name) }
     for table in ["device", "lastingLink", "mailbox", "number", "presence", "revokes"] {
       try run("DELETE FROM \(table) WHERE user = ?", [name])
     }

@@ -11,6 +11,8 @@ enum Schema {
     migrator.registerMigration("5") { db in try db.execute(sql: fifth) }
     migrator.registerMigration("6") { db in try db.execute(sql: sixth) }
     migrator.registerMigration("7") { db in try db.execute(sql: seventh) }
+    migrator.registerMigration("8") { db in try db.execute(sql: eighth) }
+    migrator.registerMigration("9") { db in try db.execute(sql: ninth) }
     return migrator
   }
 
@@ -118,8 +120,59 @@ enum Schema {
   /// When the server last ran.
   private static let sixth = "ALTER TABLE server ADD COLUMN ranUntil INTEGER;"
 
-  /// Links that are made without a call and last for days.
+  /// Recordings; the files of their segments are in a folder.
   private static let seventh = """
+    CREATE TABLE recording (
+      id TEXT PRIMARY KEY, kind TEXT NOT NULL, user TEXT NOT NULL, device TEXT NOT NULL, startedAt INTEGER NOT NULL,
+      expiresAt INTEGER NOT NULL, state TEXT NOT NULL, draft INTEGER NOT NULL) WITHOUT ROWID;
+    CREATE INDEX recordingByUser ON recording (user);
+    CREATE INDEX recordingByExpiry ON recording (expiresAt);
+    CREATE INDEX recordingByState ON recording (state);
+    CREATE TABLE reel (
+      recording TEXT NOT NULL REFERENCES recording ON DELETE CASCADE, reel INTEGER NOT NULL, user TEXT NOT NULL,
+      PRIMARY KEY (recording, reel)) WITHOUT ROWID;
+    CREATE INDEX reelByUser ON reel (user);
+    CREATE TABLE segment (
+      recording TEXT NOT NULL, reel INTEGER NOT NULL, number INTEGER NOT NULL, bytes INTEGER NOT NULL,
+      hash BLOB NOT NULL, start INTEGER NOT NULL, PRIMARY KEY (recording, reel, number),
+      FOREIGN KEY (recording, reel) REFERENCES reel ON DELETE CASCADE) WITHOUT ROWID;
+    CREATE TABLE witness (
+      recording TEXT NOT NULL, reel INTEGER NOT NULL, record BLOB NOT NULL, PRIMARY KEY (recording, reel),
+      FOREIGN KEY (recording, reel) REFERENCES reel ON DELETE CASCADE);
+    CREATE TABLE description (
+      recording TEXT PRIMARY KEY REFERENCES recording ON DELETE CASCADE, record BLOB NOT NULL);
+    CREATE TABLE readerGrant (
+      recording TEXT NOT NULL REFERENCES recording ON DELETE CASCADE, user TEXT NOT NULL, device TEXT NOT NULL,
+      author TEXT NOT NULL, record BLOB NOT NULL, PRIMARY KEY (recording, user, device));
+    CREATE INDEX readerGrantByUser ON readerGrant (user);
+    CREATE INDEX readerGrantByAuthor ON readerGrant (author);
+    CREATE TABLE reader (
+      recording TEXT NOT NULL REFERENCES recording ON DELETE CASCADE, user TEXT NOT NULL,
+      opened INTEGER NOT NULL DEFAULT 0, seenAt INTEGER, alertedAt INTEGER, reachedAt INTEGER,
+      PRIMARY KEY (recording, user)) WITHOUT ROWID;
+    CREATE INDEX readerByUser ON reader (user);
+    CREATE INDEX readerToReach ON reader (alertedAt) WHERE alertedAt IS NOT NULL AND reachedAt IS NULL;
+    CREATE TABLE note (
+      recording TEXT NOT NULL REFERENCES recording ON DELETE CASCADE, number INTEGER NOT NULL, record BLOB NOT NULL,
+      PRIMARY KEY (recording, number));
+    """
+
+  /// The entries of an epoch's list by the numbers of their participants, so that an epoch writes only those that differ. Those of devices that ring, which
+  /// have no number, stay in the epoch's record.
+  private static let eighth = """
+    CREATE TABLE entry (
+      call TEXT NOT NULL REFERENCES call ON DELETE CASCADE, participant INTEGER NOT NULL, record BLOB NOT NULL,
+      PRIMARY KEY (call, participant)) WITHOUT ROWID;
+    INSERT INTO entry
+      SELECT call, json_extract(value, '$.participant'), CAST(value AS BLOB)
+      FROM epoch, json_each(CAST(record AS TEXT), '$.list') WHERE json_extract(value, '$.participant') > 0;
+    UPDATE epoch SET record = CAST(json_remove(json_set(CAST(record AS TEXT), '$.ringing', (
+      SELECT json_group_array(json(value)) FROM json_each(CAST(epoch.record AS TEXT), '$.list')
+      WHERE json_extract(value, '$.participant') = 0)), '$.list') AS BLOB);
+    """
+
+  /// Links that are made without a call and last for days.
+  private static let ninth = """
     CREATE TABLE lastingLink (id TEXT PRIMARY KEY, user TEXT NOT NULL, madeAt INTEGER NOT NULL, record BLOB NOT NULL);
     CREATE INDEX lastingLinkByUser ON lastingLink (user);
     """

@@ -60,6 +60,9 @@ extension Request {
     case .people(.watchPresence(let body)): (body.users?.count ?? 0) / 8
     case .people: 0
     case .history: 2
+    case .recordings(.start), .recordings(.share): 4
+    case .recordings(.delete(let body)): 2 + body.ids.count / 4
+    case .recordings: 2
     case .calls(.start(let body)): 2 + body.callees.count / 2 + (body.envelopes?.count ?? 0) / 16
     case .calls(.list): 2
     case .calls(.call(_, let request)): request.weight

@@ -7,6 +7,7 @@ private let arrows: [(target: String, imports: Set<String>)] = [
   ("Octets", []),
   ("MediaModel", []),
   ("Contract", ["MediaModel"]),
+  ("Recording", ["Octets", "MediaModel", "Contract"]),
   ("RTP", ["Octets"]),
   ("CongestionControl", []),
   ("SDP", ["MediaModel"]),
@@ -14,7 +15,7 @@ private let arrows: [(target: String, imports: Set<String>)] = [
   ("Cryptography", ["COpenSSL"]),
   ("SFrame", ["Octets"]),
   ("Forwarding", ["Octets", "MediaModel", "RTP", "CongestionControl", "Transport"]),
-  ("Calls", ["Octets", "MediaModel", "Contract"]),
+  ("Calls", ["Octets", "MediaModel", "Contract", "Recording"]),
   ("STOMP", []),
   ("JSON", ["CJansson"]),
   ("LinuxIO", ["MediaModel", "CLinux"]),
@@ -27,13 +28,16 @@ private let arrows: [(target: String, imports: Set<String>)] = [
   (
     "STOMPFront", ["Octets", "MediaModel", "Contract", "Calls", "STOMP", "JSON", "Listening", "Connections"]
   ),
-  ("Persistence", ["MediaModel", "Contract", "Calls", "JSON"]),
+  ("ReelStore", ["MediaModel", "Contract", "Recording", "Calls", "Cryptography", "LinuxIO"]),
+  // It knows nothing about calls.
+  ("PostgreSQL", ["MediaModel", "LinuxIO", "CPostgreSQL"]),
+  ("Persistence", ["MediaModel", "Contract", "Recording", "Calls", "JSON", "LinuxIO", "PostgreSQL"]),
   ("Web", []),
   (
     "ConclaveServer",
     [
       "Octets", "MediaModel", "Contract", "SDP", "Calls", "Listening", "Connections", "STOMPFront", "Persistence",
-      "MediaPlane", "Forwarding", "LinuxIO", "OutboundHTTP",
+      "PostgreSQL", "Recording", "ReelStore", "MediaPlane", "Forwarding", "LinuxIO", "OutboundHTTP",
       "JSON", "Transport", "Cryptography", "CZlib", "Web",
     ]
   ),
@@ -50,7 +54,8 @@ private let arrows: [(target: String, imports: Set<String>)] = [
 
 /// The pure cores, and the external modules that each may use.
 private let pure: [String: Set<String>] = [
-  "Octets": [], "MediaModel": [], "Contract": [], "RTP": [], "CongestionControl": [], "SDP": [], "Transport": [],
+  "Octets": [], "MediaModel": [], "Contract": [], "Recording": [], "RTP": [],
+  "CongestionControl": [], "SDP": [], "Transport": [],
   "Forwarding": [], "Calls": [], "STOMP": ["NIOCore"], "JSON": [], "Cryptography": [],
   "SFrame": ["Crypto"],
 ]
@@ -64,7 +69,7 @@ private let foreign: [String: Set<String>] = [
 /// `Cryptography` makes the server's one-shot calls.
 private let sharedModules: [String: Set<String>] = ["COpenSSL": ["Transport", "Cryptography"]]
 
-private let cModules = ["CCommit", "CLinux", "COpenSSL", "CSTUN", "CJansson", "CZlib", "CCurl"]
+private let cModules = ["CCommit", "CLinux", "COpenSSL", "CSTUN", "CJansson", "CZlib", "CCurl", "CPostgreSQL"]
 
 @Test func everyImportFollowsAnArrow() throws {
   let ours = Set(arrows.map(\.target) + cModules)

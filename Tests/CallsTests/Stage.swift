@@ -26,6 +26,8 @@ final class Stage {
   var linkKeys: [String: Base64Bytes] = [:]
   /// The devices on disk.
   private(set) var writes = 0
+  /// How many entries of lists were written or deleted.
+  private(set) var entryWrites = 0
   private let configuration: CallConfiguration
   private var lastSession: UInt64 = 0
   private var lastRequest = 0
@@ -95,9 +97,10 @@ final class Stage {
       case .negotiate(_, _, let negotiate): negotiations.append(negotiate)
       case .media(let command): media.append(command)
       case .webhook(let channel, let event): webhooks.append((channel, event))
-      case .client(.admission), .client(.publish), .read, .push, .ask, .history, .measured, .keyless:
+      case .client(.admission), .client(.publish), .read, .push, .ask, .history, .recordings, .measured, .keyless:
         others.append(effect)
       case .store(.device): writes += 1
+      case .store(.entry), .store(.entryGone): entryWrites += 1
       case .store: break
       }
     }

@@ -25,7 +25,7 @@ import Testing
     media: [], signaling: nil, calls: (2, 5), lastingLinks: 7,
     outcomes: CallCounts(ends: [.endedByOperator: 3], joins: [.neverConnected: 4]), waitingForDisk: 0,
     backlog: (0, [:]), guests: nil,
-    store: StoreHealth.Statistics(), backEnd: nil, webPush: nil, spans: nil,
+    store: StoreHealth.Statistics(), recordings: nil, backEnd: nil, webPush: nil, spans: nil,
     measured: measurements.values, process: ProcessFacts())
   let lines = text.split(separator: "\n")
   #expect(lines.contains(#"conclave_calls_ended_total{reason="ended-by-operator"} 3"#))

@@ -119,6 +119,20 @@ extension TrackID: Known {
   static var example: TrackID { TrackID(participant: 1, index: 1) }
 }
 
+extension RecordingID: Known {
+  static var schema: SchemaWriter.Schema {
+    ["type": "string", "pattern": "^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$"]
+  }
+  static var example: RecordingID { RecordingID([UInt8](repeating: 0, count: byteCount))! }
+}
+
+extension ReelPage.Segment: Known {
+  static var schema: SchemaWriter.Schema {
+    ["type": "array", "prefixItems": [Int.schema, Base64Bytes.schema, Int.schema], "minItems": 3]
+  }
+  static var example: ReelPage.Segment { ReelPage.Segment(byteCount: 112, hash: Base64Bytes([]), start: 0) }
+}
+
 extension ProtocolIdentifier {
   fileprivate static var schema: SchemaWriter.Schema {
     ["type": "string", "pattern": "^[A-Za-z0-9._~@+-]{1,128}$"]

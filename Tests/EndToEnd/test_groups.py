@@ -16,7 +16,7 @@ UNSANITIZED = {"ArchitectureTests"}
 
 def all_tests():
     """Everything that can be run: test targets, and test files in JavaScript and Python."""
-    python = [*ROOT.glob("Tests/EndToEnd/test_*.py"), ROOT / "Tests/Vectors/keys.py"]
+    python = [*ROOT.glob("Tests/EndToEnd/test_*.py"), *ROOT.glob("Tests/Vectors/*.py")]
     files = {str(file.relative_to(ROOT)) for file in [*python, *ROOT.glob("Tests/WebTests/**/*.test.mjs")]}
     return files | targets()
 

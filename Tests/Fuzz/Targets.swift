@@ -27,11 +27,13 @@ nonisolated(unsafe) let targets: [String: FuzzTarget] = [
   "letter": readLetter,
   "list": readList,
   "pairing": readPairing,
+  "reel": readReel,
   "reply": readReply,
   "request": readRequest,
   "rtcp": readRTCP,
   "rtp": readRTP,
   "sdp": readSDP,
+  "segment": readSegment,
   "serve": serveHTTP,
   "session": driveSession,
   "sframe": readSFrame,
@@ -43,6 +45,7 @@ nonisolated(unsafe) let targets: [String: FuzzTarget] = [
   "tls": readTLS,
   "token": readToken,
   "transport-feedback": readTransportFeedback,
+  "upload": readUpload,
   "websocket": readWebSocket,
 ]
 

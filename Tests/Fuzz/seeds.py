@@ -267,6 +267,18 @@ def seeds(target):
             ]
         case "authorize":
             return [b'{"allowed":["bob"]}', b'["bob","carol"]', b'{"allowed":[]}', b'{"allowed":["a b"]}']
+        case "segment":
+            vectors = json.loads((TESTS / "RecordingTests/Golden/recordings.json").read_text())
+            heads = [base64.b64decode(each) for each in [*vectors["headers"]["accepted"], *vectors["headers"]["refused"].values()]]
+            clear = base64.b64decode(vectors["clear"]["file"])
+            contents = [base64.b64decode(each["contents"]) for each in vectors["sealed"] + vectors["contents"]]
+            return [*heads, clear, *(clear[:96] + each for each in contents)]
+        case "reel":
+            manifests = json.loads((TESTS / "RecordingTests/Golden/recordings.json").read_text())["manifests"]
+            return [compact(each["reel"]) for each in manifests["checked"] + manifests["refused"]]
+        case "upload":
+            ranges = ["bytes=0-0", "bytes=10-", "bytes=-5", "bytes=1-2,4-5", "bytes=999-1000"]
+            return [f"{at}:{algorithm}:AAAA\n{each}".encode() for at, algorithm in ((7, "ES256"), (-1, "")) for each in ranges]
         case "guest":
             asked = [{"call": "c1", "link": "good", "name": "Ann"}, {"call": "c1", "link": "bad", "name": " A\u0007"}, {"token": "guest-a.b.c"}]
             return [compact(each) for each in asked]

@@ -44,6 +44,8 @@ package enum Effect: Sendable {
   case ask(QuestionID, Question)
   /// A history request that has been checked. The shell answers it from the disk.
   case history(SessionID, id: String, HistoryQuery)
+  /// A request about recordings. The shell checks it and answers it.
+  case recordings(SessionID, id: String, RecordingQuery)
   /// Written to the disk. All changes of one command are in one transaction, committed before its other effects go out. The transaction may also contain
   /// changes of other commands.
   case store(StoreChange)

@@ -19,6 +19,8 @@ package enum NodeCommand: Sendable {
   case media(MediaEvent)
   /// The answer to the effect `.ask` with this number. A question whose answer is too late has been abandoned.
   case answer(QuestionID, allowed: Set<UserID>)
+  /// The store of recordings has news for people.
+  case recording(RecordingNews)
   /// The push service has dropped this endpoint of the user.
   case pushGone(UserID, endpoint: String)
   /// Somebody without an account waits at the link.

@@ -7,7 +7,7 @@ extension Request {
   func isOpen(toGuestOf call: CallID) -> Bool {
     switch self {
     case .people(.registerDevice), .people(.listDevices): true
-    case .people, .history, .calls(.start), .calls(.list): false
+    case .people, .history, .recordings, .calls(.start), .calls(.list): false
     case .calls(.inCall(let id, _)): id == call
     case .calls(.call(let id, let request)): id == call && request.isOpenToGuests
     }

@@ -122,6 +122,7 @@ extension People {
       guard let ring = greeting.rings[place.call] else { continue }
       deliver(makeMessage(.ring(ring), of: place.call), to: device)
     }
+    tellOfAlerts(device)
     tellOfWaiting(device)
   }
 
@@ -129,6 +130,7 @@ extension People {
   private mutating func resume(_ device: Device, _ session: SessionID, _ mode: AcknowledgementMode) {
     directory[device]?.connection?.events = mode
     _ = comeBack(device, session, mode, isNewConnection: false)
+    tellOfAlerts(device)
   }
 
   /// Writes the events that the device missed. Returns the calls whose rings were among them.

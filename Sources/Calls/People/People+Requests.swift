@@ -45,6 +45,7 @@ extension People {
           try answer(request, asker, reach(of: identity, request))
         }
       case .history(let request): try answer(request, asker)
+      case .recordings(let request): try answer(request, asker)
       }
     } catch {
       out.effects.append(.client(.reply(session, id: id, .failed(error))))

@@ -1,5 +1,6 @@
 import Contract
 import MediaModel
+import Recording
 
 /// Storing people's state on disk (rule 11), and restoring it after a restart.
 extension People {
@@ -13,11 +14,12 @@ extension People {
     /// Lasting links that were made, opened, closed or ended.
     var links: Set<LinkID> = []
     var reports: [StoredReport] = []
+    var recordings: [RecordingFact] = []
     var forgotten: [UserID] = []
 
     var isEmpty: Bool {
       devices.isEmpty && mailboxes.isEmpty && revokes.isEmpty && links.isEmpty && reports.isEmpty
-        && forgotten.isEmpty
+        && recordings.isEmpty && forgotten.isEmpty
     }
   }
 
@@ -63,6 +65,7 @@ extension People {
     }
     for id in journal.links.sorted() { changes.append(links[id].map(StoreChange.lastingLink) ?? .lastingLinkGone(id)) }
     changes += journal.reports.map(StoreChange.report)
+    changes += journal.recordings.map(StoreChange.recording)
     for user in presence.takeChanges() { changes.append(.presence(user, presence.stored(user))) }
     // Last, so that nothing about the user follows it.
     changes += journal.forgotten.map(StoreChange.forgotten)

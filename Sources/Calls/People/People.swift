@@ -14,6 +14,7 @@ struct People {
   var topics = Topics()
   var questions: Questions
   var links = LastingLinks()
+  var alerts = Alerts()
   /// A user's calls, in the order in which they began, as reported by the calls.
   var memberships: [UserID: [Membership]] = [:]
   /// Devices and users that lose their places, with the calls that have not confirmed it yet.
@@ -52,6 +53,7 @@ struct People {
         send(.offer(session, id: id, identity, call, ReadOffer(offer), tracks))
       }
     case .answer(let question, let allowed): answer(question, allowed: allowed)
+    case .recording(let news): take(news)
     case .pushGone(let user, let endpoint): dropPush(endpoint, of: user)
     case .waitsAtLink(let link): noteWaiting(at: link)
     case .forget(let user): dismiss(.user(user))
@@ -81,10 +83,13 @@ struct People {
     now = max(now, time)
     giveUpQuestions()
     endExpiredLinks()
+    pushAlerts()
     if let sweep = nextSweep, sweep <= now { clearMailboxes() }
   }
 
-  var nextDeadline: Timestamp? { [nextSweep, questions.next, links.nextEnd].compactMap { $0 }.min() }
+  var nextDeadline: Timestamp? {
+    [nextSweep, questions.next, links.nextEnd, alerts.next].compactMap { $0 }.min()
+  }
 
   mutating func send(_ message: ToCalls) { out.messages.append(message) }
 

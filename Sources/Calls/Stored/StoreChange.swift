@@ -1,5 +1,6 @@
 package import Contract
 package import MediaModel
+package import Recording
 
 /// One change of the state that survives a restart (rule 11 of protocol section 4). A command's changes belong together: all or none of them
 /// may be kept.
@@ -10,6 +11,10 @@ package enum StoreChange: Hashable, Sendable {
   case progress(CallID, StoredProgress)
   /// Replaces the previous epoch, and voids its confirmations.
   case epoch(CallID, StoredEpoch)
+  /// A participant's entry on the newest epoch's list. Replaces the earlier entry of its number.
+  case entry(CallID, ListEntry)
+  /// The number is not on the newest epoch's list any more.
+  case entryGone(CallID, ParticipantNumber)
   /// An announced epoch's place in the chain of lists. Links up to its `endOfForgotten` are deleted.
   case link(CallID, EpochLink)
   /// A participant confirmed the newest epoch with this tag.
@@ -44,6 +49,8 @@ package enum StoreChange: Hashable, Sendable {
   case history(HistoryFact)
   /// For the operator. It may be written twice, and then counts once.
   case report(StoredReport)
+  /// A recording. A reset keeps them, as it keeps history.
+  case recording(RecordingFact)
   /// Deletes everything stored about the user.
   case forgotten(UserID)
   /// The server runs at this time.

@@ -24,7 +24,10 @@ extension Configuration: ConfigurationSection, Decodable {
       .section("turn", \.turn, "TURN and STUN servers that are announced to clients.").live,
       .section("webPush", \.webPush, "Enables Web Push."),
       .section("telemetry", \.telemetry, "Traces of calls."),
+      .section(
+        "store", \.store, "A PostgreSQL database for calls, keys and history, in place of a file in the state folder."),
       .section("history", \.history, "The history of calls."),
+      .section("recordings", \.recordings, "Where recordings are stored, and for how long; without it there are none."),
       .section("page", \.page, "The settings of the web client that hold until the person chooses otherwise."),
       .integer("drain", \.drain, 0...3_600, "Seconds that SIGTERM waits for the calls to end; 0 ends at once.").live,
       .choice("log", \.log, "The least level of the log's lines.").live,
@@ -60,6 +63,17 @@ extension ConfigurationMember<Configuration.Listen> {
     .value(name, path, summary, [.init("anyOf", .array(ListenAddress.schema + [["type": "null"]]))]) {
       $0?.json ?? .null
     }
+  }
+}
+
+extension Configuration.Store: ConfigurationSection {
+  static var members: [ConfigurationMember<Self>] {
+    [
+      .requiredText(
+        "url", \.url, "Where the database is: postgresql://role@host,host/database, without a password.",
+        [.init("pattern", "^postgres(ql)?://")]),
+      .text("passwordFile", \.passwordFile, "The file with the role's password."),
+    ]
   }
 }
 

@@ -29,7 +29,9 @@ package struct Configuration: Sendable {
   package var turn: TURN?
   package var webPush: WebPush?
   package var telemetry: Telemetry?
+  package var store: Store?
   package var history = History()
+  package var recordings: Recordings?
   package var page = Page()
   /// How long SIGTERM waits for the calls to end, in seconds.
   package var drain = 30
@@ -187,6 +189,7 @@ extension Configuration {
     checkBackEnd(&faults)
     faults.take { () throws(ConfigurationError) in try validateWebPush() }
     faults.take { () throws(ConfigurationError) in try validateTelemetry() }
+    checkStore(&faults)
     auth.check(&faults)
     return faults
   }

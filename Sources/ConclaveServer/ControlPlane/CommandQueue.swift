@@ -123,7 +123,9 @@ extension NodeCommand {
       .unsubscribe(let session, _),
       .acknowledge(let session, _, _), .request(let session, _, _), .offer(let session, _, _, _, _):
       session
-    case .media, .answer, .pushGone, .waitsAtLink, .forget, .end, .disconnectUser, .failures, .drain, .timeout: nil
+    case .media, .answer, .recording, .pushGone, .waitsAtLink, .forget, .end, .disconnectUser, .failures, .drain,
+      .timeout:
+      nil
     }
   }
 

@@ -7,6 +7,7 @@ import MediaPlane
 import NIOCore
 import NIOPosix
 import Connections
+import ReelStore
 
 /// The one place where calls change: an actor around the pure `Node`, on one event loop. Requests of clients and events of the media plane come in by
 /// `submit`, in order. Their effects go out in the same order, each once the changes that it may reveal are on the disk. The loop itself never waits for the
@@ -20,6 +21,7 @@ actor ControlPlane: SignalingSink {
   private var pending = PendingEffects()
   private let outlet: EffectOutlet
   private let housekeeping: Housekeeping
+  private let recordings: RecordingService?
   private let clients: Clients
   private let inbox: CommandInbox
   private let loop: any EventLoop
@@ -61,6 +63,8 @@ actor ControlPlane: SignalingSink {
     var recorder: Recorder
     var archive: Archive
     var housekeeping: Housekeeping
+    /// nil if the server stores no recordings.
+    var recordings: RecordingService?
   }
 
   /// The media plane, and what offers to it are answered with.
@@ -98,6 +102,7 @@ actor ControlPlane: SignalingSink {
     token = parts.disk.token
     recorder = parts.disk.recorder
     housekeeping = parts.disk.housekeeping
+    recordings = parts.disk.recordings
     clients = parts.clients
     loop = parts.loop
     logger = log.logger
@@ -119,7 +124,8 @@ actor ControlPlane: SignalingSink {
           // All of them are this server's.
           submit: { workers.submit($0, worker: $1.worker) },
           candidates: { announced.addresses(of: $0.worker, in: workers) }),
-        archive: parts.disk.archive, backEnd: parts.backEnd, webPush: parts.webPush, measurements: parts.measurements,
+        archive: parts.disk.archive, recordings: parts.disk.recordings, backEnd: parts.backEnd, webPush: parts.webPush,
+        measurements: parts.measurements,
         answer: { _ = inbox.append($0) }),
       peers: MediaPeers(
         workers: workers.addresses, callShare: parts.media.callShare, fingerprint: parts.media.fingerprint,
@@ -161,8 +167,14 @@ actor ControlPlane: SignalingSink {
   /// The outcomes of calls and joins since the start.
   var callCounts: CallCounts { outlet.callCounts }
 
+  /// Alerts of recordings since the start.
+  var alertCounts: AlertCounts { node.alertCounts }
+
   /// The answer of the owner of what is asked about, with times of the machine's clock. Here that is always this process.
   func ask(_ inquiry: Inquiry) async -> InquiryAnswer { node.answer(inquiry, now: clock.now()).later(by: clock.lag) }
+
+  /// The time by which times of calls and recordings lag behind the machine's clock.
+  nonisolated var lag: Duration { clock.lag }
 
   /// Replies, events and commands to workers that wait for the disk.
   var waitingForDisk: Int { pending.count }
@@ -277,7 +289,10 @@ actor ControlPlane: SignalingSink {
     }
     recorder.checkPatience(now: now)
     if let changes = recorder.rewrite(now: now, everything: { node.everything }) { write(changes) }
-    housekeeping.begin(now: now) { self.submit(.forget($0)) }
+    housekeeping.begin(now: now) { [recordings] user in
+      recordings?.store.forget(user)
+      self.submit(.forget(user))
+    }
     if notedRunning.map({ $0 + Self.runningPause <= clock.now() }) ?? true { noteRunning() }
     inbox.wake()
   }
@@ -348,7 +363,8 @@ extension Calls.Effect {
   fileprivate var tellsNobody: Bool {
     switch self {
     case .ask(_, .authorize), .read: true
-    case .ask(_, .acquainted), .client, .negotiate, .media, .webhook, .push, .history, .store, .measured, .keyless:
+    case .ask(_, .acquainted), .client, .negotiate, .media, .webhook, .push, .history, .recordings, .store, .measured,
+      .keyless:
       false
     }
   }

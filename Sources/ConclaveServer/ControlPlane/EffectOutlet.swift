@@ -10,6 +10,8 @@ final class EffectOutlet {
     var clients: ControlPlane.Clients
     var media: MediaOutlet
     var archive: Archive
+    /// nil if the server stores no recordings.
+    var recordings: RecordingService?
     var backEnd: BackEnd?
     var webPush: WebPush?
     var measurements: Measurements
@@ -87,6 +89,17 @@ final class EffectOutlet {
         parts.archive.answer(query) { [loop, clients = parts.clients] reply in
           loop.execute { clients.deliver([.reply(session, id: id, reply)]) }
         }
+      case .recordings(let session, let id, let query):
+        let deliver: @Sendable (Calls.Reply) -> Void = { [loop, clients = parts.clients] reply in
+          loop.execute { clients.deliver([.reply(session, id: id, reply)]) }
+        }
+        guard let recordings = parts.recordings else {
+          deliver(
+            .failed(
+              RequestError(.recordingUnavailable, "this server stores no recordings: its operator can set recordings")))
+          continue
+        }
+        recordings.answer(query, done: deliver)
       case .measured(let numbers): parts.measurements.add(numbers)
       case .keyless(let call, let participant, let state): log.take(participant, wasWithoutKey: state, in: call)
       case .store: break

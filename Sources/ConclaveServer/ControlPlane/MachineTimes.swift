@@ -58,7 +58,7 @@ extension ReplyBody {
       return .lastingLinks(list)
     case .openedLink(let opened): return .openedLink(opened.later(by: lag))
     case .rejoined, .results, .registered, .devices, .media, .keys, .keyList, .confirmations, .presence, .history,
-      .totals, .nothing:
+      .totals, .startedRecording, .recordings, .recording, .nothing:
       return self
     }
   }

@@ -98,7 +98,8 @@ struct PendingEffects {
       case .negotiate: bytes += 4_096
       case .push(_, let subscription, _, _): bytes += 512 + subscription.endpoint.utf8.count
       case .read(_, _, _, let request): bytes += request.sdp.utf8.count
-      case .client(.reply), .client(.close), .client(.admission), .media, .ask, .history, .store, .measured, .keyless:
+      case .client(.reply), .client(.close), .client(.admission), .media, .ask, .history, .recordings, .store,
+        .measured, .keyless:
         break
       }
     }
@@ -128,7 +129,7 @@ extension ReplyBody {
     case .keyList(let list): 512 + 1_024 * list.list.count + 64 * list.links.count + 128 * list.confirmed.count
     case .lastingLinks(let list): 256 + 384 * list.links.count
     case .rejoined, .results, .registered, .link, .media, .keys, .confirmations, .presence, .history, .totals,
-      .knocking, .lastingLink, .openedLink, .nothing:
+      .knocking, .lastingLink, .openedLink, .startedRecording, .recordings, .recording, .nothing:
       256
     }
   }

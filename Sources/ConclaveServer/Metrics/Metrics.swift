@@ -1,9 +1,11 @@
+import Calls
 import Contract
 import Forwarding
 import LinuxIO
 import MediaModel
 import MediaPlane
 import Listening
+import ReelStore
 
 /// The text of `/metrics`, in Prometheus' exposition format 0.0.4. It contains nothing about a person.
 enum Metrics {
@@ -11,7 +13,9 @@ enum Metrics {
     media workers: [WorkerStatistics], signaling: SignalingStatistics?, calls: (calls: Int, participants: Int),
     lastingLinks: Int, outcomes: CallCounts, waitingForDisk: Int,
     backlog: (waiting: Int, refused: [CommandQueue.Overflow: UInt64]), guests: GuestEntry.Counts?,
-    store: StoreHealth.Statistics, backEnd: BackEnd?, webPush: WebPush?, spans: SpanExporter?,
+    store: StoreHealth.Statistics, recordings: (RecordingStatistics, AlertCounts)?, backEnd: BackEnd?,
+    webPush: WebPush?,
+    spans: SpanExporter?,
     measured: Measurements.Values, process: ProcessFacts
   ) -> String {
     var page = Page()
@@ -38,6 +42,7 @@ enum Metrics {
       "conclave_store_waiting_effects", "Replies, events and commands to workers that wait for the disk.",
       waitingForDisk)
     page.add(store)
+    if let (recordings, alerts) = recordings { page.add(recordings, alerts) }
     if let webhooks = backEnd?.webhooks { page.add(webhooks.statistics) }
     if let authorizer = backEnd?.authorizer { page.add(authorizer.statistics) }
     if let webPush { page.add(webPush.statistics) }

@@ -6,7 +6,7 @@ import Synchronization
 /// fills the disk and nothing goes unnoticed.
 package final class LimitedLog: Sendable {
   package enum Kind: Hashable, Sendable {
-    case tlsOnPlainPort, tlsHandshake, httpRequest, login, ending, encoding, history, keySet, mediaFlood
+    case tlsOnPlainPort, tlsHandshake, httpRequest, login, ending, encoding, history, keySet, mediaFlood, recordings
   }
 
   private struct Bucket {

@@ -86,8 +86,10 @@ extension EventInvariants {
     case .switchKeys, .keyRequest, .keyWaiting, .confirmed, .slots, .need, .wanted, .state, .quality:
       return Audience(most: participants(before, after).most.union(entering(step)))
     case .envelope(let envelope): return Audience(least: [envelope.to], most: [envelope.to])
-    // This world has no guests and no lasting links.
-    case .presence, .pairing, .pushRing, .pushCancel, .report, .knock, .knockOver, .linkChanged, .linkWaiting:
+    // This world has no guests, no lasting links and no recordings.
+    case .presence, .pairing, .recordingShared, .recordingChanged, .recordingSeen, .recordingReached,
+      .recordingRemoved, .pushRing, .pushCancel, .pushMessage, .pushAlert, .report, .knock, .knockOver, .linkChanged,
+      .linkWaiting:
       return Audience()
     }
   }

@@ -72,6 +72,7 @@ struct LateInvariants {
         // expire.
         if fresh.remove(id) != nil, isReading(session) { believe(joined.call, session) }
       case .history(let session, let id, _): answered(id, session)
+      case .recordings(let session, let id, _): answered(id, session)
       case .client(.event(let session, let delivery)):
         if let device = devices[session] { follow(delivery, session, device) }
       default: break

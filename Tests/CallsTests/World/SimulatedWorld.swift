@@ -374,7 +374,9 @@ final class SimulatedWorld {
       .acknowledge(let session, _, _), .request(let session, _, _), .offer(let session, _, _, _, _),
       .disconnect(let session):
       session
-    case .media, .answer, .pushGone, .waitsAtLink, .forget, .end, .disconnectUser, .failures, .drain, .timeout: nil
+    case .media, .answer, .recording, .pushGone, .waitsAtLink, .forget, .end, .disconnectUser, .failures, .drain,
+      .timeout:
+      nil
     }
   }
 

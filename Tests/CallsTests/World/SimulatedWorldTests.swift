@@ -35,7 +35,8 @@ struct SimulatedWorldTests {
     }
     // A world in which nothing happens proves nothing.
     let elsewhere: Set<EventName> = [
-      .mediaSlots, .mediaNeed, .mediaWanted, .pushRing, .pushCancel, .report, .guestKnock, .guestKnockOver,
+      .mediaSlots, .mediaNeed, .mediaWanted, .pushRing, .pushCancel, .pushMessage, .pushAlert, .report, .guestKnock,
+      .guestKnockOver, .recordingShared, .recordingChanged, .recordingSeen, .recordingReached, .recordingRemoved,
       .linkChanged, .linkWaiting,
     ]
     let seldom = EventName.allCases.filter { counts[$0, default: 0] == 0 && !elsewhere.contains($0) }
