@@ -113,8 +113,8 @@ import Testing
     let before = try rows(test.path)
     for name in [
       "call", "progress", "epoch", "entry", "link", "confirmation", "number", "presence", "mailbox", "lastingLink",
-      "history", "part", "stay", "total", "report", "forgotten", "recording", "reel", "segment", "witness", "description", "readerGrant",
-      "reader", "note",
+      "history", "part", "stay", "total", "report", "forgotten", "recording", "reel", "segment", "witness",
+      "description", "readerGrant", "reader", "note",
     ] {
       #expect(before[name]?.isEmpty == false, "\(name) has nothing to move")
     }
