@@ -63,7 +63,7 @@ struct GuestRules {
         #expect(isRefused == !(mayMake(request) && (id == call || !isAboutACall(request))), "\(place(of: request))")
       }
     }
-    #expect(seen == Set(0..<51), "a request is missing here")
+    #expect(seen == Set(0..<55), "a request is missing here")
     #expect(try bob.state(other).members.count == 2)
   }
 
