@@ -171,7 +171,10 @@ let package = Package(
     // Writes to a store and waits; only for tests.
     .target(name: "StoreWriting", dependencies: ["Calls", "Persistence"], path: "Tests/StoreWriting"),
     .testTarget(
-      name: "CallsTests", dependencies: ["Seeded", "Calls", "Contract", "JSON", "LinuxIO", "MediaModel", "Simulation"],
+      name: "CallsTests",
+      dependencies: [
+        "Seeded", "Octets", "Calls", "Contract", "JSON", "LinuxIO", "MediaModel", "Recording", "Simulation",
+      ],
       exclude: ["Golden"]),
     .testTarget(
       name: "EncryptedWorldTests",

@@ -26,6 +26,10 @@ package enum EventName: String, Codable, Sendable, CaseIterable {
   case keysDevicesChanged = "keys.devices-changed"
   case devicePair = "device.pair"
   case recordingShared = "recording.shared"
+  case recordingStarted = "recording.started"
+  case recordingConsent = "recording.consent"
+  case recordingRunning = "recording.running"
+  case recordingStopped = "recording.stopped"
   case mediaSlots = "media.slots"
   case mediaNeed = "media.need"
   case mediaWanted = "media.wanted"
@@ -61,6 +65,10 @@ package enum EventBody: Sendable, Hashable {
   case devicesChanged(DevicesChanged)
   case pairing(PairingMessage)
   case recordingShared(RecordingShared)
+  case recordingStarted(RecordingStarted)
+  case recordingConsent(RecordingConsent)
+  case recordingRuns(RecordingRuns)
+  case recordingStopped(RecordingStopped)
   case slots(Slots)
   case need(Need)
   case wanted(Wanted)
@@ -109,6 +117,10 @@ package enum EventBody: Sendable, Hashable {
     case .devicesChanged(let body): (.keysDevicesChanged, body)
     case .pairing(let body): (.devicePair, body)
     case .recordingShared(let body): (.recordingShared, body)
+    case .recordingStarted(let body): (.recordingStarted, body)
+    case .recordingConsent(let body): (.recordingConsent, body)
+    case .recordingRuns(let body): (.recordingRunning, body)
+    case .recordingStopped(let body): (.recordingStopped, body)
     case .slots(let body): (.mediaSlots, body)
     case .need(let body): (.mediaNeed, body)
     case .wanted(let body): (.mediaWanted, body)

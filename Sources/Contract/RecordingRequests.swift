@@ -207,9 +207,12 @@ package struct RecordedPerson: Codable, Sendable, Hashable {
   package var name: String?
   package var fingerprint: Base64Bytes
   package var keys: [DeviceKey]
+  /// The stay in the call; nil for a device that recorded by itself.
+  package var joinId: Base64Bytes?
 
   package init(
-    participant: UInt32, user: UserID, device: DeviceID, name: String?, fingerprint: Base64Bytes, keys: [DeviceKey]
+    participant: UInt32, user: UserID, device: DeviceID, name: String?, fingerprint: Base64Bytes, keys: [DeviceKey],
+    joinId: Base64Bytes? = nil
   ) {
     self.participant = participant
     self.user = user
@@ -217,6 +220,7 @@ package struct RecordedPerson: Codable, Sendable, Hashable {
     self.name = name
     self.fingerprint = fingerprint
     self.keys = keys
+    self.joinId = joinId
   }
 }
 

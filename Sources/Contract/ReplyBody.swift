@@ -2,7 +2,7 @@
 /// that of its request.
 package enum ReplyName: String, Codable, Sendable, CaseIterable {
   case joined, rejoined, started, results, registered, devices, state, calls, link, media, keys, keyList, confirmations,
-    presence, history, totals, knocking, startedRecording, recordings, recording, nothing
+    presence, history, totals, knocking, startedRecording, recordings, recording, consented, nothing
 
   package var body: any (Codable & Sendable).Type {
     switch self {
@@ -26,6 +26,7 @@ package enum ReplyName: String, Codable, Sendable, CaseIterable {
     case .startedRecording: StartedRecording.self
     case .recordings: RecordingList.self
     case .recording: RecordingManifest.self
+    case .consented: Consented.self
     case .nothing: NoBody.self
     }
   }
@@ -53,6 +54,7 @@ package enum ReplyBody: Encodable, Sendable {
   case startedRecording(StartedRecording)
   case recordings(RecordingList)
   case recording(RecordingManifest)
+  case consented(Consented)
   case nothing
 
   package var content: any Codable & Sendable {
@@ -77,6 +79,7 @@ package enum ReplyBody: Encodable, Sendable {
     case .startedRecording(let body): body
     case .recordings(let body): body
     case .recording(let body): body
+    case .consented(let body): body
     case .nothing: NoBody()
     }
   }
@@ -105,6 +108,7 @@ package enum ReplyBody: Encodable, Sendable {
     case .startedRecording: .startedRecording
     case .recordings: .recordings
     case .recording: .recording
+    case .consented: .consented
     case .nothing: .nothing
     }
   }
@@ -132,6 +136,7 @@ package enum ReplyBody: Encodable, Sendable {
     case .startedRecording: self = .startedRecording(try .init(from: decoder))
     case .recordings: self = .recordings(try .init(from: decoder))
     case .recording: self = .recording(try .init(from: decoder))
+    case .consented: self = .consented(try .init(from: decoder))
     case .nothing: self = .nothing
     }
   }

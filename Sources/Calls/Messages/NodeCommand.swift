@@ -21,6 +21,8 @@ package enum NodeCommand: Sendable {
   case answer(QuestionID, allowed: Set<UserID>)
   /// Grants of recordings are stored: their holders are told.
   case shared([RecordingShared])
+  /// The store does not take the recording of the call, or no more of it.
+  case recordingFailed(CallID, RecordingID, RecordingStopped.Reason)
   /// The push service has dropped this endpoint of the user.
   case pushGone(UserID, endpoint: String)
   /// Deletes everything about the user: `conclave forget`.

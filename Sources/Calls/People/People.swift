@@ -55,7 +55,7 @@ struct People {
     case .pushGone(let user, let endpoint): dropPush(endpoint, of: user)
     case .forget(let user): dismiss(.user(user))
     case .disconnectUser(let user): disconnect(user)
-    case .media, .drain, .end, .failures, .timeout: break
+    case .media, .recordingFailed, .drain, .end, .failures, .timeout: break
     }
   }
 

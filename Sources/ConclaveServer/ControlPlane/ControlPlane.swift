@@ -357,8 +357,8 @@ extension Calls.Effect {
   fileprivate var tellsNobody: Bool {
     switch self {
     case .ask(_, .authorize), .read: true
-    case .ask(_, .acquainted), .client, .negotiate, .media, .webhook, .push, .history, .recordings, .store, .measured,
-      .keyless:
+    case .ask(_, .acquainted), .client, .negotiate, .media, .webhook, .push, .history, .recordings, .recorded, .store,
+      .measured, .keyless:
       false
     }
   }
