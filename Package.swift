@@ -40,6 +40,7 @@ let package = Package(
     .target(name: "Contract", dependencies: ["MediaModel"]),
     .target(name: "Recording", dependencies: ["Octets", "MediaModel", "Contract"]),
     .target(name: "RTP", dependencies: ["Octets"]),
+    .target(name: "Reels", dependencies: ["Octets", "MediaModel", "RTP", "Recording"]),
     .target(name: "CongestionControl"),
     .target(name: "SDP", dependencies: ["MediaModel"]),
     .target(name: "Transport", dependencies: ["Octets", "MediaModel", "COpenSSL", "CSTUN"]),
@@ -152,6 +153,7 @@ let package = Package(
         "Seeded", "Octets", "MediaModel", "Contract", "Recording", .product(name: "Crypto", package: "swift-crypto"),
       ],
       exclude: ["Golden"]),
+    .testTarget(name: "ReelsTests", dependencies: ["Seeded", "Octets", "MediaModel", "RTP", "Recording", "Reels"]),
     .testTarget(name: "RTPTests", dependencies: ["Seeded", "RTP"], exclude: ["Vectors"]),
     .testTarget(name: "CongestionControlTests", dependencies: ["Seeded", "CongestionControl", "CAllocations"]),
     .testTarget(name: "SDPTests", dependencies: ["Seeded", "SDP"], exclude: ["Vectors"]),
@@ -333,7 +335,7 @@ for target in package.targets where target.type != .system {
 // Optimizing the code of tests takes half of their compilers' time. These measure time, count allocations or simulate for long.
 let fast: Set = [
   "CallsTests", "EncryptedWorldTests", "CongestionControlTests", "ForwardingTests", "LinuxIOTests", "TransportTests",
-  "MediaPlaneTests",
+  "MediaPlaneTests", "ReelsTests",
 ]
 for target in package.targets where target.type == .test && !fast.contains(target.name) {
   target.swiftSettings?.append(.unsafeFlags(["-Onone"]))

@@ -9,6 +9,7 @@ private let arrows: [(target: String, imports: Set<String>)] = [
   ("Contract", ["MediaModel"]),
   ("Recording", ["Octets", "MediaModel", "Contract"]),
   ("RTP", ["Octets"]),
+  ("Reels", ["Octets", "MediaModel", "Recording", "RTP"]),
   ("CongestionControl", []),
   ("SDP", ["MediaModel"]),
   ("Transport", ["Octets", "MediaModel", "COpenSSL", "CSTUN"]),
@@ -52,7 +53,7 @@ private let arrows: [(target: String, imports: Set<String>)] = [
 
 /// The pure cores, and the external modules that each may use.
 private let pure: [String: Set<String>] = [
-  "Octets": [], "MediaModel": [], "Contract": [], "Recording": [], "RTP": [],
+  "Octets": [], "MediaModel": [], "Contract": [], "Recording": [], "RTP": [], "Reels": [],
   "CongestionControl": [], "SDP": [], "Transport": [],
   "Forwarding": [], "Calls": [], "STOMP": ["NIOCore"], "JSON": [], "Cryptography": [],
   "SFrame": ["Crypto"],
