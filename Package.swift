@@ -54,7 +54,7 @@ let package = Package(
 
     // Shells: they own sockets, clocks and threads.
     .target(name: "LinuxIO", dependencies: ["MediaModel", "CLinux"]),
-    .target(name: "MediaPlane", dependencies: ["MediaModel", "Forwarding", "Transport", "LinuxIO"]),
+    .target(name: "MediaPlane", dependencies: ["MediaModel", "RTP", "Reels", "Forwarding", "Transport", "LinuxIO"]),
     .target(name: "OutboundHTTP", dependencies: ["MediaModel", "LinuxIO", "CCurl"]),
     .target(
       name: "Listening",
@@ -208,7 +208,10 @@ let package = Package(
     .testTarget(name: "LinuxIOTests", dependencies: ["LinuxIO", "MediaModel", "CAllocations"]),
     .testTarget(
       name: "MediaPlaneTests",
-      dependencies: ["MediaPlane", "Forwarding", "Transport", "RTP", "LinuxIO", "MediaModel", "CAllocations"]),
+      dependencies: [
+        "MediaPlane", "Forwarding", "Transport", "RTP", "Octets", "Recording", "Reels", "LinuxIO", "MediaModel",
+        "CAllocations",
+      ]),
     // Clients made of raw bytes, so that they can also break the rules; only for tests.
     .target(
       name: "WireClients",

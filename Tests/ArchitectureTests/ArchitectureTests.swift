@@ -20,7 +20,7 @@ private let arrows: [(target: String, imports: Set<String>)] = [
   ("STOMP", []),
   ("JSON", ["CJansson"]),
   ("LinuxIO", ["MediaModel", "CLinux"]),
-  ("MediaPlane", ["MediaModel", "Forwarding", "Transport", "LinuxIO"]),
+  ("MediaPlane", ["MediaModel", "RTP", "Reels", "Forwarding", "Transport", "LinuxIO"]),
   ("OutboundHTTP", ["MediaModel", "LinuxIO", "CCurl"]),
   // It knows neither calls nor the protocol of any front.
   ("Listening", ["Octets", "MediaModel"]),
