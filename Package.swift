@@ -84,7 +84,8 @@ let package = Package(
         .product(name: "Logging", package: "swift-log"),
       ]),
     .target(
-      name: "ReelStore", dependencies: ["MediaModel", "Contract", "Recording", "Calls", "Cryptography", "LinuxIO"]),
+      name: "ReelStore",
+      dependencies: ["MediaModel", "Contract", "Recording", "Reels", "Calls", "Cryptography", "LinuxIO"]),
     .target(
       name: "Persistence",
       dependencies: [
@@ -187,7 +188,8 @@ let package = Package(
     .testTarget(
       name: "ReelStoreTests",
       dependencies: [
-        "Seeded", "Octets", "MediaModel", "Contract", "Recording", "Calls", "Cryptography", "Persistence", "ReelStore",
+        "Seeded", "Octets", "MediaModel", "Contract", "Recording", "Reels", "Calls", "Cryptography", "LinuxIO",
+        "Persistence", "ReelStore",
       ]),
     .testTarget(
       name: "PersistenceTests",

@@ -49,6 +49,14 @@ extension SQLiteStore {
     try records("witness", of: recording, "ORDER BY reel")
   }
 
+  package func people(of recording: RecordingID) throws(StoreError) -> [RecordedPerson] {
+    try records("person", of: recording, "ORDER BY reel")
+  }
+
+  package func trackKeys(of recording: RecordingID) throws(StoreError) -> [TrackKeys] {
+    try records("trackKey", of: recording, "ORDER BY reel, epoch, tracks")
+  }
+
   private func records<Value: Decodable & Sendable>(
     _ table: String, of recording: RecordingID, _ rest: String, _ arguments: [String] = []
   ) throws(StoreError) -> [Value] {
@@ -137,6 +145,17 @@ extension Database {
         INSERT OR IGNORE INTO segment SELECT recording, reel, ?, ?, ?, ? FROM reel WHERE recording = ? AND reel = ?
         """,
         [segment.number, segment.byteCount, Data(segment.hash.bytes), segment.start, id.text, reel])
+    case .reel(let id, let reel, let person):
+      try run(
+        "INSERT OR IGNORE INTO reel SELECT id, ?, ? FROM recording WHERE id = ?",
+        [reel.number, reel.user.text, id.text])
+      try run(
+        "INSERT OR REPLACE INTO person SELECT recording, reel, ? FROM reel WHERE recording = ? AND reel = ?",
+        [try blob(person), id.text, reel.number])
+    case .trackKeys(let id, let keys):
+      try run(
+        "INSERT OR IGNORE INTO trackKey SELECT recording, reel, ?, ?, ? FROM reel WHERE recording = ? AND reel = ?",
+        [keys.epoch, Data(keys.tracks), try blob(keys), id.text, keys.participant])
     case .ended(let id, let state): try run("UPDATE recording SET state = ? WHERE id = ?", [state.rawValue, id.text])
     case .gone(let id): try run("DELETE FROM recording WHERE id = ?", [id.text])
     case .reelGone(let id, let reel):

@@ -11,6 +11,7 @@ enum Schema {
     migrator.registerMigration("5") { db in try db.execute(sql: fifth) }
     migrator.registerMigration("6") { db in try db.execute(sql: sixth) }
     migrator.registerMigration("7") { db in try db.execute(sql: seventh) }
+    migrator.registerMigration("8") { db in try db.execute(sql: eighth) }
     return migrator
   }
 
@@ -147,5 +148,16 @@ enum Schema {
     CREATE TABLE note (
       recording TEXT NOT NULL REFERENCES recording ON DELETE CASCADE, number INTEGER NOT NULL, record BLOB NOT NULL,
       PRIMARY KEY (recording, number));
+    """
+
+  /// Recordings of calls: whose the reels are, and the keys of their tracks. They go with the reel.
+  private static let eighth = """
+    CREATE TABLE person (
+      recording TEXT NOT NULL, reel INTEGER NOT NULL, record BLOB NOT NULL, PRIMARY KEY (recording, reel),
+      FOREIGN KEY (recording, reel) REFERENCES reel ON DELETE CASCADE);
+    CREATE TABLE trackKey (
+      recording TEXT NOT NULL, reel INTEGER NOT NULL, epoch INTEGER NOT NULL, tracks BLOB NOT NULL,
+      record BLOB NOT NULL, PRIMARY KEY (recording, reel, epoch, tracks),
+      FOREIGN KEY (recording, reel) REFERENCES reel ON DELETE CASCADE);
     """
 }

@@ -29,7 +29,7 @@ private let arrows: [(target: String, imports: Set<String>)] = [
   (
     "STOMPFront", ["Octets", "MediaModel", "Contract", "Calls", "STOMP", "JSON", "Listening", "Connections"]
   ),
-  ("ReelStore", ["MediaModel", "Contract", "Recording", "Calls", "Cryptography", "LinuxIO"]),
+  ("ReelStore", ["MediaModel", "Contract", "Recording", "Reels", "Calls", "Cryptography", "LinuxIO"]),
   ("Persistence", ["MediaModel", "Contract", "Recording", "Calls", "JSON"]),
   ("Web", []),
   (

@@ -156,6 +156,41 @@ struct RecordingRowTests {
     #expect(try store.notes(of: id(1)).isEmpty && store.witnesses(of: id(1)).isEmpty)
   }
 
+  private func person(_ reel: UInt32, _ name: String = "Bob") -> RecordedPerson {
+    RecordedPerson(
+      participant: reel, user: bob, device: phone.device, name: name, fingerprint: Base64Bytes([1]), keys: [],
+      joinId: Base64Bytes([6]))
+  }
+
+  private func trackKeys(_ reel: UInt32, _ epoch: UInt32, _ tracks: [UInt8], _ byte: UInt8 = 1) -> TrackKeys {
+    TrackKeys(
+      ExportTrackKeys(
+        recording: id(1), epoch: epoch, tracks: tracks, ciphertext: Base64Bytes([byte]), sigAlg: "ES256",
+        signature: Base64Bytes([5])), of: reel, listHash: Base64Bytes([2]))
+  }
+
+  @Test(arguments: StoreKind.allCases) func theReelsOfACallHavePeopleAndKeys(kind: StoreKind) throws {
+    let store = try test.open(kind)
+    var expected = recording(1, reels: [])
+    let reel = StoredReel(number: 2, user: bob)
+    let facts: [RecordingFact] = [
+      .begun(expected), .reel(id(1), reel, person(2)), .trackKeys(id(1), trackKeys(2, 9, [2])),
+      .trackKeys(id(1), trackKeys(2, 8, [1, 2])), .trackKeys(id(1), trackKeys(2, 9, [1])),
+      // The first keys of the same tracks stay, and there are none without a reel.
+      .trackKeys(id(1), trackKeys(2, 9, [1], 4)), .trackKeys(id(1), trackKeys(3, 9, [1])),
+    ]
+    for _ in 0..<2 { try store.write(facts.map(StoreChange.recording)) }
+    expected.reels = [reel]
+    #expect(try store.recording(id(1)) == expected)
+    #expect(try store.people(of: id(1)) == [person(2)])
+    #expect(
+      try store.trackKeys(of: id(1)) == [trackKeys(2, 8, [1, 2]), trackKeys(2, 9, [1]), trackKeys(2, 9, [2])])
+    try store.write([.recording(.reelGone(id(1), reel: 2))])
+    #expect(try store.people(of: id(1)).isEmpty && store.trackKeys(of: id(1)).isEmpty)
+    try store.write([.recording(.reel(id(1), reel, person(2, "Bobby"))), .recording(.gone(id(1)))])
+    #expect(try store.people(of: id(1)).isEmpty)
+  }
+
   @Test(arguments: StoreKind.allCases) func aUsersRecordingsAreListed(kind: StoreKind) throws {
     let store = try test.open(kind)
     var own = recording(3, of: bob, reels: [(1, bob)])

@@ -71,6 +71,8 @@ final class FaultyStorage: Storage {
     try base.grants(of: recording, to: user)
   }
   func notes(of recording: RecordingID) throws(StoreError) -> [RecordingNote] { try base.notes(of: recording) }
+  func people(of recording: RecordingID) throws(StoreError) -> [RecordedPerson] { try base.people(of: recording) }
+  func trackKeys(of recording: RecordingID) throws(StoreError) -> [TrackKeys] { try base.trackKeys(of: recording) }
   func witnesses(of recording: RecordingID) throws(StoreError) -> [ReelWitness] { try base.witnesses(of: recording) }
   func recordings(of user: UserID, _ wanted: RecordingFilter) throws(StoreError) -> [StoredRecording] {
     try base.recordings(of: user, wanted)

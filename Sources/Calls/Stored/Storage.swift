@@ -83,6 +83,12 @@ package protocol Storage: Sendable {
   /// The newest of each reel.
   func witnesses(of recording: RecordingID) throws(StoreError) -> [ReelWitness]
 
+  /// The people of a call's reels.
+  func people(of recording: RecordingID) throws(StoreError) -> [RecordedPerson]
+
+  /// The keys of a call's tracks.
+  func trackKeys(of recording: RecordingID) throws(StoreError) -> [TrackKeys]
+
   /// The recordings that the user owns, or has a grant of, newest first.
   func recordings(of user: UserID, _ wanted: RecordingFilter) throws(StoreError) -> [StoredRecording]
 

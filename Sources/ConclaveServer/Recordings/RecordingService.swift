@@ -182,7 +182,7 @@ final class RecordingService: Sendable {
       }
       return RecordingManifest(
         statement: record.statement, state: recording.state, bytes: Int(recording.byteCount), people: [record.author],
-        reelKeys: [.init(reel: Self.reel, record.reelKey)], reels: reels, grants: grants,
+        reelKeys: record.reelKey.map { [.init(reel: Self.reel, $0)] } ?? [], reels: reels, grants: grants,
         notes: try store.notes(of: body.id), witnesses: try store.witnesses(of: body.id))
     }
     guard let manifest else { throw .recordingNotFound }
