@@ -99,7 +99,7 @@ let package = Package(
       name: "ConclaveServer",
       dependencies: [
         "Octets", "MediaModel", "Contract", "SDP", "Calls", "Listening", "Connections", "STOMPFront", "Persistence",
-        "Recording", "ReelStore", "MediaPlane", "Forwarding", "LinuxIO", "OutboundHTTP",
+        "Recording", "Reels", "ReelStore", "MediaPlane", "Forwarding", "LinuxIO", "OutboundHTTP",
         "JSON", "Transport", "Cryptography", "CZlib", "Web",
         .product(name: "NIOSSL", package: "swift-nio-ssl"),
         .product(name: "NIOHTTP1", package: "swift-nio"),
@@ -259,7 +259,7 @@ let package = Package(
       dependencies: [
         "Seeded", "Octets", "ConclaveServer", "MediaModel", "Contract", "SDP", "Calls", "Listening", "Connections",
         "STOMPFront",
-        "Persistence", "Recording", "ReelStore", "MediaPlane", "Transport", "Cryptography", "JSON", "LinuxIO",
+        "Persistence", "Recording", "Reels", "ReelStore", "MediaPlane", "Transport", "Cryptography", "JSON", "LinuxIO",
         "OutboundHTTP", "CZlib", "StoreWriting",
         .product(name: "GRDB", package: "GRDB.swift"),
         .product(name: "Logging", package: "swift-log"),

@@ -252,10 +252,13 @@ package struct RecordingManifest: Codable, Sendable, Hashable {
   package var notes: [RecordingNote]
   /// The newest of each reel.
   package var witnesses: [ReelWitness]
+  /// The keys of a call's recording, in the first page.
+  package var trackKeys: [TrackKeys]?
 
   package init(
     statement: RecordingStatement, state: RecordingState, bytes: Int, people: [RecordedPerson], reelKeys: [Key],
-    reels: [ReelPage], grants: [RecordingGrant], notes: [RecordingNote], witnesses: [ReelWitness]
+    reels: [ReelPage], grants: [RecordingGrant], notes: [RecordingNote], witnesses: [ReelWitness],
+    trackKeys: [TrackKeys]? = nil
   ) {
     self.statement = statement
     self.state = state
@@ -266,6 +269,7 @@ package struct RecordingManifest: Codable, Sendable, Hashable {
     self.grants = grants
     self.notes = notes
     self.witnesses = witnesses
+    self.trackKeys = trackKeys
   }
 }
 

@@ -178,9 +178,14 @@ final class ReelWorker {
 
 /// Counts of the thread that makes reels.
 package struct ReelStatistics: Sendable {
-  package var counts = ReelCounts()
+  package var counts: ReelCounts
   /// Bytes that were handed out and are not on the disk.
-  package var backlog = 0
+  package var backlog: Int
+
+  package init(counts: ReelCounts = ReelCounts(), backlog: Int = 0) {
+    self.counts = counts
+    self.backlog = backlog
+  }
 }
 
 /// Where the thread puts its statistics for others to read, without ever waiting for them.

@@ -36,7 +36,7 @@ private let arrows: [(target: String, imports: Set<String>)] = [
     "ConclaveServer",
     [
       "Octets", "MediaModel", "Contract", "SDP", "Calls", "Listening", "Connections", "STOMPFront", "Persistence",
-      "Recording", "ReelStore", "MediaPlane", "Forwarding", "LinuxIO", "OutboundHTTP",
+      "Recording", "Reels", "ReelStore", "MediaPlane", "Forwarding", "LinuxIO", "OutboundHTTP",
       "JSON", "Transport", "Cryptography", "CZlib", "Web",
     ]
   ),

@@ -1,4 +1,6 @@
+import MediaPlane
 import ReelStore
+import Reels
 
 extension Metrics.Page {
   mutating func add(_ recordings: RecordingStatistics) {
@@ -20,5 +22,22 @@ extension Metrics.Page {
     counter(
       "conclave_recording_refused_total", "Recordings and segments refused, by reason.",
       RecordingCounts.Refusal.allCases.map { ("reason=\"\($0.rawValue)\"", counts.refusals[$0, default: 0]) })
+  }
+
+  /// The thread that makes reels of calls.
+  mutating func add(_ reels: ReelStatistics) {
+    let counts = reels.counts
+    gauge(
+      "conclave_recording_backlog_bytes", "Bytes of calls' recordings that wait for the disk.", reels.backlog)
+    counter("conclave_recorded_frames_total", "Frames of calls that were stored.", counts.frames)
+    counter(
+      "conclave_recording_gaps_total", "Parts of calls' recordings that are missing, by reason.",
+      GapReason.allCases.map { ("why=\"\($0)\"", counts.gaps[$0, default: 0]) })
+    counter(
+      "conclave_recording_dropped_frames_total", "Frames of recorded participants that were not stored, by reason.",
+      ReelCounts.Drop.allCases.map { ("reason=\"\($0.rawValue)\"", counts.drops[$0, default: 0]) })
+    counter(
+      "conclave_recording_key_frame_requests_total", "Key frames that were asked for, for recordings.",
+      counts.keyFrameRequests)
   }
 }

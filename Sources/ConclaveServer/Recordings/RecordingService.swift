@@ -122,6 +122,9 @@ final class RecordingService: Sendable {
 
   private func finish(_ body: FinishRecording, by device: Device) async throws(RequestError) {
     let (record, checks) = try await authored(body.id, by: device)
+    guard record.statement.kind != .call else {
+      throw RequestError(.recordingNotAllowed, "a call's recording ends by record/stop, or with the call", field: "id")
+    }
     let hash = checks.hash(of: record.statement)
     var heads: [UInt32: ReelHead] = [:]
     var facts: [RecordingFact] = []
@@ -153,6 +156,7 @@ final class RecordingService: Sendable {
       var entries: [RecordingEntry] = []
       for recording in try store.recordings(of: user, filter) {
         let grants = try store.grants(of: recording.id, to: user)
+        guard recording.isOpen(to: user, hasGrant: !grants.isEmpty) else { continue }
         let grant = grants.first { $0.to.device == device.device } ?? grants.first { $0.to.device == nil }
         let call = try store.record(of: recording.id)?.statement.call
         entries.append(RecordingEntry(recording, for: user, call: call, grant: grant))
@@ -169,7 +173,7 @@ final class RecordingService: Sendable {
     let manifest = try await ask { store throws(StoreError) -> RecordingManifest? in
       guard let recording = try store.recording(body.id), let record = try store.record(of: body.id) else { return nil }
       let grants = try store.grants(of: body.id, to: user)
-      guard recording.owner.user == user || !grants.isEmpty else { return nil }
+      guard recording.isOpen(to: user, hasGrant: !grants.isEmpty) else { return nil }
       var reels: [ReelPage] = []
       for reel in recording.reels {
         let segments = try store.segments(of: body.id, reel: reel.number, from: from, limit: Self.page)
@@ -181,12 +185,19 @@ final class RecordingService: Sendable {
             }))
       }
       return RecordingManifest(
-        statement: record.statement, state: recording.state, bytes: Int(recording.byteCount), people: [record.author],
+        statement: record.statement, state: recording.state, bytes: Int(recording.byteCount),
+        people: try Self.people(record.author, store.people(of: body.id)),
         reelKeys: record.reelKey.map { [.init(reel: Self.reel, $0)] } ?? [], reels: reels, grants: grants,
-        notes: try store.notes(of: body.id), witnesses: try store.witnesses(of: body.id))
+        notes: try store.notes(of: body.id), witnesses: try store.witnesses(of: body.id),
+        trackKeys: try recording.kind == .call && from == 0 ? store.trackKeys(of: body.id) : nil)
     }
     guard let manifest else { throw .recordingNotFound }
     return manifest
+  }
+
+  /// The device that recorded is first, and its reel may be among the others.
+  private static func people(_ author: RecordedPerson, _ others: [RecordedPerson]) -> [RecordedPerson] {
+    [author] + others.filter { $0.participant != author.participant }
   }
 
   private func share(_ body: ShareRecording, _ query: RecordingQuery) async throws(RequestError) {
@@ -195,7 +206,7 @@ final class RecordingService: Sendable {
     let record = try await ask { store throws(StoreError) -> RecordingRecord? in
       guard let recording = try store.recording(body.id) else { return nil }
       let hasGrant = try !store.grants(of: body.id, to: user).isEmpty
-      guard recording.owner.user == user || hasGrant else { return nil }
+      guard recording.isOpen(to: user, hasGrant: hasGrant), !recording.isOfRunningCall else { return nil }
       return try store.record(of: body.id)
     }
     guard let record else { throw .recordingNotFound }
@@ -226,6 +237,9 @@ final class RecordingService: Sendable {
   /// The owner deletes it for everybody, a reader only for itself.
   private func delete(_ id: RecordingID, for user: UserID) async throws(RequestError) {
     let recording = try await ask { store throws(StoreError) in try store.recording(id) }
+    guard recording?.owner.user != user || recording?.isOfRunningCall != true else {
+      throw RequestError(.recordingNotAllowed, "the call is recorded now: stop the recording first", field: "ids")
+    }
     try await refusing { () async throws(RecordingRefusal) in
       if recording?.owner.user == user {
         _ = try await store.delete(id)
@@ -241,6 +255,47 @@ final class RecordingService: Sendable {
     var facts = (grants ?? []).map { RecordingFact.grant($0) }
     facts += (notes ?? []).map { RecordingFact.note(id, $0) }
     return facts
+  }
+
+  // MARK: of calls
+
+  /// The recording of a call begins. Grants to others than the statement's readers are left out.
+  func begin(
+    _ body: StartCallRecording, _ author: RecordedPerson, expiresAt: Timestamp, now: Timestamp
+  ) async throws(RecordingRefusal) {
+    let statement = body.statement
+    let grants = (body.grants ?? []).filter { statement.readers.contains($0.to.user) }
+    do throws(RequestError) {
+      guard let checks = RecordingChecks(statement.by, fingerprint: author.fingerprint, keys: author.keys) else {
+        throw .recordingNotFound
+      }
+      let hash = checks.hash(of: statement)
+      try checks.check(grants, of: statement.id, statement: hash)
+      for note in body.notes ?? [] { try checks.check(note, statement: hash, field: "notes") }
+      try await checkAcquaintance(of: statement.by.user, with: grants)
+    } catch {
+      throw .invalid
+    }
+    let earlier = try await store.ask { store throws(StoreError) in try store.record(of: statement.id) }
+    guard earlier == nil || earlier?.statement == statement else { throw .taken }
+    let recording = StoredRecording(
+      id: statement.id, kind: .call, owner: statement.by, startedAt: now, expiresAt: expiresAt, reels: [])
+    let record = RecordingRecord(statement: statement, author: author)
+    try await store.begin(
+      recording,
+      with: [.described(statement.id, record)] + Self.facts(of: statement.id, grants: grants, notes: body.notes))
+  }
+
+  /// A call's recording has ended: its readers may open it now.
+  func announceGrants(of id: RecordingID) async {
+    let found = try? await store.ask { store throws(StoreError) -> (RecordingStatement, [RecordingGrant])? in
+      guard let record = try store.record(of: id) else { return nil }
+      var grants: [RecordingGrant] = []
+      for reader in record.statement.readers { grants += try store.grants(of: id, to: reader) }
+      return (record.statement, grants)
+    }
+    guard let (statement, grants) = found else { return }
+    announce(grants, of: statement)
   }
 
   // MARK: what requests need
@@ -289,6 +344,13 @@ final class RecordingService: Sendable {
       throw RequestError(error)
     }
   }
+}
+
+extension StoredRecording {
+  /// While a call is recorded, its readers get nothing: with the server's help they could speak under an exported key.
+  var isOfRunningCall: Bool { kind == .call && state == .running }
+
+  func isOpen(to user: UserID, hasGrant: Bool) -> Bool { owner.user == user || hasGrant && !isOfRunningCall }
 }
 
 extension RecordingEntry {
