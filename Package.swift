@@ -31,6 +31,8 @@ let package = Package(
     .systemLibrary(name: "CJansson", pkgConfig: "jansson", providers: [.apt(["libjansson-dev"])]),
     .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
     .systemLibrary(name: "CCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
+    // Only libpq's header: a server opens the library when its configuration names a database.
+    .systemLibrary(name: "CPostgreSQL", providers: [.apt(["libpq-dev"])]),
     // One C function, because a Swift target's defines have no values.
     .target(name: "CCommit", cSettings: [.define("CONCLAVE_COMMIT", to: "\"\(commit)\"")]),
 
@@ -83,13 +85,15 @@ let package = Package(
         .product(name: "NIOWebSocket", package: "swift-nio"),
         .product(name: "Logging", package: "swift-log"),
       ]),
+    .target(name: "PostgreSQL", dependencies: ["MediaModel", "LinuxIO", "CPostgreSQL"]),
     .target(
       name: "ReelStore",
       dependencies: ["MediaModel", "Contract", "Recording", "Reels", "Calls", "Cryptography", "LinuxIO"]),
     .target(
       name: "Persistence",
       dependencies: [
-        "MediaModel", "Contract", "Recording", "Calls", "JSON", .product(name: "GRDB", package: "GRDB.swift"),
+        "MediaModel", "Contract", "Recording", "Calls", "JSON", "LinuxIO", "PostgreSQL",
+        .product(name: "GRDB", package: "GRDB.swift"),
       ]),
     // The web client's library and page; it compiles to one path.
     .target(
@@ -99,7 +103,7 @@ let package = Package(
       name: "ConclaveServer",
       dependencies: [
         "Octets", "MediaModel", "Contract", "SDP", "Calls", "Listening", "Connections", "STOMPFront", "Persistence",
-        "Recording", "Reels", "ReelStore", "MediaPlane", "Forwarding", "LinuxIO", "OutboundHTTP",
+        "PostgreSQL", "Recording", "Reels", "ReelStore", "MediaPlane", "Forwarding", "LinuxIO", "OutboundHTTP",
         "JSON", "Transport", "Cryptography", "CZlib", "Web",
         .product(name: "NIOSSL", package: "swift-nio-ssl"),
         .product(name: "NIOHTTP1", package: "swift-nio"),
@@ -170,7 +174,9 @@ let package = Package(
         "Paths",
       ]),
     // A disk that the simulated worlds share.
-    .target(name: "Simulation", dependencies: ["Calls", "Contract", "MediaModel", "Octets"], path: "Tests/Simulation"),
+    .target(
+      name: "Simulation", dependencies: ["Calls", "Contract", "MediaModel", "Octets", "Recording"],
+      path: "Tests/Simulation"),
     // Writes to a store and waits; only for tests.
     .target(name: "StoreWriting", dependencies: ["Calls", "Persistence"], path: "Tests/StoreWriting"),
     .testTarget(
@@ -185,6 +191,8 @@ let package = Package(
         "Seeded", "Octets", "Calls", "Contract", "MediaModel", "ConclaveClient", "SFrame", "Simulation",
         .product(name: "Crypto", package: "swift-crypto"),
       ]),
+    // A PostgreSQL server that goes with the tests; only for them.
+    .target(name: "DatabaseServers", path: "Tests/DatabaseServers"),
     .testTarget(
       name: "ReelStoreTests",
       dependencies: [
@@ -194,7 +202,8 @@ let package = Package(
     .testTarget(
       name: "PersistenceTests",
       dependencies: [
-        "Seeded", "Persistence", "Calls", "Contract", "MediaModel", "Recording", "Simulation", "StoreWriting",
+        "Seeded", "Persistence", "PostgreSQL", "Calls", "Contract", "LinuxIO", "MediaModel", "Recording", "Simulation",
+        "StoreWriting", "DatabaseServers",
         .product(name: "GRDB", package: "GRDB.swift"),
       ]),
     .testTarget(
@@ -258,9 +267,8 @@ let package = Package(
       name: "ConclaveServerTests",
       dependencies: [
         "Seeded", "Octets", "ConclaveServer", "MediaModel", "Contract", "SDP", "Calls", "Listening", "Connections",
-        "STOMPFront",
-        "Persistence", "Recording", "Reels", "ReelStore", "MediaPlane", "Transport", "Cryptography", "JSON", "LinuxIO",
-        "OutboundHTTP", "CZlib", "StoreWriting",
+        "STOMPFront", "Persistence", "Recording", "Reels", "ReelStore", "MediaPlane", "Transport", "Cryptography",
+        "JSON", "LinuxIO", "OutboundHTTP", "CZlib", "StoreWriting", "DatabaseServers",
         .product(name: "GRDB", package: "GRDB.swift"),
         .product(name: "Logging", package: "swift-log"),
         .product(name: "Crypto", package: "swift-crypto"),

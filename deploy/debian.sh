@@ -1,11 +1,11 @@
 # Debian packages by purpose. Sourced by the scripts beside it.
 
-build_packages="libssl-dev libnice-dev libjansson-dev libsqlite3-dev zlib1g-dev libcurl4-openssl-dev pkg-config openssl"
-# Swift's tests compare our SRTP with libsrtp2.
-swift_test_packages="libsrtp2-dev"
+build_packages="libssl-dev libnice-dev libjansson-dev libsqlite3-dev zlib1g-dev libcurl4-openssl-dev libpq-dev pkg-config openssl"
+# Swift's tests compare our SRTP with libsrtp2, and start PostgreSQL servers of their own. Those in Python put PgBouncer in front of one.
+swift_test_packages="libsrtp2-dev postgresql-15"
 test_packages="$swift_test_packages chromium chromium-driver firefox-esr xvfb xauth nodejs node-typescript esbuild python3-venv python3-gi python3-gst-1.0 gir1.2-gst-plugins-bad-1.0
   gstreamer1.0-nice gstreamer1.0-plugins-bad gstreamer1.0-plugins-good gstreamer1.0-plugins-base fonts-dejavu-core coturn
-  ruby-stomp libnet-stomp-perl php-cli php-stomp python3-stomper prometheus
+  pgbouncer ruby-stomp libnet-stomp-perl php-cli php-stomp python3-stomper prometheus
   debootstrap systemd systemd-container umoci skopeo dpkg-dev nginx-light libnginx-mod-stream caddy certbot pebble docker-compose gnupg minisign binutils valgrind janus"
 
 # For deploy/package.

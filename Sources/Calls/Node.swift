@@ -85,6 +85,9 @@ package struct Node {
     return Dictionary(recorded) { first, _ in first }
   }
 
+  /// For the metrics.
+  package var alertCounts: AlertCounts { people.alerts.counts }
+
   /// No call runs.
   package var isIdle: Bool { control.calls.isEmpty }
 
@@ -101,7 +104,7 @@ package struct Node {
       people.directory.device(of: session)?.user
     case .answer(let question, _):
       people.questions.session(of: question).flatMap { people.directory.device(of: $0)?.user }
-    case .shared(let recordings): recordings.first?.grant.from.user
+    case .recording(let news): news.payer
     case .media, .recordingFailed, .pushGone, .forget, .end, .disconnectUser, .failures, .drain, .timeout: nil
     }
   }

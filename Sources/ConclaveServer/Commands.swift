@@ -3,7 +3,6 @@ import Foundation
 import JSON
 import Logging
 package import MediaModel
-import Persistence
 import UnixSignals
 
 /// The program's commands: run the server, mint a token, forget a user.
@@ -99,6 +98,14 @@ package enum Commands {
     return report
   }
 
+  /// - Throws: `ConfigurationError` for text that is not the id of a recording.
+  package static func recordingID(_ text: String) throws(ConfigurationError) -> RecordingID {
+    guard let recording = RecordingID(text.lowercased()) else {
+      throw ConfigurationError("\(text) is no id of a recording: `conclave recordings` lists them")
+    }
+    return recording
+  }
+
   /// A moment as people name it: a day (2026-11-25), a time (2026-11-25T14:55:00Z), or how long ago (90m, 24h, 7d).
   /// - Throws: `ConfigurationError` for any other text.
   package static func moment(_ text: String, now: Timestamp) throws(ConfigurationError) -> Timestamp {
@@ -146,14 +153,15 @@ package enum Commands {
   /// - Throws: `ConfigurationError` for a bad id, and if there is no database or it cannot be written.
   package static func forget(user: String, configuration: Configuration) throws(ConfigurationError) {
     let user = try userID(user)
-    let path = configuration.state + "/conclave.sqlite"
-    guard FileManager.default.fileExists(atPath: path) else {
+    let path = StateFolder.database(in: configuration.state)
+    guard configuration.store != nil || FileManager.default.fileExists(atPath: path) else {
       throw ConfigurationError("\(path): there is no such file; name the server's state folder by --state or --config")
     }
-    do {
-      try SQLiteStore(path: path, patience: 10).forget(user)
+    let store = try configuration.openStore(file: path, patience: 10)
+    do throws(StoreError) {
+      try store.forget(user)
     } catch {
-      throw ConfigurationError("\(error)")
+      throw ConfigurationError(error.description)
     }
   }
 

@@ -6,7 +6,6 @@ import MediaModel
 import MediaPlane
 import NIOCore
 import NIOPosix
-import Persistence
 import Connections
 import Listening
 import Transport
@@ -44,7 +43,7 @@ extension Server {
     case .free(let lock)?:
       // Held meanwhile, so that no server starts and finds the database in use.
       withExtendedLifetime(lock) {
-        faults.take { () throws(ConfigurationError) in try checkDatabase(in: folder) }
+        faults.take { () throws(ConfigurationError) in remarks += try checkStore(configuration) }
       }
       await checkPorts(configuration, &faults)
     case .taken?: remarks.append("A server runs on \(folder), so neither the ports nor its database were tried.")
@@ -99,14 +98,6 @@ extension Server {
     guard try StateFolder.secret(at: file) == nil else { return }
     guard isMade, access(file, F_OK) != 0 else {
       throw ConfigurationError("\(file): cannot be read; check its name and mode")
-    }
-  }
-
-  private static func checkDatabase(in folder: String) throws(ConfigurationError) {
-    do throws(StoreError) {
-      try SQLiteStore.check(path: StateFolder.database(in: folder), now: WallClock().now())
-    } catch {
-      throw ConfigurationError(error.description)
     }
   }
 

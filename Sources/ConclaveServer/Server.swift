@@ -16,8 +16,8 @@ package final class Server: Sendable {
   private let control: ControlPlane
   private let guests: GuestEntry?
   private let recordings: RecordingFiles?
-  /// Deletes expired recordings.
-  private let expiry: Task<Void, Never>?
+  /// The service of recordings at work without being asked.
+  private let upkeep: Task<Void, Never>?
   private let ports: ServerPorts
   /// An operator wants the server to drain: `conclave drain`.
   package let drainOrders: AsyncStream<Void>
@@ -41,13 +41,13 @@ package final class Server: Sendable {
     links.control.set(control)
     guests = parts.guestEntry(control)
     recordings = parts.recordingFiles()
-    expiry = services.recordings?.expire(log: state.log)
+    upkeep = services.recordings?.run(log: state.log)
     let (orders, ordering) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
     drainOrders = orders
     do {
       ports = try await ServerPorts(parts, control, guests, recordings) { ordering.yield() }
     } catch {
-      expiry?.cancel()
+      upkeep?.cancel()
       await services.stop()
       throw error
     }
@@ -99,7 +99,7 @@ package final class Server: Sendable {
 
   /// Notifies clients, closes the ports and ends the threads.
   package func stop() async {
-    expiry?.cancel()
+    upkeep?.cancel()
     await ports.admin.stop()
     await ports.monitoring?.stop()
     await ports.signaling.stop()

@@ -6,7 +6,6 @@ import Logging
 import MediaModel
 import MediaPlane
 import NIOPosix
-import Persistence
 import Listening
 import ReelStore
 import Transport
@@ -39,7 +38,7 @@ struct ServerParts: Sendable {
   private func disk(_ token: FencingToken) -> ControlPlane.Disk {
     ControlPlane.Disk(
       store: state.store, token: token,
-      recorder: Recorder(file: state.store.path, logger: logger, health: state.health), archive: state.archive,
+      recorder: Recorder(place: state.store.place, logger: logger, health: state.health), archive: state.archive,
       housekeeping: Housekeeping(
         store: state.store, health: state.health, clock: state.clock, historyDays: configuration.history.days,
         log: state.log), recordings: services.recordings, callRecordings: links.recordings.value)
@@ -93,13 +92,15 @@ struct ServerParts: Sendable {
     return StatusPages(
       unready: { links.unready ?? authenticator.failure ?? health.statistics.failure },
       metrics: {
-        Metrics.text(
+        let alerts = await control.alertCounts
+        let recorded = recordings.map { ($0.statistics, alerts) }
+        return Metrics.text(
           media: services.media.statistics(), signaling: links.signaling.value?.statistics,
           calls: await control.counts(),
           outcomes: await control.callCounts,
           waitingForDisk: await control.waitingForDisk,
           backlog: control.backlog, guests: guests?.counts,
-          store: health.statistics, recordings: recordings?.statistics, reels: services.media.reelStatistics,
+          store: health.statistics, recordings: recorded, reels: services.media.reelStatistics,
           backEnd: services.backEnd,
           webPush: services.webPush, spans: services.spans,
           measured: measurements.values, process: ProcessFacts())
@@ -112,7 +113,9 @@ struct ServerParts: Sendable {
   ) -> AdminCommands {
     let links = links
     return AdminCommands(
-      control: control, archive: state.archive, media: services.media, logger: logger, startedAt: MonotonicClock.now(),
+      control: control, archive: state.archive, health: state.health, recordings: services.recordings,
+      media: services.media, logger: logger,
+      startedAt: MonotonicClock.now(),
       signaling: { links.signaling.value?.statistics }, unready: unready,
       isDraining: { links.isDraining.value != nil }, drain: drain)
   }

@@ -40,7 +40,7 @@ struct ServerServices: Sendable {
     recordings = configuration.recordings.flatMap { recordings in
       state.recordings.map { store in
         RecordingService(store, configuration: recordings, clock: state.clock) {
-          links.control.value?.submit(.shared($0))
+          links.control.value?.submit(.recording($0))
         }
       }
     }

@@ -1,7 +1,6 @@
 import Calls
 import Logging
 import MediaModel
-import Persistence
 import ReelStore
 import Listening
 import Transport
@@ -14,7 +13,7 @@ struct ServerState: Sendable {
   let folder: StateFolder
   /// Keeps other servers out of the state folder as long as it lives. Nothing that outlives the server may hold it.
   let lock: StateFolder.Lock
-  let store: SQLiteStore
+  let store: any Storage
   let health = StoreHealth()
   let archive: Archive
   let log: LimitedLog
@@ -32,7 +31,8 @@ struct ServerState: Sendable {
     let clock = WallClock()
     let folder = try StateFolder(configuration.state)
     let lock = try folder.lock()
-    let (store, stored) = try load(folder, clock: clock)
+    let store = try configuration.openStore(file: folder.database)
+    let stored = try load(store, isDatabase: configuration.store != nil, clock: clock)
     let log = LimitedLog(logger)
     let state = ServerState(
       files: files, incarnation: stored.incarnation, clock: clock, folder: folder, lock: lock, store: store,
@@ -45,7 +45,7 @@ struct ServerState: Sendable {
   }
 
   private static func recordings(
-    _ configuration: Configuration, _ storage: SQLiteStore, _ token: FencingToken
+    _ configuration: Configuration, _ storage: any Storage, _ token: FencingToken
   ) async throws(ConfigurationError) -> RecordingStore? {
     guard let recordings = configuration.recordings else { return nil }
     let store = RecordingStore(recordings.store(in: configuration.state), storage: storage, token: token)
@@ -57,13 +57,13 @@ struct ServerState: Sendable {
     return store
   }
 
-  private static func load(_ folder: StateFolder, clock: WallClock) throws(ConfigurationError) -> (SQLiteStore, Stored)
-  {
-    do {
-      let store = try SQLiteStore(path: folder.database)
-      return (store, try store.load(now: clock.now()))
+  static func load(
+    _ store: any Storage, isDatabase: Bool, clock: WallClock
+  ) throws(ConfigurationError) -> Stored {
+    do throws(StoreError) {
+      return try store.load(now: clock.now())
     } catch {
-      throw ConfigurationError("\(error)")
+      throw isDatabase ? Configuration.Store.error(error) : ConfigurationError(error.description)
     }
   }
 }

@@ -1,6 +1,6 @@
 package import MediaModel
 
-// The recording of a call: what its participants ask, and are told (protocol section 13.6).
+// The recording of a call: what its participants ask, and are told (protocol section 13.7).
 
 /// Begins the recording of a call.
 package struct StartCallRecording: Codable, Sendable, Hashable {

@@ -93,7 +93,9 @@ extension RecordingsRequest {
     Path("recordings/get", Self.get, .recording) { if case .get(let body) = $0 { body } else { nil } },
     Path("recordings/share", Self.share) { if case .share(let body) = $0 { body } else { nil } },
     Path("recordings/note", Self.note) { if case .note(let body) = $0 { body } else { nil } },
+    Path("recordings/seen", Self.seen) { if case .seen(let body) = $0 { body } else { nil } },
     Path("recordings/delete", Self.delete) { if case .delete(let body) = $0 { body } else { nil } },
+    Path("recordings/erase", Self.erase) { if case .erase(let body) = $0 { body } else { nil } },
   ])
 }
 

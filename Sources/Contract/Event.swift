@@ -26,6 +26,10 @@ package enum EventName: String, Codable, Sendable, CaseIterable {
   case keysDevicesChanged = "keys.devices-changed"
   case devicePair = "device.pair"
   case recordingShared = "recording.shared"
+  case recordingChanged = "recording.changed"
+  case recordingSeen = "recording.seen"
+  case recordingReached = "recording.reached"
+  case recordingRemoved = "recording.removed"
   case recordingStarted = "recording.started"
   case recordingConsent = "recording.consent"
   case recordingRunning = "recording.running"
@@ -36,6 +40,8 @@ package enum EventName: String, Codable, Sendable, CaseIterable {
   case quality, message, presence
   case pushRing = "push.ring"
   case pushCancel = "push.cancel"
+  case pushMessage = "push.message"
+  case pushAlert = "push.alert"
   case report
 }
 
@@ -65,6 +71,10 @@ package enum EventBody: Sendable, Hashable {
   case devicesChanged(DevicesChanged)
   case pairing(PairingMessage)
   case recordingShared(RecordingShared)
+  case recordingChanged(RecordingChanged)
+  case recordingSeen(RecordingMention)
+  case recordingReached(RecordingMention)
+  case recordingRemoved(RecordingRemoved)
   case recordingStarted(RecordingStarted)
   case recordingConsent(RecordingConsent)
   case recordingRuns(RecordingRuns)
@@ -77,6 +87,8 @@ package enum EventBody: Sendable, Hashable {
   case presence(PresenceState)
   case pushRing(PushRing)
   case pushCancel(PushCancel)
+  case pushMessage(PushRecording)
+  case pushAlert(PushRecording)
   case report(Report)
 
   package var name: EventName { row.name }
@@ -117,6 +129,10 @@ package enum EventBody: Sendable, Hashable {
     case .devicesChanged(let body): (.keysDevicesChanged, body)
     case .pairing(let body): (.devicePair, body)
     case .recordingShared(let body): (.recordingShared, body)
+    case .recordingChanged(let body): (.recordingChanged, body)
+    case .recordingSeen(let body): (.recordingSeen, body)
+    case .recordingReached(let body): (.recordingReached, body)
+    case .recordingRemoved(let body): (.recordingRemoved, body)
     case .recordingStarted(let body): (.recordingStarted, body)
     case .recordingConsent(let body): (.recordingConsent, body)
     case .recordingRuns(let body): (.recordingRunning, body)
@@ -129,6 +145,8 @@ package enum EventBody: Sendable, Hashable {
     case .presence(let body): (.presence, body)
     case .pushRing(let body): (.pushRing, body)
     case .pushCancel(let body): (.pushCancel, body)
+    case .pushMessage(let body): (.pushMessage, body)
+    case .pushAlert(let body): (.pushAlert, body)
     case .report(let body): (.report, body)
     }
   }

@@ -49,8 +49,15 @@ extension Slots: EventContent { package var cost: Int { 256 + 64 * receive.count
 extension KeysConfirmed: EventContent { package var cost: Int { 256 + 128 * buckets.count } }
 extension PairingMessage: EventContent { package var cost: Int { 512 + body.length } }
 extension RecordingShared: EventContent {
-  package var cost: Int { 1_280 + grant.alg.utf8.count + grant.ciphertext.length + grant.signature.length }
+  package var cost: Int {
+    guard let grant else { return 640 }
+    return 1_280 + grant.alg.utf8.count + grant.ciphertext.length + grant.signature.length
+  }
 }
+extension RecordingChanged: EventContent { package var cost: Int { 256 + 128 * reels.count } }
+extension RecordingMention: EventContent { package var cost: Int { 448 } }
+extension RecordingRemoved: EventContent { package var cost: Int { 448 } }
+extension PushRecording: EventContent { package var cost: Int { 512 + 192 * devices.count } }
 extension RecordingStarted: EventContent { package var cost: Int { 256 + statement.length } }
 extension RecordingConsent: EventContent { package var cost: Int { shortCost } }
 extension RecordingRuns: EventContent { package var cost: Int { 256 + length } }

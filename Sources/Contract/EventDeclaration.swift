@@ -95,6 +95,10 @@ extension EventName {
     case .keysDevicesChanged: .init(to: [.users], .kept, [.mayWait]) { .devicesChanged(try .init(from: $0)) }
     case .devicePair: .init(to: [.users], .dropped) { .pairing(try .init(from: $0)) }
     case .recordingShared: .init(to: [.users], .kept) { .recordingShared(try .init(from: $0)) }
+    case .recordingChanged: .init(to: [.users], .dropped) { .recordingChanged(try .init(from: $0)) }
+    case .recordingSeen: .init(to: [.users], .kept) { .recordingSeen(try .init(from: $0)) }
+    case .recordingReached: .init(to: [.users, .services], .kept) { .recordingReached(try .init(from: $0)) }
+    case .recordingRemoved: .init(to: [.users], .kept) { .recordingRemoved(try .init(from: $0)) }
     case .recordingStarted:
       .init(to: [.participants], .kept, [.changesState]) { .recordingStarted(try .init(from: $0)) }
     case .recordingConsent:
@@ -113,6 +117,8 @@ extension EventName {
     case .presence: .init(to: [.users], .dropped) { .presence(try .init(from: $0)) }
     case .pushRing: .init(to: [.services], .dropped) { .pushRing(try .init(from: $0)) }
     case .pushCancel: .init(to: [.services], .dropped) { .pushCancel(try .init(from: $0)) }
+    case .pushMessage: .init(to: [.services], .dropped) { .pushMessage(try .init(from: $0)) }
+    case .pushAlert: .init(to: [.services], .dropped) { .pushAlert(try .init(from: $0)) }
     case .report: .init(to: [.services], .dropped) { .report(try .init(from: $0)) }
     }
   }

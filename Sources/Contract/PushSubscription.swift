@@ -1,3 +1,5 @@
+package import MediaModel
+
 /// A browser's push subscription (Push API, "PushSubscription"), to which the server may send.
 package struct PushSubscription: Codable, Sendable, Hashable {
   /// The capability to send to the browser: as secret as a password.
@@ -21,29 +23,44 @@ package struct SubscribePush: Codable, Sendable {
   package init(subscription: PushSubscription?) { self.subscription = subscription }
 }
 
-/// The encrypted content of a push: the facts that a closed page needs to show a ring.
+/// The encrypted content of a push: the facts that a closed page needs to show a ring, a message or an alert.
 package struct PushNotice: Codable, Sendable, Hashable {
   package enum Kind: String, Codable, Sendable {
     case ring
     case ringOver = "ring-over"
+    /// Somebody sent a recording.
+    case message
+    /// Somebody needs this user now.
+    case alert
   }
   /// A longer name is omitted, because the content has a fixed length.
   package static let maximumNameBytes = 96
 
   package var type: Kind
-  package var call: String
-  /// The following are only for a ring.
+  /// The call of a ring, or of its end.
+  package var call: String?
+  /// The recording of a message or an alert.
+  package var recording: RecordingID?
+  /// The user who rings, or sent it; not of the end of a ring.
   package var from: String?
-  /// The caller's name, if it has one.
+  /// That user's name, if it has one.
   package var name: String?
+  /// Only of a ring.
   package var media: CallMedia?
-  package init(type: Kind, call: String, from: String? = nil, name: String? = nil, media: CallMedia? = nil) {
+  package init(
+    type: Kind, call: String? = nil, recording: RecordingID? = nil, from: String? = nil, name: String? = nil,
+    media: CallMedia? = nil
+  ) {
     self.type = type
     self.call = call
+    self.recording = recording
     self.from = from
     self.name = name
     self.media = media
   }
+
+  /// The call or recording that it is about: a later push about the same replaces an earlier one.
+  package var subject: String { call ?? recording?.text ?? "" }
 }
 
 extension PushNotice: CustomStringConvertible { package var description: String { "notice" } }

@@ -8,7 +8,9 @@ package enum RecordingsRequest: Codable, Sendable, Hashable {
   case get(GetRecording)
   case share(ShareRecording)
   case note(AddNote)
+  case seen(SeenRecording)
   case delete(DeleteRecordings)
+  case erase(EraseReel)
 }
 
 /// A device registers a recording that it makes, or has begun to make.
@@ -17,14 +19,18 @@ package struct StartRecording: Codable, Sendable, Hashable {
   package var reelKey: ReelKey
   package var grants: [RecordingGrant]?
   package var notes: [RecordingNote]?
+  /// Alerts the readers other than this user, until a device of each has acknowledged that.
+  package var alert: Bool?
 
   package init(
-    statement: RecordingStatement, reelKey: ReelKey, grants: [RecordingGrant]? = nil, notes: [RecordingNote]? = nil
+    statement: RecordingStatement, reelKey: ReelKey, grants: [RecordingGrant]? = nil, notes: [RecordingNote]? = nil,
+    alert: Bool? = nil
   ) {
     self.statement = statement
     self.reelKey = reelKey
     self.grants = grants
     self.notes = notes
+    self.alert = alert
   }
 }
 
@@ -80,10 +86,13 @@ package struct GetRecording: Codable, Sendable, Hashable {
   package var id: RecordingID
   /// The first segment of each reel that is wanted; 0 by default.
   package var from: UInt32?
+  /// The first note that is wanted; 0 by default.
+  package var notes: UInt32?
 
-  package init(id: RecordingID, from: UInt32? = nil) {
+  package init(id: RecordingID, from: UInt32? = nil, notes: UInt32? = nil) {
     self.id = id
     self.from = from
+    self.notes = notes
   }
 }
 
@@ -119,12 +128,41 @@ package struct AddNote: Codable, Sendable, Hashable {
   }
 }
 
+/// The reader's client lets the owner know that the person has seen it.
+package struct SeenRecording: Codable, Sendable, Hashable {
+  package var id: RecordingID
+
+  package init(id: RecordingID) { self.id = id }
+}
+
+/// A recorded user erases its own reels, the owner any.
+package struct EraseReel: Codable, Sendable, Hashable {
+  package var id: RecordingID
+  /// The number of the reel; nil for all in which the user is recorded.
+  package var participant: UInt32?
+
+  package init(id: RecordingID, participant: UInt32? = nil) {
+    self.id = id
+    self.participant = participant
+  }
+}
+
 package struct DeleteRecordings: Codable, Sendable, Hashable {
   package var ids: [RecordingID]
 
   package init(ids: [RecordingID]) {
     self.ids = ids
   }
+}
+
+/// A reader's part in a recording that begins.
+package enum ReaderResult: String, Codable, Sendable, CaseIterable {
+  /// Its grants are stored.
+  case shared
+  /// No device of the user can open anything.
+  case noKeys = "no-keys"
+  /// The user takes no recordings of this one.
+  case unavailable
 }
 
 /// Reply of `recordings/start`.
@@ -146,16 +184,22 @@ package struct StartedRecording: Codable, Sendable, Hashable {
   /// For uploads to this recording, and nothing else.
   package var ticket: String
   package var limits: Limits
+  /// The readers other than the owner. A reader who can be granted the recording, and was not yet, is left out.
+  package var results: [UserID: ReaderResult]
 
-  package init(recording: RecordingID, ticket: String, limits: Limits) {
+  package init(recording: RecordingID, ticket: String, limits: Limits, results: [UserID: ReaderResult]) {
     self.recording = recording
     self.ticket = ticket
     self.limits = limits
+    self.results = results
   }
 }
 
 package enum RecordingState: String, Codable, Sendable, CaseIterable {
-  case running, finished
+  case running
+  /// It runs, and nothing has come for a minute. It is not stored.
+  case silent
+  case finished
   /// Its time was over before its device finished it.
   case cutOff = "cut-off"
 }
@@ -169,15 +213,22 @@ package struct RecordingEntry: Codable, Sendable, Hashable {
   package var by: Device
   package var call: CallID?
   package var startedAt: Timestamp
+  /// From the start of the first segment to that of the last one.
+  package var seconds: Int
   package var bytes: Int
   package var state: RecordingState
+  /// When the last segment came, while it runs.
+  package var heardAt: Timestamp?
   package var expiresAt: Timestamp
+  /// When this user said that it has seen it; for the owner, when the first other reader did.
+  package var seenAt: Timestamp?
   /// For this device, or else for the user's reading key.
   package var grant: RecordingGrant?
 
   package init(
     id: RecordingID, kind: RecordingKind, role: RecordingRole, by: Device, call: CallID?, startedAt: Timestamp,
-    bytes: Int, state: RecordingState, expiresAt: Timestamp, grant: RecordingGrant?
+    seconds: Int, bytes: Int, state: RecordingState, heardAt: Timestamp? = nil, expiresAt: Timestamp,
+    seenAt: Timestamp? = nil, grant: RecordingGrant?
   ) {
     self.id = id
     self.kind = kind
@@ -185,9 +236,12 @@ package struct RecordingEntry: Codable, Sendable, Hashable {
     self.by = by
     self.call = call
     self.startedAt = startedAt
+    self.seconds = seconds
     self.bytes = bytes
     self.state = state
+    self.heardAt = heardAt
     self.expiresAt = expiresAt
+    self.seenAt = seenAt
     self.grant = grant
   }
 }
@@ -241,6 +295,22 @@ package struct RecordingManifest: Codable, Sendable, Hashable {
     }
   }
 
+  /// A reader, and how far it is, for the owner.
+  package struct Reader: Codable, Sendable, Hashable {
+    package var user: UserID
+    package var seenAt: Timestamp?
+    package var alertedAt: Timestamp?
+    /// When a device of the user acknowledged the alert.
+    package var reachedAt: Timestamp?
+
+    package init(user: UserID, seenAt: Timestamp? = nil, alertedAt: Timestamp? = nil, reachedAt: Timestamp? = nil) {
+      self.user = user
+      self.seenAt = seenAt
+      self.alertedAt = alertedAt
+      self.reachedAt = reachedAt
+    }
+  }
+
   package var statement: RecordingStatement
   package var state: RecordingState
   package var bytes: Int
@@ -254,11 +324,13 @@ package struct RecordingManifest: Codable, Sendable, Hashable {
   package var witnesses: [ReelWitness]
   /// The keys of a call's recording, in the first page.
   package var trackKeys: [TrackKeys]?
+  /// For the owner: those who may open it, or were alerted of it.
+  package var readers: [Reader]?
 
   package init(
     statement: RecordingStatement, state: RecordingState, bytes: Int, people: [RecordedPerson], reelKeys: [Key],
     reels: [ReelPage], grants: [RecordingGrant], notes: [RecordingNote], witnesses: [ReelWitness],
-    trackKeys: [TrackKeys]? = nil
+    trackKeys: [TrackKeys]? = nil, readers: [Reader]? = nil
   ) {
     self.statement = statement
     self.state = state
@@ -270,25 +342,9 @@ package struct RecordingManifest: Codable, Sendable, Hashable {
     self.notes = notes
     self.witnesses = witnesses
     self.trackKeys = trackKeys
+    self.readers = readers
   }
 }
 
-/// The user of a device may open a recording from now on.
-package struct RecordingShared: Codable, Sendable, Hashable {
-  package var recording: RecordingID
-  package var kind: RecordingKind
-  /// The device that began it, as the server says. A client believes the statement's signature.
-  package var by: Device
-  package var grant: RecordingGrant
-
-  package init(recording: RecordingID, kind: RecordingKind, by: Device, grant: RecordingGrant) {
-    self.recording = recording
-    self.kind = kind
-    self.by = by
-    self.grant = grant
-  }
-}
-
-extension RecordingShared: CustomStringConvertible { package var description: String { "shared" } }
 extension StartedRecording: CustomStringConvertible { package var description: String { "ticket" } }
 extension RecordedPerson: CustomStringConvertible { package var description: String { "person" } }

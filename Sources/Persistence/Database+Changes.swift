@@ -24,6 +24,10 @@ extension Database {
     case .epoch(let id, let epoch):
       try run("INSERT OR REPLACE INTO epoch VALUES (?, ?)", [id.text, try blob(epoch)])
       try run("DELETE FROM confirmation WHERE call = ?", [id.text])
+    case .entry(let id, let entry):
+      try run("INSERT OR REPLACE INTO entry VALUES (?, ?, ?)", [id.text, entry.participant, try blob(entry)])
+    case .entryGone(let id, let participant):
+      try run("DELETE FROM entry WHERE call = ? AND participant = ?", [id.text, participant])
     case .link(let id, let link):
       try run("INSERT OR REPLACE INTO link VALUES (?, ?, ?)", [id.text, link.epoch, Data(link.roster.bytes)])
       guard let last = link.endOfForgotten else { break }

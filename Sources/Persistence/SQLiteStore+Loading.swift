@@ -6,11 +6,6 @@ import JSON
 package import MediaModel
 
 extension SQLiteStore {
-  /// How long ended calls are remembered (protocol section 6, `report`).
-  static let endedTime = Duration.seconds(86_400)
-  /// The most ended calls that are loaded, newest first.
-  fileprivate static let maximumEnded = 4_096
-
   /// Counts this start.
   package func load(now: Timestamp) throws(StoreError) -> Stored {
     try transaction { db in
@@ -44,13 +39,13 @@ extension Database {
         stored.revokes[user] = try record([Revoke].self, row)
       }
     }
-    let endedSince = (now - SQLiteStore.endedTime).milliseconds
+    let endedSince = (now - Retention.endedTime).milliseconds
     for row in try Row.fetchAll(db, sql: "SELECT call, endedAt FROM ended WHERE endedAt > \(endedSince)") {
       if let call = CallID(try row.decode(String.self, atIndex: 0)) {
         stored.endedIDs[call] = Timestamp(milliseconds: try row.decode(Int64.self, atIndex: 1))
       }
     }
-    stored.ended = try db.ended(since: now - SQLiteStore.endedTime)
+    stored.ended = try db.ended(since: now - Retention.endedTime)
     for call in stored.calls.map(\.call.id) + stored.ended.map(\.call) {
       stored.numbers[call] = try db.numbers(of: call)
     }
@@ -66,6 +61,7 @@ extension Database {
   fileprivate func calls() throws -> [Stored.CallRecord] {
     let progress = try byCall(StoredProgress.self, "progress")
     let epochs = try byCall(StoredEpoch.self, "epoch")
+    let entries = try byCall(ListEntry.self, "entry", order: "participant")
     let members = try byCall(StoredMember.self, "member")
     let envelopes = try byCall(Envelope.self, "ringEnvelope")
     let links = try chains()
@@ -78,9 +74,9 @@ extension Database {
         throw JSONError(reason: "a call without its epoch")
       }
       return Stored.CallRecord(
-        call: call, progress: progress, epoch: epoch, members: members[id] ?? [], ringEnvelopes: envelopes[id] ?? [],
-        epochLinks: links[id] ?? [], confirmations: confirmations[id] ?? [:], words: words[id] ?? [],
-        signers: signers[id] ?? [])
+        call: call, progress: progress, epoch: epoch, entries: entries[id] ?? [], members: members[id] ?? [],
+        ringEnvelopes: envelopes[id] ?? [], epochLinks: links[id] ?? [], confirmations: confirmations[id] ?? [:],
+        words: words[id] ?? [], signers: signers[id] ?? [])
     }
   }
 
@@ -104,9 +100,12 @@ extension Database {
     return confirmations
   }
 
-  private func byCall<Value: Decodable>(_ type: Value.Type, _ table: String) throws -> [String: [Value]] {
+  /// - Parameter order: of a call's rows; by default that in which they were written.
+  private func byCall<Value: Decodable>(
+    _ type: Value.Type, _ table: String, order: String = "rowid"
+  ) throws -> [String: [Value]] {
     var values: [String: [Value]] = [:]
-    for row in try Row.fetchAll(self, sql: "SELECT call, record FROM \(table) ORDER BY call, rowid") {
+    for row in try Row.fetchAll(self, sql: "SELECT call, record FROM \(table) ORDER BY call, \(order)") {
       values[try row.decode(String.self, atIndex: 0), default: []].append(try record(type, row))
     }
     return values
@@ -117,7 +116,7 @@ extension Database {
       StoredEnd.self,
       """
       SELECT record FROM ended WHERE endedAt > \(time.milliseconds)
-      ORDER BY endedAt DESC, call LIMIT \(SQLiteStore.maximumEnded)
+      ORDER BY endedAt DESC, call LIMIT \(Retention.maximumEnded)
       """)
     return try ends.reversed().map { end in
       var end = end

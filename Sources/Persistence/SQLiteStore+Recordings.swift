@@ -12,13 +12,20 @@ extension SQLiteStore {
       let running = try String.fetchAll(db, sql: "SELECT id FROM recording WHERE state = 'running' ORDER BY id")
       var stored = StoredRecordings()
       stored.running = try running.compactMap { try db.recording($0) }
+      let counts = "SELECT user, count(*) AS recordings, sum(draft) AS drafts FROM recording GROUP BY user"
+      for row in try Row.fetchAll(db, sql: counts) {
+        guard let user = UserID(try row.decode(String.self, forColumn: "user")) else { continue }
+        stored.usage[user] = StoredUsage(
+          recordings: try row.decode(Int.self, forColumn: "recordings"),
+          drafts: try row.decode(Int.self, forColumn: "drafts"))
+      }
       let bytes = """
         SELECT recording.user, sum(segment.bytes) AS bytes FROM recording JOIN segment ON segment.recording = recording.id
         GROUP BY recording.user
         """
       for row in try Row.fetchAll(db, sql: bytes) {
         guard let user = UserID(try row.decode(String.self, forColumn: "user")) else { continue }
-        stored.bytes[user] = try row.decode(Int64.self, forColumn: "bytes")
+        stored.usage[user]?.bytes = try row.decode(Int64.self, forColumn: "bytes")
       }
       return stored
     }
@@ -41,8 +48,10 @@ extension SQLiteStore {
     try records("readerGrant", of: recording, "AND user = ? ORDER BY device", [user.text])
   }
 
-  package func notes(of recording: RecordingID) throws(StoreError) -> [RecordingNote] {
-    try records("note", of: recording, "ORDER BY number")
+  package func notes(
+    of recording: RecordingID, from number: UInt32, limit: Int
+  ) throws(StoreError) -> [RecordingNote] {
+    try records("note", of: recording, "AND number >= ? ORDER BY number LIMIT ?", [number, limit])
   }
 
   package func witnesses(of recording: RecordingID) throws(StoreError) -> [ReelWitness] {
@@ -58,30 +67,90 @@ extension SQLiteStore {
   }
 
   private func records<Value: Decodable & Sendable>(
-    _ table: String, of recording: RecordingID, _ rest: String, _ arguments: [String] = []
+    _ table: String, of recording: RecordingID, _ rest: String, _ arguments: StatementArguments = []
   ) throws(StoreError) -> [Value] {
     try reading { db in
       let sql = "SELECT record FROM \(table) WHERE recording = ? \(rest)"
-      return try Row.fetchAll(db, sql: sql, arguments: StatementArguments([recording.text] + arguments)).map {
+      return try Row.fetchAll(db, sql: sql, arguments: [recording.text] + arguments).map {
         try Persistence.record(Value.self, $0)
       }
     }
   }
 
-  package func recordings(of user: UserID, _ wanted: RecordingFilter) throws(StoreError) -> [StoredRecording] {
+  package func readers(of recording: RecordingID) throws(StoreError) -> [StoredReader] {
     try reading { db in
-      let granted = "EXISTS (SELECT 1 FROM readerGrant WHERE recording = id AND readerGrant.user = ?)"
-      let (mine, users) =
-        switch wanted.role {
-        case .owner: ("user = ?", [user.text])
-        case .reader: ("user <> ? AND \(granted)", [user.text, user.text])
-        case nil: ("(user = ? OR \(granted))", [user.text, user.text])
-        }
-      var arguments = StatementArguments(users + [wanted.kind?.rawValue].compactMap { $0 })
-      arguments += [wanted.before.milliseconds, wanted.limit]
       let sql = """
-        SELECT id FROM recording WHERE \(mine) \(wanted.kind == nil ? "" : "AND kind = ?") AND startedAt < ?
-        ORDER BY startedAt DESC, id LIMIT ?
+        SELECT known.user, known.grants, opened, seenAt, alertedAt, reachedAt
+        FROM (
+          SELECT user, sum(granted) AS grants FROM (
+            SELECT user, 1 AS granted FROM readerGrant WHERE recording = ?
+            UNION ALL SELECT user, 0 FROM reader WHERE recording = ?) AS rows
+          GROUP BY user) AS known
+        LEFT JOIN reader ON reader.recording = ? AND reader.user = known.user ORDER BY known.user
+        """
+      let id = recording.text
+      return try Row.fetchAll(db, sql: sql, arguments: [id, id, id]).compactMap { row in
+        guard let user = UserID(try row.decode(String.self, forColumn: "user")) else { return nil }
+        func time(_ column: String) throws -> Timestamp? {
+          try row.decode(Int64?.self, forColumn: column).map(Timestamp.init(milliseconds:))
+        }
+        return StoredReader(
+          user: user, grants: try row.decode(Int.self, forColumn: "grants"),
+          isOpened: try row.decode(Bool?.self, forColumn: "opened") ?? false, seenAt: try time("seenAt"),
+          alertedAt: try time("alertedAt"), reachedAt: try time("reachedAt"))
+      }
+    }
+  }
+
+  package func unopened(from author: UserID, by user: UserID) throws(StoreError) -> Int {
+    try reading { db in
+      let sql = """
+        SELECT count(DISTINCT recording) FROM readerGrant WHERE user = ? AND author = ? AND NOT EXISTS
+          (SELECT 1 FROM reader WHERE reader.recording = readerGrant.recording AND reader.user = readerGrant.user AND opened)
+        """
+      return try Int.fetchOne(db, sql: sql, arguments: [user.text, author.text]) ?? 0
+    }
+  }
+
+  package func alerts() throws(StoreError) -> [StoredAlert] {
+    try reading { db in
+      let sql = """
+        SELECT recording, user, alertedAt FROM reader WHERE alertedAt IS NOT NULL AND reachedAt IS NULL
+        ORDER BY alertedAt, recording, user
+        """
+      return try Row.fetchAll(db, sql: sql).compactMap { row in
+        guard let recording = RecordingID(try row.decode(String.self, forColumn: "recording")),
+          let user = UserID(try row.decode(String.self, forColumn: "user"))
+        else { return nil }
+        return StoredAlert(
+          recording: recording, user: user,
+          at: Timestamp(milliseconds: try row.decode(Int64.self, forColumn: "alertedAt")))
+      }
+    }
+  }
+
+  package func recordings(of user: UserID?, _ wanted: RecordingFilter) throws(StoreError) -> [StoredRecording] {
+    try reading { db in
+      let owned = "SELECT id FROM recording WHERE user = ?"
+      let granted = "SELECT recording FROM readerGrant WHERE user = ?"
+      var conditions = ["startedAt < ?"]
+      var arguments: StatementArguments = [wanted.before.milliseconds]
+      if let user = user?.text {
+        // Each of them by an index; with OR all recordings would be looked at.
+        switch wanted.role {
+        case .owner: conditions.append("id IN (\(owned))")
+        case .reader: conditions.append("id IN (\(granted) EXCEPT \(owned))")
+        case nil: conditions.append("id IN (\(owned) UNION \(granted))")
+        }
+        arguments += wanted.role == .owner ? [user] : [user, user]
+      }
+      if let kind = wanted.kind {
+        conditions.append("kind = ?")
+        arguments += [kind.rawValue]
+      }
+      arguments += [wanted.limit]
+      let sql = """
+        SELECT id FROM recording WHERE \(conditions.joined(separator: " AND ")) ORDER BY startedAt DESC, id LIMIT ?
         """
       return try String.fetchAll(db, sql: sql, arguments: arguments).compactMap { try db.recording($0) }
     }
@@ -112,10 +181,11 @@ extension Database {
     switch fact {
     case .begun(let recording):
       try run(
-        "INSERT OR IGNORE INTO recording VALUES (?, ?, ?, ?, ?, ?, ?)",
+        "INSERT OR IGNORE INTO recording VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
         [
           recording.id.text, recording.kind.rawValue, recording.owner.user.text, recording.owner.device.text,
           recording.startedAt.milliseconds, recording.expiresAt.milliseconds, recording.state.rawValue,
+          recording.isDraft,
         ])
       for reel in recording.reels {
         try run("INSERT OR IGNORE INTO reel VALUES (?, ?, ?)", [recording.id.text, reel.number, reel.user.text])
@@ -134,7 +204,9 @@ extension Database {
           grant.to.user.text, grant.to.device?.text ?? "", grant.from.user.text, try blob(grant), grant.recording.text,
         ])
     case .grantsGone(let id, let user):
-      try run("DELETE FROM readerGrant WHERE recording = ? AND user = ?", [id.text, user.text])
+      for table in ["readerGrant", "reader"] {
+        try run("DELETE FROM \(table) WHERE recording = ? AND user = ?", [id.text, user.text])
+      }
     case .note(let id, let note):
       try run(
         "INSERT OR IGNORE INTO note SELECT id, ?, ? FROM recording WHERE id = ?",
@@ -145,6 +217,9 @@ extension Database {
         INSERT OR IGNORE INTO segment SELECT recording, reel, ?, ?, ?, ? FROM reel WHERE recording = ? AND reel = ?
         """,
         [segment.number, segment.byteCount, Data(segment.hash.bytes), segment.start, id.text, reel])
+    case .kept(let id, let expiry):
+      try run("UPDATE recording SET draft = 0, expiresAt = ? WHERE id = ?", [expiry.milliseconds, id.text])
+    case .reader(let id, let user, let mark): try apply(mark, by: user.text, to: id.text)
     case .reel(let id, let reel, let person):
       try run(
         "INSERT OR IGNORE INTO reel SELECT id, ?, ? FROM recording WHERE id = ?",
@@ -163,9 +238,25 @@ extension Database {
     }
   }
 
+  private func apply(_ mark: ReaderMark, by user: String, to recording: String) throws {
+    try run(
+      "INSERT OR IGNORE INTO reader (recording, user) SELECT id, ? FROM recording WHERE id = ?", [user, recording])
+    let (column, value): (String, Int64) =
+      switch mark {
+      case .opened: ("opened", 1)
+      case .seen(let at): ("seenAt", at.milliseconds)
+      case .alerted(let at): ("alertedAt", at.milliseconds)
+      case .reached(let at): ("reachedAt", at.milliseconds)
+      }
+    try run(
+      "UPDATE reader SET \(column) = coalesce(nullif(\(column), 0), ?) WHERE recording = ? AND user = ?",
+      [value, recording, user])
+  }
+
   /// The user's recordings, the reels of others' with the user in them, and grants to and by the user.
   func forgetRecordings(of user: String) throws {
     try run("DELETE FROM readerGrant WHERE user = ? OR author = ?", [user, user])
+    try run("DELETE FROM reader WHERE user = ?", [user])
     try run("DELETE FROM recording WHERE user = ?", [user])
     try run("DELETE FROM reel WHERE user = ?", [user])
   }
@@ -187,7 +278,7 @@ extension Database {
       self, sql: "SELECT reel, user FROM reel WHERE recording = ? ORDER BY reel", arguments: [id])
     return StoredRecording(
       id: identifier, kind: kind, owner: Device(user: user, device: device), startedAt: try time("startedAt"),
-      expiresAt: try time("expiresAt"), state: state,
+      expiresAt: try time("expiresAt"), state: state, isDraft: try row.decode(Bool.self, forColumn: "draft"),
       reels: try reels.compactMap { row in
         guard let user = UserID(try row.decode(String.self, forColumn: "user")) else { return nil }
         let number = try row.decode(UInt32.self, forColumn: "reel")

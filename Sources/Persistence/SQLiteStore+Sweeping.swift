@@ -4,22 +4,18 @@ package import MediaModel
 
 /// Retention (`historyDays`).
 extension SQLiteStore {
-  /// The approximate number of rows that one step may write, which is how long the next transaction has to wait.
-  private static let stepRows = 500
-  private static let stepEnded = 20
-
   package func sweep(now: Timestamp, historyDays: Int) throws(StoreError) -> Bool {
-    let forgetEndedBefore = (now - SQLiteStore.endedTime).milliseconds
+    let forgetEndedBefore = (now - Retention.endedTime).milliseconds
     let forgetBefore = (now - .seconds(86_400 * historyDays)).milliseconds
     return try transaction { db in
-      let ended = "SELECT call FROM ended WHERE endedAt <= ? ORDER BY endedAt LIMIT \(Self.stepEnded)"
+      let ended = "SELECT call FROM ended WHERE endedAt <= ? ORDER BY endedAt LIMIT \(Retention.stepEnded)"
       try db.run("DELETE FROM number WHERE call IN (\(ended))", [forgetEndedBefore])
       try db.run("DELETE FROM ended WHERE call IN (\(ended))", [forgetEndedBefore])
-      if db.changesCount == Self.stepEnded { return true }
-      var rows = try db.forgetReports(before: forgetBefore, rows: Self.stepRows)
-      while rows < Self.stepRows {
+      if db.changesCount == Retention.stepEnded { return true }
+      var rows = try db.forgetReports(before: forgetBefore, rows: Retention.stepRows)
+      while rows < Retention.stepRows {
         guard let call = try db.callToForget(before: forgetBefore) else { return false }
-        rows += try db.fold(call, rows: Self.stepRows - rows)
+        rows += try db.fold(call, rows: Retention.stepRows - rows)
       }
       return true
     }

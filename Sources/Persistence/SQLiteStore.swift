@@ -2,6 +2,7 @@ package import Calls
 import Foundation
 import GRDB
 import JSON
+package import MediaModel
 import Synchronization
 
 /// Calls, devices, envelopes and history in one SQLite file.
@@ -10,6 +11,7 @@ import Synchronization
 /// the file.
 package final class SQLiteStore: Storage {
   package let path: String
+  package var place: String { path }
 
   let writer: DatabaseQueue
   /// Long answers of history block no transaction.
@@ -81,6 +83,8 @@ package final class SQLiteStore: Storage {
       }
     }
   }
+
+  package func condition(now: @Sendable () -> Timestamp) -> StoreCondition? { nil }
 
   func transaction<Value: Sendable>(_ body: (Database) throws -> Value) throws(StoreError) -> Value {
     do {

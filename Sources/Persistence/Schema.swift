@@ -12,6 +12,7 @@ enum Schema {
     migrator.registerMigration("6") { db in try db.execute(sql: sixth) }
     migrator.registerMigration("7") { db in try db.execute(sql: seventh) }
     migrator.registerMigration("8") { db in try db.execute(sql: eighth) }
+    migrator.registerMigration("9") { db in try db.execute(sql: ninth) }
     return migrator
   }
 
@@ -123,7 +124,7 @@ enum Schema {
   private static let seventh = """
     CREATE TABLE recording (
       id TEXT PRIMARY KEY, kind TEXT NOT NULL, user TEXT NOT NULL, device TEXT NOT NULL, startedAt INTEGER NOT NULL,
-      expiresAt INTEGER NOT NULL, state TEXT NOT NULL) WITHOUT ROWID;
+      expiresAt INTEGER NOT NULL, state TEXT NOT NULL, draft INTEGER NOT NULL) WITHOUT ROWID;
     CREATE INDEX recordingByUser ON recording (user);
     CREATE INDEX recordingByExpiry ON recording (expiresAt);
     CREATE INDEX recordingByState ON recording (state);
@@ -145,13 +146,33 @@ enum Schema {
       author TEXT NOT NULL, record BLOB NOT NULL, PRIMARY KEY (recording, user, device));
     CREATE INDEX readerGrantByUser ON readerGrant (user);
     CREATE INDEX readerGrantByAuthor ON readerGrant (author);
+    CREATE TABLE reader (
+      recording TEXT NOT NULL REFERENCES recording ON DELETE CASCADE, user TEXT NOT NULL,
+      opened INTEGER NOT NULL DEFAULT 0, seenAt INTEGER, alertedAt INTEGER, reachedAt INTEGER,
+      PRIMARY KEY (recording, user)) WITHOUT ROWID;
+    CREATE INDEX readerByUser ON reader (user);
+    CREATE INDEX readerToReach ON reader (alertedAt) WHERE alertedAt IS NOT NULL AND reachedAt IS NULL;
     CREATE TABLE note (
       recording TEXT NOT NULL REFERENCES recording ON DELETE CASCADE, number INTEGER NOT NULL, record BLOB NOT NULL,
       PRIMARY KEY (recording, number));
     """
 
-  /// Recordings of calls: whose the reels are, and the keys of their tracks. They go with the reel.
+  /// The entries of an epoch's list by the numbers of their participants, so that an epoch writes only those that differ. Those of devices that ring, which
+  /// have no number, stay in the epoch's record.
   private static let eighth = """
+    CREATE TABLE entry (
+      call TEXT NOT NULL REFERENCES call ON DELETE CASCADE, participant INTEGER NOT NULL, record BLOB NOT NULL,
+      PRIMARY KEY (call, participant)) WITHOUT ROWID;
+    INSERT INTO entry
+      SELECT call, json_extract(value, '$.participant'), CAST(value AS BLOB)
+      FROM epoch, json_each(CAST(record AS TEXT), '$.list') WHERE json_extract(value, '$.participant') > 0;
+    UPDATE epoch SET record = CAST(json_remove(json_set(CAST(record AS TEXT), '$.ringing', (
+      SELECT json_group_array(json(value)) FROM json_each(CAST(epoch.record AS TEXT), '$.list')
+      WHERE json_extract(value, '$.participant') = 0)), '$.list') AS BLOB);
+    """
+
+  /// Recordings of calls: whose the reels are, and the keys of their tracks. They go with the reel.
+  private static let ninth = """
     CREATE TABLE person (
       recording TEXT NOT NULL, reel INTEGER NOT NULL, record BLOB NOT NULL, PRIMARY KEY (recording, reel),
       FOREIGN KEY (recording, reel) REFERENCES reel ON DELETE CASCADE);

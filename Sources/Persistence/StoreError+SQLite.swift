@@ -28,8 +28,8 @@ extension StoreError {
     }
   }
 
-  static func newer(_ path: String) -> StoreError {
-    StoreError(.newer, "\(path): a newer version of the server made it; run that one, or restore a backup")
+  static func newer(_ place: String) -> StoreError {
+    StoreError(.newer, "\(place): a newer version of the server made it; run that one, or restore a backup")
   }
 
   /// The file belongs to a later start.

@@ -30,7 +30,7 @@ extension RecordingLedger {
       entry.recording.reels[place].position.next == segment.number
     else { return false }
     running[id]?.recording.reels[place].position.append(segment)
-    usage[entry.recording.owner.user, default: Usage()].bytes += Int64(segment.byteCount)
+    usage[entry.recording.owner.user, default: Usage()].stored.bytes += Int64(segment.byteCount)
     bytes += Int64(segment.byteCount)
     return true
   }

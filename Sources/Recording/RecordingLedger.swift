@@ -13,8 +13,14 @@ package struct RecordingLedger: Sendable {
     package var totalBytes: Int64 = .max
     /// The most uploads of a user at one time.
     package var uploadsOfUser = 4
+    /// The most bytes of a user's uploads that are under way: a few users cannot take all of the memory for uploads.
+    package var uploadBytesOfUser = 16 << 20
     /// The most bytes of all uploads that are under way.
     package var uploadBytes = 64 << 20
+    /// The most recordings that a user owns.
+    package var recordingsOfUser = 10_000
+    /// The most drafts among them: nobody can open them yet.
+    package var draftsOfUser = 100
     /// How long a message may be.
     package var messageSeconds = 180
     /// How long a recording takes uploads after it was begun.
@@ -51,7 +57,7 @@ package struct RecordingLedger: Sendable {
   }
 
   struct Usage {
-    var bytes: Int64 = 0
+    var stored = StoredUsage()
     var uploads = 0
     /// The bytes of the uploads.
     var reserved: Int64 = 0
@@ -69,9 +75,9 @@ package struct RecordingLedger: Sendable {
 
   package init(limits: Limits = Limits(), restoring stored: StoredRecordings = StoredRecordings()) {
     self.limits = limits
-    for (user, bytes) in stored.bytes {
-      usage[user] = Usage(bytes: bytes)
-      self.bytes += bytes
+    for (user, stored) in stored.usage {
+      usage[user] = Usage(stored: stored)
+      bytes += stored.bytes
     }
     for recording in stored.running { running[recording.id] = Running(recording: recording) }
   }
@@ -79,18 +85,42 @@ package struct RecordingLedger: Sendable {
   package var runningCount: Int { running.count }
   package var recordings: [StoredRecording] { running.values.map(\.recording) }
   package subscript(_ id: RecordingID) -> StoredRecording? { running[id]?.recording }
-  package func bytes(of user: UserID) -> Int64 { usage[user]?.bytes ?? 0 }
+  package func bytes(of user: UserID) -> Int64 { usage[user]?.stored.bytes ?? 0 }
+  /// Recordings that nobody can open yet.
+  package var draftCount: Int { usage.values.reduce(0) { $0 + $1.stored.drafts } }
+  package var recordingCount: Int { usage.values.reduce(0) { $0 + $1.stored.recordings } }
 
   // MARK: recordings
 
   /// Whether a further recording of this user may begin.
-  package func checkRoom(for user: UserID) throws(RecordingRefusal) {
-    guard bytes(of: user) < limits.userBytes, bytes < limits.totalBytes else { throw .quota }
+  package func checkRoom(for user: UserID, isDraft: Bool = false) throws(RecordingRefusal) {
+    let used = usage[user]?.stored ?? StoredUsage()
+    guard used.bytes < limits.userBytes, bytes < limits.totalBytes, used.recordings < limits.recordingsOfUser else {
+      throw .quota
+    }
+    guard !isDraft || used.drafts < limits.draftsOfUser else { throw .drafts }
   }
 
+  /// A recording that did not exist before.
   package mutating func begin(_ recording: StoredRecording) {
     guard running[recording.id] == nil else { return }
     running[recording.id] = Running(recording: recording)
+    usage[recording.owner.user, default: Usage()].stored.count(recordings: 1, drafts: recording.isDraft ? 1 : 0)
+  }
+
+  /// A recording that is known, with its bytes, takes uploads (again).
+  package mutating func resume(_ recording: StoredRecording) {
+    guard running[recording.id] == nil else { return }
+    running[recording.id] = Running(recording: recording)
+  }
+
+  /// Somebody can open the recording from now on.
+  /// - Parameter stored: as it was on the disk.
+  package mutating func keep(_ stored: StoredRecording, until expiry: Timestamp) {
+    guard stored.isDraft else { return }
+    running[stored.id]?.recording.isDraft = false
+    running[stored.id]?.recording.expiresAt = expiry
+    usage[stored.owner.user]?.stored.count(drafts: -1)
   }
 
   /// Whether the recording may finish: each reel is as long as its device says.
@@ -105,15 +135,16 @@ package struct RecordingLedger: Sendable {
   }
 
   /// It takes no uploads any more.
-  /// - Returns: the recording as it was, with which `begin` takes that back; nil if it did not run.
+  /// - Returns: the recording as it was, with which `resume` takes that back; nil if it did not run.
   @discardableResult package mutating func end(_ id: RecordingID) -> StoredRecording? {
     running.removeValue(forKey: id)?.recording
   }
 
-  /// The recordings that devices began too long ago. A call's ends with the call.
+  /// The recordings that devices began too long ago. A segment that is being written counts first. A call's recording ends with the call.
   package func overdue(now: Timestamp) -> [RecordingID] {
     running.values.filter {
-      $0.recording.kind != .call && $0.recording.startedAt + .seconds(3_600 * limits.hours) <= now
+      $0.recording.kind != .call && $0.writing.isEmpty
+        && $0.recording.startedAt + .seconds(3_600 * limits.hours) <= now
     }.map(\.recording.id)
   }
 
@@ -121,7 +152,9 @@ package struct RecordingLedger: Sendable {
   /// - Parameter stored: as it was on the disk. Segments that have been added since are known here.
   package mutating func remove(_ stored: StoredRecording) {
     let recording = running.removeValue(forKey: stored.id)?.recording ?? stored
-    free(recording.byteCount, of: recording.owner.user)
+    let owner = recording.owner.user
+    usage[owner]?.stored.count(recordings: -1, drafts: recording.isDraft ? -1 : 0)
+    free(recording.byteCount, of: owner)
   }
 
   /// One reel is gone.
@@ -143,18 +176,20 @@ package struct RecordingLedger: Sendable {
         for reel in entry.recording.reels where reel.user == user { remove(reel: reel.number, of: entry.recording) }
       }
     }
-    free(bytes(of: user), of: user)
+    bytes -= bytes(of: user)
+    usage[user]?.stored = StoredUsage()
+    dropIfEmpty(user)
   }
 
   private mutating func free(_ count: Int64, of user: UserID) {
     let freed = min(count, bytes(of: user))
-    usage[user]?.bytes -= freed
+    usage[user]?.stored.bytes -= freed
     bytes -= freed
     dropIfEmpty(user)
   }
 
   private mutating func dropIfEmpty(_ user: UserID) {
-    if let entry = usage[user], entry.bytes == 0, entry.uploads == 0 { usage[user] = nil }
+    if let entry = usage[user], entry.stored == StoredUsage(), entry.uploads == 0 { usage[user] = nil }
   }
 
   /// The bytes that the user may still store.
@@ -176,8 +211,11 @@ package struct RecordingLedger: Sendable {
     let owner = entry.recording.owner.user
     let count = Int64(byteCount)
     var used = usage[owner] ?? Usage()
-    guard used.uploads < limits.uploadsOfUser, reserved + count <= limits.uploadBytes else { throw .busy }
-    guard used.bytes + used.reserved + count <= limits.userBytes, bytes + reserved + count <= limits.totalBytes
+    guard used.uploads < limits.uploadsOfUser, used.reserved + count <= limits.uploadBytesOfUser,
+      reserved + count <= limits.uploadBytes
+    else { throw .busy }
+    guard used.stored.bytes + used.reserved + count <= limits.userBytes,
+      bytes + reserved + count <= limits.totalBytes
     else { throw .quota }
     used.uploads += 1
     used.reserved += count
@@ -210,7 +248,7 @@ package struct RecordingLedger: Sendable {
       let place = try? entry.place(of: upload.reel)
     else { return false }
     running[upload.recording]?.recording.reels[place].position.append(segment)
-    usage[upload.owner, default: Usage()].bytes += Int64(segment.byteCount)
+    usage[upload.owner, default: Usage()].stored.bytes += Int64(segment.byteCount)
     bytes += Int64(segment.byteCount)
     return true
   }
@@ -225,6 +263,14 @@ package struct RecordingLedger: Sendable {
     if running[upload.recording]?.writing[upload.reel] == upload.number {
       running[upload.recording]?.writing[upload.reel] = nil
     }
+  }
+}
+
+extension StoredUsage {
+  /// A user may have been forgotten meanwhile, who has nothing then.
+  fileprivate mutating func count(recordings: Int = 0, drafts: Int = 0) {
+    self.recordings = max(0, self.recordings + recordings)
+    self.drafts = max(0, self.drafts + drafts)
   }
 }
 
@@ -245,6 +291,12 @@ package enum RecordingRefusal: Error, Hashable, Sendable {
   case tooLong
   /// The user has no room left, or nobody has.
   case quota
+  /// The user has as many recordings that nobody can open as it may.
+  case drafts
+  /// More users, or grants of one user, than a recording may have.
+  case grants
+  /// A user has not opened the last recordings of this sender.
+  case unopened
   case diskFull
   /// Too much is under way: again in a moment.
   case busy

@@ -15,7 +15,9 @@ package struct RecordingCounts: Sendable {
 
   /// `RecordingRefusal` without its values.
   package enum Refusal: String, CaseIterable, Sendable {
-    case unsigned, notFound, taken, invalid, conflict, tooLarge, tooLong, quota, diskFull, busy, unavailable
+    case unsigned, notFound, taken, invalid, conflict, tooLarge, tooLong, quota, drafts, grants, unopened, diskFull,
+      busy,
+      unavailable
   }
 
   mutating func stored(_ byteCount: Int) {
@@ -38,6 +40,9 @@ extension RecordingCounts.Refusal {
       case .tooLarge: .tooLarge
       case .tooLong: .tooLong
       case .quota: .quota
+      case .drafts: .drafts
+      case .grants: .grants
+      case .unopened: .unopened
       case .diskFull: .diskFull
       case .busy: .busy
       case .unavailable: .unavailable
@@ -47,8 +52,11 @@ extension RecordingCounts.Refusal {
 
 /// The state of a store of recordings, for the metrics.
 package struct RecordingStatistics: Sendable {
+  package var recordings: Int
   /// Recordings that take segments.
   package var running: Int
+  /// Recordings that nobody can open yet.
+  package var drafts: Int
   /// The sum of all recordings.
   package var bytes: Int64
   /// The sum of the uploads that are under way.

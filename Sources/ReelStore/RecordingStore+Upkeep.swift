@@ -27,7 +27,8 @@ extension RecordingStore {
     for (recording, segments) in adopted {
       guard let place = stored.running.firstIndex(where: { $0.id == recording.id }) else { continue }
       stored.running[place] = recording
-      stored.bytes[recording.owner.user, default: 0] += segments.reduce(0) { $0 + Int64($1.1.byteCount) }
+      let bytes = segments.reduce(0) { $0 + Int64($1.1.byteCount) }
+      stored.usage[recording.owner.user, default: StoredUsage()].bytes += bytes
     }
     let facts = adopted.flatMap { recording, segments in
       segments.map { RecordingFact.segment(recording.id, reel: $0, $1) }
@@ -105,16 +106,23 @@ extension RecordingStore {
   }
 
   /// Deletes a recording, rows before files.
-  /// - Returns: whether there was one.
-  package func delete(_ id: RecordingID) async throws(RecordingRefusal) -> Bool {
-    let isThere = try await lanes.run(on: .rows) { [self] () throws(RecordingRefusal) in
-      guard let recording = try reading({ store throws(StoreError) in try store.recording(id) }) else { return false }
+  /// - Parameter owner: only if it is this user's; nil for anybody's.
+  /// - Returns: the recording and its readers; nil if there was none.
+  @discardableResult package func delete(
+    _ id: RecordingID, of owner: UserID? = nil
+  ) async throws(RecordingRefusal) -> (StoredRecording, [StoredReader])? {
+    let deleted = try await lanes.run(on: .rows) {
+      [self] () throws(RecordingRefusal) -> (StoredRecording, [StoredReader])? in
+      guard let recording = try reading({ store throws(StoreError) in try store.recording(id) }),
+        owner == nil || owner == recording.owner.user
+      else { return nil }
+      let readers = try reading { store throws(StoreError) in try store.readers(of: id) }
       try write([.gone(id)])
       ledger.withLock { $0.remove(recording) }
-      return true
+      return (recording, readers)
     }
-    if isThere { try await lanes.run(on: .removal) { [self] () throws(RecordingRefusal) in folder.remove(id) } }
-    return isThere
+    if deleted != nil { try await lanes.run(on: .removal) { [self] () throws(RecordingRefusal) in folder.remove(id) } }
+    return deleted
   }
 
   /// Deletes one reel of a recording.
@@ -145,14 +153,18 @@ extension RecordingStore {
   package func expire(now: Timestamp) async throws(RecordingRefusal) -> Bool {
     for id in ledger.withLock({ $0.overdue(now: now) }) {
       try await lanes.run(on: .rows) { [self] () throws(RecordingRefusal) in
-        try write([.ended(id, .cutOff)])
-        ledger.withLock { _ = $0.end(id) }
+        let ended = ledger.withLock { $0.overdue(now: now).contains(id) ? $0.end(id) : nil }
+        // A segment is being written: the next time, then.
+        guard let ended else { return }
+        try end(ended, id, as: .cutOff)
       }
     }
+    let running = ledger.withLock { Set($0.recordings.map(\.id)) }
+    heard.withLock { heard in heard = heard.filter { running.contains($0.key) } }
     let expired = try await lanes.run(on: .reader) { [self] () throws(RecordingRefusal) in
       try reading { store throws(StoreError) in try store.recordings(expiredAt: now, limit: 100) }
     }
-    for id in expired where try await delete(id) { count { $0.expired &+= 1 } }
+    for id in expired where try await delete(id) != nil { count { $0.expired &+= 1 } }
     return expired.count == 100
   }
 

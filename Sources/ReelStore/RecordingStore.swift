@@ -1,5 +1,5 @@
 package import Calls
-import Contract
+package import Contract
 import Cryptography
 import Dispatch
 import LinuxIO
@@ -39,6 +39,10 @@ package final class RecordingStore: Sendable {
   let reserve: Int64
   let totalBytes: Int64?
   private let counts = Mutex(RecordingCounts())
+  /// When the newest segment of each running recording came, or it began; those of an earlier run are not in it.
+  let heard = Mutex<[RecordingID: Instant]>([:])
+  private let openedAt: Instant
+  private let now: @Sendable () -> Instant
 
   /// Nothing is read or written before `recover`.
   /// - Parameters:
@@ -52,38 +56,78 @@ package final class RecordingStore: Sendable {
     self.storage = storage
     self.token = token
     lanes = DiskLanes(now: clock)
+    now = clock
+    openedAt = clock()
     ledger = Mutex(RecordingLedger(limits: configuration.limits))
     reserve = configuration.reserve
     totalBytes = configuration.totalBytes
   }
 
   package var statistics: RecordingStatistics {
-    let (running, bytes, reserved) = ledger.withLock { ($0.runningCount, $0.bytes, $0.reserved) }
+    let state = ledger.withLock { $0 }
     return RecordingStatistics(
-      running: running, bytes: bytes, uploadBytes: reserved, isStuck: lanes.isStuck, counts: counts.withLock { $0 })
+      recordings: state.recordingCount, running: state.runningCount, drafts: state.draftCount, bytes: state.bytes,
+      uploadBytes: state.reserved, isStuck: lanes.isStuck, counts: counts.withLock { $0 })
   }
 
   func count(_ change: (inout RecordingCounts) -> Void) { counts.withLock { change(&$0) } }
 
   // MARK: recordings
 
-  /// Begins a recording; it has its reels and no segment. Begun once more by the same device, it goes on.
-  /// - Parameter facts: what else is stored about it, each time.
-  package func begin(_ recording: StoredRecording, with facts: [RecordingFact] = []) async throws(RecordingRefusal) {
+  /// Begins a recording; it has its reels and no segment. Begun once more by the same device with the same statement, it goes on.
+  /// - Parameters:
+  ///   - statement: what the device says about it.
+  ///   - facts: what else is stored about it, each time.
+  ///   - granting: who may open it.
+  /// - Returns: which of the grants are new.
+  @discardableResult package func begin(
+    _ recording: StoredRecording, as statement: RecordingStatement? = nil, with facts: [RecordingFact] = [],
+    _ granting: Granting? = nil
+  ) async throws(RecordingRefusal) -> NewGrants {
     try await counting { [self] () async throws(RecordingRefusal) in
       guard !lanes.isStuck else { throw .unavailable }
-      try await lanes.run(on: .rows) { [self] () throws(RecordingRefusal) in
-        if let known = try reading({ store throws(StoreError) in try store.recording(recording.id) }) {
-          guard known.owner == recording.owner else { throw .taken }
+      return try await lanes.run(on: .rows) { [self] () throws(RecordingRefusal) in
+        let known = try reading { store throws(StoreError) in try store.recording(recording.id) }
+        if let known {
+          let record = try reading { store throws(StoreError) in try store.record(of: recording.id) }
+          guard known.owner == recording.owner, statement == nil || record == nil || record?.statement == statement
+          else {
+            throw .taken
+          }
           guard known.state == .running else { throw .notFound }
-          return try write(facts)
         }
-        try ledger.withLock { ledger throws(RecordingRefusal) in try ledger.checkRoom(for: recording.owner.user) }
-        guard try freeBytes() > reserve else { throw .diskFull }
-        try write([.begun(recording)] + facts)
-        ledger.withLock { $0.begin(recording) }
+        var (granted, more): (NewGrants, [RecordingFact]) = (NewGrants(), [])
+        if let granting {
+          (granted, more) = try checked(granting, for: known ?? recording, isNew: known == nil)
+        }
+        if let known {
+          try write(facts + more)
+          ledger.withLock { $0.resume(known) }
+        } else {
+          let isDraft = recording.isDraft && granted.grants.isEmpty
+          try ledger.withLock { ledger throws(RecordingRefusal) in
+            try ledger.checkRoom(for: recording.owner.user, isDraft: isDraft)
+          }
+          guard try freeBytes() > reserve else { throw .diskFull }
+          try write([.begun(recording)] + facts + more)
+          ledger.withLock { $0.begin(recording) }
+          hear(recording.id)
+        }
+        if let granting { keep(known ?? recording, granting, granted) }
+        return granted
       }
     }
+  }
+
+  private func hear(_ id: RecordingID) {
+    let time = now()
+    heard.withLock { $0[id] = time }
+  }
+
+  /// For how long nothing has come for the recording; nil if it does not run.
+  package func silence(of id: RecordingID) -> Duration? {
+    guard ledger.withLock({ $0[id] != nil }) else { return nil }
+    return (heard.withLock { $0[id] } ?? openedAt).duration(to: now())
   }
 
   /// The device has sent all segments.
@@ -93,21 +137,32 @@ package final class RecordingStore: Sendable {
   package func finish(
     _ id: RecordingID, heads: [UInt32: ReelHead], with facts: [RecordingFact] = []
   ) async throws(RecordingRefusal) {
-    try await lanes.run(on: .rows) { [self] () throws(RecordingRefusal) in
-      if let known = try reading({ store throws(StoreError) in try store.recording(id) }), known.state != .running {
-        return
+    try await counting { [self] () async throws(RecordingRefusal) in
+      try await lanes.run(on: .rows) { [self] () throws(RecordingRefusal) in
+        let known = try reading { store throws(StoreError) in try store.recording(id) }
+        if known?.state == .finished { return }
+        // A recording that was cut off may lack segments, and takes none any more.
+        guard known?.state != .cutOff else { throw .notFound }
+        let ended = try ledger.withLock { ledger throws(RecordingRefusal) in
+          try ledger.checkEnd(of: id, heads: heads)
+          // From now on it takes no uploads.
+          return ledger.end(id)
+        }
+        try end(ended, id, as: .finished, with: facts)
       }
-      let ended = try ledger.withLock { ledger throws(RecordingRefusal) in
-        try ledger.checkEnd(of: id, heads: heads)
-        // From now on it takes no uploads.
-        return ledger.end(id)
-      }
-      do throws(RecordingRefusal) {
-        try write(facts + [.ended(id, .finished)])
-      } catch {
-        if let ended { ledger.withLock { $0.begin(ended) } }
-        throw error
-      }
+    }
+  }
+
+  /// Writes that the recording has ended, which the ledger knows already.
+  /// - Parameter ended: as the ledger had it.
+  func end(
+    _ ended: StoredRecording?, _ id: RecordingID, as state: RecordingState, with facts: [RecordingFact] = []
+  ) throws(RecordingRefusal) {
+    do throws(RecordingRefusal) {
+      try write(facts + [.ended(id, state)])
+    } catch {
+      if let ended { ledger.withLock { $0.resume(ended) } }
+      throw error
     }
   }
 
@@ -149,6 +204,7 @@ package final class RecordingStore: Sendable {
           try await lanes.run(on: .removal) { [self] () throws(RecordingRefusal) in try removeOrphan(upload.recording) }
           throw .notFound
         }
+        hear(upload.recording)
         count { $0.stored(segment.byteCount) }
         return .stored
       case .earlier(let number, let hash, let position):
@@ -261,7 +317,7 @@ package final class RecordingStore: Sendable {
     }
   }
 
-  private func counting<Value: Sendable>(
+  func counting<Value: Sendable>(
     _ body: () async throws(RecordingRefusal) -> Value
   ) async throws(RecordingRefusal) -> Value {
     do {

@@ -86,6 +86,43 @@ struct ShowReport: ParsableCommand {
   func run() throws { try admin.ask(AdminRequest(.report, report: try Commands.reportID(report))) }
 }
 
+struct RecordingCommands: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "recordings", abstract: "List the recordings of a running server, or delete one.",
+    subcommands: [ShowRecordings.self, RemoveRecording.self], defaultSubcommand: ShowRecordings.self)
+}
+
+struct ShowRecordings: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "list", abstract: "List the newest recordings, with their owners and sizes.")
+
+  @OptionGroup var admin: AdminOptions
+
+  @Option(help: "Only those of this user.")
+  var user: String?
+
+  func run() throws {
+    var request = AdminRequest(.recordings)
+    if let user { request.user = try Commands.userID(user) }
+    try admin.ask(request)
+  }
+}
+
+struct RemoveRecording: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "delete", abstract: "Delete a recording for everybody.",
+    discussion: "Its owner and its readers are told that it is gone. A reader who kept it, or its key, still has that.")
+
+  @OptionGroup var admin: AdminOptions
+
+  @Argument(help: "The recording's id.")
+  var recording: String
+
+  func run() throws {
+    try admin.ask(AdminRequest(.deleteRecording, recording: try Commands.recordingID(recording)))
+  }
+}
+
 struct End: ParsableCommand {
   static let configuration = CommandConfiguration(abstract: "End a call for all.")
 

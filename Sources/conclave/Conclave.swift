@@ -8,9 +8,10 @@ struct Conclave: AsyncParsableCommand {
     abstract: "A server for end-to-end encrypted group calls.",
     version: Server.version,
     subcommands: [
-      Serve.self, Token.self, Forget.self, CheckConfig.self, ConfigSchema.self, CheckTURN.self, Status.self,
+      Serve.self, Token.self, Forget.self, Migrate.self, CheckConfig.self, ConfigSchema.self, CheckTURN.self,
+      Status.self,
       ListCalls.self, ShowCall.self, Users.self,
-      Reports.self, ShowReport.self, End.self, Disconnect.self, Drain.self, ShowVersion.self,
+      Reports.self, ShowReport.self, RecordingCommands.self, End.self, Disconnect.self, Drain.self, ShowVersion.self,
     ])
 
   static func main() async {
@@ -134,6 +135,28 @@ struct Forget: ParsableCommand {
   func run() throws {
     try Commands.forget(user: user, configuration: options.load())
     print("All that was kept of this user is deleted. A running server closes the user's connections within seconds.")
+  }
+}
+
+struct Migrate: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "Move calls, keys and history from the state folder's file into the configuration's database, or back.",
+    discussion: "Stop the server before. A database or file that has something already is not touched.")
+
+  @OptionGroup var options: ConfigurationOptions
+
+  @Option(help: "Where to: postgresql, the database in the member store, or sqlite, the file in the state folder.")
+  var to: String
+
+  func validate() throws {
+    guard Commands.StoreKind(rawValue: to) != nil else {
+      throw ValidationError("--to: take one of \(Commands.StoreKind.allCases.map(\.rawValue).joined(separator: ", "))")
+    }
+  }
+
+  func run() throws {
+    guard let kind = Commands.StoreKind(rawValue: to) else { return }
+    print(try Commands.migrate(options.load(), to: kind))
   }
 }
 

@@ -30,13 +30,15 @@ private let arrows: [(target: String, imports: Set<String>)] = [
     "STOMPFront", ["Octets", "MediaModel", "Contract", "Calls", "STOMP", "JSON", "Listening", "Connections"]
   ),
   ("ReelStore", ["MediaModel", "Contract", "Recording", "Reels", "Calls", "Cryptography", "LinuxIO"]),
-  ("Persistence", ["MediaModel", "Contract", "Recording", "Calls", "JSON"]),
+  // It knows nothing about calls.
+  ("PostgreSQL", ["MediaModel", "LinuxIO", "CPostgreSQL"]),
+  ("Persistence", ["MediaModel", "Contract", "Recording", "Calls", "JSON", "LinuxIO", "PostgreSQL"]),
   ("Web", []),
   (
     "ConclaveServer",
     [
       "Octets", "MediaModel", "Contract", "SDP", "Calls", "Listening", "Connections", "STOMPFront", "Persistence",
-      "Recording", "Reels", "ReelStore", "MediaPlane", "Forwarding", "LinuxIO", "OutboundHTTP",
+      "PostgreSQL", "Recording", "Reels", "ReelStore", "MediaPlane", "Forwarding", "LinuxIO", "OutboundHTTP",
       "JSON", "Transport", "Cryptography", "CZlib", "Web",
     ]
   ),
@@ -68,7 +70,7 @@ private let foreign: [String: Set<String>] = [
 /// `Cryptography` makes the server's one-shot calls.
 private let sharedModules: [String: Set<String>] = ["COpenSSL": ["Transport", "Cryptography"]]
 
-private let cModules = ["CCommit", "CLinux", "COpenSSL", "CSTUN", "CJansson", "CZlib", "CCurl"]
+private let cModules = ["CCommit", "CLinux", "COpenSSL", "CSTUN", "CJansson", "CZlib", "CCurl", "CPostgreSQL"]
 
 @Test func everyImportFollowsAnArrow() throws {
   let ours = Set(arrows.map(\.target) + cModules)

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Calls
 
-/// The recording of a call (protocol section 13.6): who may begin one, what may be stored of whom, and how it ends.
+/// The recording of a call (protocol section 13.7): who may begin one, what may be stored of whom, and how it ends.
 struct CallRecordingRules {
   static let id = RecordingRules.id
   static let everything: [RecordedMedium] = [.audio, .video, .screen]

@@ -388,6 +388,33 @@ struct RestartRules {
     #expect(stage.disk.writes == before, "media and speakers are not stored")
   }
 
+  /// The list of a large call is not written again for each who comes or goes.
+  @Test func anEpochOfALargeCallWritesTheEntriesThatDiffer() throws {
+    let alice = stage.connect("alice")
+    let others = (0..<60).map { stage.connect("u\($0)") }
+    let dave = stage.connect("dave")
+    let clients = Dictionary(uniqueKeysWithValues: (others + [dave]).map { ($0.device, $0) })
+    let call = try alice.call(others.map(\.user.text), join: 1)
+    /// How many entries the next epoch writes.
+    func next() throws -> Int {
+      let before = stage.entryWrites
+      stage.advance(.milliseconds(300))
+      let rotation = try #require(alice.events().rotations.last)
+      _ = try alice.handOut(call, rotation.epoch, to: rotation.deliver?.compactMap { clients[$0.address] } ?? [])
+      let newest = try #require(stage.node.control.calls[call]?.epochs.newest)
+      #expect(newest.number == rotation.epoch)
+      #expect(Set(try #require(stage.disk.call(call)).entries) == Set(newest.list))
+      return stage.entryWrites - before
+    }
+    for other in others { try other.accept(call) }
+    #expect(try next() == 60)
+    #expect(alice.code(.call(call, .invite(Invite(callees: [dave.user])))) == nil)
+    try dave.accept(call)
+    #expect(try next() == 1)
+    #expect(dave.code(.call(call, .leave)) == nil)
+    #expect(try next() == 1)
+  }
+
   @Test func historyIsWhatHappened() throws {
     let alice = stage.connect("alice")
     let bob = stage.connect("bob")

@@ -27,6 +27,8 @@ final class Stage {
   var linkKeys: [String: Base64Bytes] = [:]
   /// The devices on disk.
   private(set) var writes = 0
+  /// How many entries of lists were written or deleted.
+  private(set) var entryWrites = 0
   private let configuration: CallConfiguration
   private var lastSession: UInt64 = 0
   private var lastRequest = 0
@@ -100,6 +102,7 @@ final class Stage {
       case .client(.admission), .client(.publish), .read, .push, .ask, .history, .recordings, .measured, .keyless:
         others.append(effect)
       case .store(.device): writes += 1
+      case .store(.entry), .store(.entryGone): entryWrites += 1
       case .store: break
       }
     }

@@ -96,3 +96,24 @@ func aPeriodIsShort(seconds: Int, text: String) { #expect(AdminTables.period(sec
   #expect(
     lines[1].split(separator: " ") == [Substring(call), "active", "video", "1m05s", "4", "1", "3", "2", "3"])
 }
+
+@Test(
+  arguments: [(0, "0.0 MiB"), (52_429, "0.1 MiB"), (10_432_000, "9.9 MiB"), (10_485_760, "10 MiB"), (.max, nil)]
+    as [(Int64, String?)])
+func aSizeIsShort(bytes: Int64, text: String?) {
+  let size = AdminTables.size(bytes)
+  #expect(text.map { $0 == size } ?? size.hasSuffix(" MiB"))
+}
+
+@Test func recordingsAreListedWithoutTheirReaders() throws {
+  let then = Timestamp(milliseconds: 1_790_000_000_000)
+  let id = RecordingID([UInt8](repeating: 1, count: 16))!
+  let row = AdminRecordings.Row(
+    recording: id, kind: .message, owner: UserID(unchecked: "alice"), state: .running, isDraft: true, startedAt: then,
+    seconds: 65, bytes: 3 << 20, expiresAt: then)
+  let reply = Array(try JSONEncoder().encode(AdminRecordings(recordings: [row], total: 7, bytes: 12 << 20)))
+  let lines = try AdminTables.text(of: reply, to: .recordings, now: then).split(separator: "\n")
+  #expect(lines[1].split(separator: " ").prefix(4) == [Substring(id.text), "message", "draft", "alice"])
+  #expect(lines[1].contains("1m05s") && lines[1].contains("3.0 MiB"))
+  #expect(lines.last == "7 recordings of all users, 12 MiB")
+}

@@ -75,7 +75,7 @@ private final class Plane: Sendable {
         clock: clock, loop: loop,
         disk: ControlPlane.Disk(
           store: store, token: FencingToken(number: 0),
-          recorder: Recorder(file: store.path, logger: Logger(label: "test"), health: health),
+          recorder: Recorder(place: store.place, logger: Logger(label: "test"), health: health),
           archive: Archive(store: store, clock: clock, log: log),
           housekeeping: Housekeeping(store: store, health: health, clock: clock, historyDays: 30, log: log)),
         media: ControlPlane.Media(

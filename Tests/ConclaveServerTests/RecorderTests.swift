@@ -27,7 +27,7 @@ private final class Rig {
     try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
     store = try SQLiteStore(path: folder + "/conclave.sqlite")
     recorder = Recorder(
-      file: store.path, logger: Logger(label: "test"), health: health, maximumBacklog: maximumBacklog)
+      place: store.place, logger: Logger(label: "test"), health: health, maximumBacklog: maximumBacklog)
   }
 
   deinit { try? FileManager.default.removeItem(atPath: folder) }
@@ -89,6 +89,20 @@ private func part(_ outcome: HistoryEntry.Outcome?) -> StoreChange {
 private let began = StoreChange.history(.call(call, .audio, startedAt: time))
 
 struct RecorderTests {
+  @Test func theTimeOfATransactionIsMeasured() throws {
+    let rig = try Rig()
+    rig.recorder.record([.running(time)])
+    let first = rig.recorder.next(now: second(1))
+    rig.recorder.finish(nil, now: second(1).advanced(by: .milliseconds(30)))
+    rig.recorder.record([.running(time)])
+    let other = rig.recorder.next(now: second(2))
+    #expect(first?.count == 1 && other?.count == 1)
+    rig.recorder.finish(StoreError(.busy, "locked"), now: second(9))
+    let waits = rig.health.statistics.waits
+    #expect(waits.counts.reduce(0, +) == 1, "one that failed is counted elsewhere")
+    #expect(abs(waits.sum - 0.03) < 1e-9)
+  }
+
   @Test func changesDuringATransactionAreTheNextOne() throws {
     let rig = try Rig()
     rig.recorder.record([began])

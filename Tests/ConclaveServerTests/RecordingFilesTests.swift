@@ -92,6 +92,35 @@ import Testing
     #expect(house.service.store.statistics.uploadBytes == 0, "nothing is reserved any more")
   }
 
+  /// The room for uploads is everybody's.
+  @Test func aSegmentThatTricklesInIsGivenUp() async throws {
+    let house = try await RecordingHouse()
+    var recording = TestRecording(house.alice)
+    let ticket = try await house.start(recording)
+    let files = RecordingFiles(house.service.store, authenticator: NamedTokens(), patience: .milliseconds(1))
+    let request = HTTPRequest(
+      method: "PUT", path: "/recordings/\(recording.id.text)/1/0", query: nil,
+      headers: [
+        ("Authorization", "Bearer \(ticket)"), ("Content-Length", "1000"),
+        ("Conclave-Witness", recording.segment().witness),
+      ], body: ByteBuffer(), remoteAddress: nil)
+    let body = HTTPBody(wanted: {})
+    _ = body.append(ByteBuffer(repeating: 1, count: 999))
+    #expect(await files.respond(to: request, body).status == 408)
+    #expect(house.service.store.statistics.uploadBytes == 0)
+  }
+
+  /// The path says the same as the header, also of a segment that is there.
+  @Test func aStoredSegmentIsFoundInItsOwnPlaceOnly() async throws {
+    let house = try await RecordingHouse()
+    var recording = TestRecording(house.alice)
+    let ticket = try await house.start(recording)
+    let segments = [recording.segment(), recording.segment()]
+    for segment in segments { #expect(try await house.put(segment, of: recording, bearer: ticket).status == 201) }
+    #expect(try await house.put(segments[0], of: recording, bearer: ticket, number: 1).status == 400)
+    #expect(try await house.put(segments[0], of: recording, bearer: ticket, number: 2).status == 400)
+  }
+
   @Test func readersReadAndNobodyElse() async throws {
     let house = try await RecordingHouse()
     try house.acquaint(house.alice, house.bob)

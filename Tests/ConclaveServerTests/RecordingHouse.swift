@@ -57,10 +57,16 @@ final class RecordingHouse: Sendable {
     try storage.write(facts.map(StoreChange.history))
   }
 
-  func ask(_ request: RecordingsRequest, by device: RecordingDevice) async -> Result<ReplyBody, RequestError> {
-    let query = RecordingQuery(
+  /// - Parameter change: of what the control plane knows.
+  func ask(
+    _ request: RecordingsRequest, by device: RecordingDevice, change: (inout RecordingQuery) -> Void = { _ in }
+  ) async -> Result<ReplyBody, RequestError> {
+    var query = RecordingQuery(
       device: device.address, name: device.user.text.capitalized, entry: device.entry, request: request)
-    return switch await service.reply(to: query) {
+    change(&query)
+    let outcome = await service.outcome(of: query)
+    for news in outcome.news { announcements.add(news) }
+    return switch outcome.reply {
     case .ok(let body): .success(body)
     case .failed(let error): .failure(error)
     }
@@ -73,10 +79,16 @@ final class RecordingHouse: Sendable {
   /// - Returns: the ticket.
   func start(_ recording: TestRecording, grants: [RecordingGrant]? = nil) async throws -> String {
     let request = RecordingsRequest.start(recording.start(grants: grants))
-    guard case .startedRecording(let started) = try await ask(request, by: recording.device).get() else {
+    return try await started(request, by: recording.device).ticket
+  }
+
+  func started(
+    _ request: RecordingsRequest, by device: RecordingDevice, change: (inout RecordingQuery) -> Void = { _ in }
+  ) async throws -> StartedRecording {
+    guard case .startedRecording(let started) = try await ask(request, by: device, change: change).get() else {
       throw Unexpected()
     }
-    return started.ticket
+    return started
   }
 
   struct Unexpected: Error {}
@@ -107,12 +119,16 @@ final class RecordingHouse: Sendable {
   }
 }
 
-/// The grants that were announced.
+/// The news for people.
 final class Announcements: Sendable {
-  private let grants = Mutex<[RecordingShared]>([])
+  private let news = Mutex<[RecordingNews]>([])
 
-  func add(_ shared: [RecordingShared]) { grants.withLock { $0 += shared } }
-  func take() -> [RecordingShared] { grants.withLock { exchange(&$0, with: []) } }
+  func add(_ one: RecordingNews) { news.withLock { $0.append(one) } }
+  func take() -> [RecordingNews] { news.withLock { exchange(&$0, with: []) } }
+  /// The grants among them.
+  func takeShared() -> [RecordingShared] {
+    take().flatMap { if case .shared(let shared, _) = $0 { shared } else { [] as [RecordingShared] } }
+  }
 }
 
 struct HTTPAnswer {
@@ -133,7 +149,7 @@ struct HTTPAnswer {
 }
 
 /// A token is `user/device`.
-private struct NamedTokens: Authenticator {
+struct NamedTokens: Authenticator {
   func claims(of token: String) async -> Claims? {
     let parts = token.split(separator: "/").map(String.init)
     guard parts.count == 2, let user = UserID(parts[0]), let device = DeviceID(parts[1]) else { return nil }
@@ -219,7 +235,7 @@ struct TestRecording {
     statementHash = sha256(transcript.bytes)
   }
 
-  func start(grants: [RecordingGrant]? = nil, notes: [RecordingNote]? = nil) -> StartRecording {
+  func start(grants: [RecordingGrant]? = nil, notes: [RecordingNote]? = nil, alert: Bool? = nil) -> StartRecording {
     let ciphertext = [UInt8](repeating: 5, count: 113)
     let signature = device.signature(
       of: .reelKey(
@@ -227,7 +243,7 @@ struct TestRecording {
     return StartRecording(
       statement: statement,
       reelKey: ReelKey(ciphertext: Base64Bytes(ciphertext), sigAlg: "ES256", signature: signature), grants: grants,
-      notes: notes)
+      notes: notes, alert: alert)
   }
 
   /// - Parameter signer: the granting device, if it is not the one that records.

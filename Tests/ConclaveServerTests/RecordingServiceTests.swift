@@ -38,18 +38,18 @@ import Testing
     #expect(try await listed(house.bob).isEmpty, "nothing is shared yet")
     let grant = recording.grant(to: house.bob)
     let share = ShareRecording(id: recording.id, grants: [grant], notes: [recording.note(0)])
-    #expect(house.announcements.take().map(\.grant.to.user) == [house.alice.user])
+    #expect(house.announcements.takeShared().map(\.grant?.to.user) == [house.alice.user])
     _ = try await house.ask(.share(share), by: house.alice).get()
-    #expect(
-      house.announcements.take() == [
-        RecordingShared(recording: recording.id, kind: .message, by: house.alice.address, grant: grant)
-      ])
+    let shared = RecordingShared(recording: recording.id, kind: .message, by: house.alice.address, grant: grant)
+    #expect(house.announcements.take() == [.shared([shared], newcomers: [house.bob.user])])
 
     let entry = try #require(try await listed(house.bob).first)
     #expect(entry.id == recording.id && entry.role == .reader && entry.by == house.alice.address)
     #expect(entry.bytes == 6_000 && entry.state == .finished && entry.grant == grant && entry.kind == .message)
     #expect(entry.call == recording.statement.call)
-    #expect(entry.expiresAt.milliseconds - entry.startedAt.milliseconds == 30 * 86_400_000)
+    let kept = entry.expiresAt.milliseconds - entry.startedAt.milliseconds
+    #expect(kept >= 30 * 86_400_000 && kept < 31 * 86_400_000, "from the moment on when it was shared")
+    #expect(entry.seconds == 2 && entry.heardAt == nil && entry.seenAt == nil)
     let manifest = try await manifest(recording.id, for: house.bob)
     #expect(manifest.statement == recording.statement && manifest.grants == [grant] && manifest.state == .finished)
     #expect(manifest.notes.map(\.number) == [0])
@@ -102,8 +102,9 @@ import Testing
   /// Else anybody could fill anybody's list.
   @Test func aStrangerGetsNoRecordings() async throws {
     let recording = TestRecording(house.alice)
-    let refused = RecordingsRequest.start(recording.start(grants: [recording.grant(to: house.bob)]))
-    #expect(await house.error(of: refused, by: house.alice)?.code == .recordingNotAllowed)
+    let start = RecordingsRequest.start(recording.start(grants: [recording.grant(to: house.bob)]))
+    #expect(try await house.started(start, by: house.alice).results == [house.bob.user: .unavailable])
+    #expect(house.announcements.take().isEmpty)
     _ = try await house.start(recording, grants: [recording.grant(to: house.alice)])
     let share = ShareRecording(id: recording.id, grants: [recording.grant(to: house.bob)])
     _ = house.announcements.take()
@@ -223,15 +224,215 @@ import Testing
   @Test func aLongReelComesInPages() async throws {
     let recording = TestRecording(house.alice)
     _ = try await house.start(recording)
-    let segments = (0..<UInt32(RecordingService.page + 3)).map { number in
+    let segments = (0..<UInt32(RecordingCatalogue.page + 3)).map { number in
       StoredSegment(number: number, byteCount: 200, hash: SegmentHash([UInt8](repeating: 1, count: 32))!, start: 5)
     }
     try house.storage.write(segments.map { .recording(.segment(recording.id, reel: 1, $0)) })
-    #expect(try await manifest(recording.id, for: house.alice).reels.first?.segments.count == RecordingService.page)
-    let rest = GetRecording(id: recording.id, from: UInt32(RecordingService.page))
+    #expect(try await manifest(recording.id, for: house.alice).reels.first?.segments.count == RecordingCatalogue.page)
+    let rest = GetRecording(id: recording.id, from: UInt32(RecordingCatalogue.page))
     guard case .recording(let last) = try await house.ask(.get(rest), by: house.alice).get() else {
       throw RecordingHouse.Unexpected()
     }
-    #expect(last.reels.first?.segments.count == 3 && last.reels.first?.from == UInt32(RecordingService.page))
+    #expect(last.reels.first?.segments.count == 3 && last.reels.first?.from == UInt32(RecordingCatalogue.page))
+  }
+
+  // MARK: readers
+
+  @Test func readersWhoCannotBeReachedAreNamed() async throws {
+    try house.acquaint(house.alice, house.bob)
+    let recording = TestRecording(house.alice) { $0.readers.append(UserID(unchecked: "carol")) }
+    let (bob, carol) = (house.bob.user, house.carol.user)
+    let grants = [house.bob, house.carol].map { recording.grant(to: $0) }
+    func results(
+      _ grants: [RecordingGrant]?, _ change: (inout RecordingQuery) -> Void = { _ in }
+    ) async throws -> [UserID: ReaderResult] {
+      try await house.started(.start(recording.start(grants: grants)), by: house.alice, change: change).results
+    }
+    // Before a message is recorded: nothing is said of one who can have it.
+    #expect(try await results(nil) == [carol: .unavailable])
+    #expect(try await results(nil) { $0.keyless = [bob, carol] } == [bob: .noKeys, carol: .unavailable])
+    #expect(try await results(grants) == [bob: .shared, carol: .unavailable])
+    // The app's back end decides, whatever the history says.
+    #expect(try await results(grants) { $0.allowed = [carol] } == [bob: .unavailable, carol: .shared])
+    #expect(try await listed(house.carol).count == 1)
+    // A guest is no reader.
+    let guest = RecordingDevice("guest~1", "phone")
+    try house.acquaint(house.alice, guest)
+    let other = TestRecording(house.alice, seed: 2)
+    let toGuest = RecordingsRequest.start(other.start(grants: [other.grant(to: guest)]))
+    #expect(try await house.started(toGuest, by: house.alice).results[guest.user] == .unavailable)
+    let share = RecordingsRequest.share(ShareRecording(id: other.id, grants: [other.grant(to: guest)]))
+    #expect(await house.error(of: share, by: house.alice)?.code == .recordingNotAllowed)
+  }
+
+  @Test func aContactIsAlertedOnceAndToldWithItsGrants() async throws {
+    try house.acquaint(house.alice, house.bob)
+    let recording = TestRecording(house.alice) {
+      $0.kind = .own
+      $0.readers = ["alice", "bob", "carol"].map(UserID.init(unchecked:))
+    }
+    let grants = [house.alice, house.bob].map { recording.grant(to: $0) }
+    let start = RecordingsRequest.start(recording.start(grants: grants, alert: true))
+    #expect(
+      try await house.started(start, by: house.alice).results == [
+        house.bob.user: .shared, house.carol.user: .unavailable,
+      ])
+    let news = house.announcements.take()
+    guard news.count == 2, case .shared(let shared, let newcomers) = news[0], case .alert(let alert) = news[1] else {
+      throw RecordingHouse.Unexpected()
+    }
+    #expect(shared.map(\.grant) == [grants[0]] && newcomers.isEmpty)
+    #expect(alert.recording == recording.id && alert.by == house.alice.address && alert.kind == .own)
+    #expect(alert.users == [house.bob.user: [grants[1]]] && !alert.isRestored)
+    // The reply was lost.
+    _ = try await house.started(start, by: house.alice)
+    #expect(house.announcements.take().isEmpty)
+    // After a restart it goes on, until it has reached its user.
+    try await house.service.restoreAlerts()
+    guard case .alert(let restored)? = house.announcements.take().first else { throw RecordingHouse.Unexpected() }
+    #expect(restored.isRestored && restored.users == alert.users && restored.at == alert.at)
+    let known = try #require(try await manifest(recording.id, for: house.alice).readers)
+    #expect(known.map(\.user) == [house.bob.user] && known[0].alertedAt == alert.at && known[0].reachedAt == nil)
+    try house.storage.write([.recording(.reader(recording.id, house.bob.user, .reached(alert.at)))])
+    try await house.service.restoreAlerts()
+    #expect(house.announcements.take().isEmpty)
+    #expect(try await manifest(recording.id, for: house.alice).readers?.first?.reachedAt == alert.at)
+    #expect(try await manifest(recording.id, for: house.bob).readers == nil, "readers do not see each other")
+  }
+
+  @Test func theOwnerIsToldOnceWhoHasSeenIt() async throws {
+    try house.acquaint(house.alice, house.bob)
+    let recording = TestRecording(house.alice)
+    _ = try await house.start(recording, grants: [recording.grant(to: house.bob)])
+    _ = house.announcements.take()
+    let seen = RecordingsRequest.seen(SeenRecording(id: recording.id))
+    for stranger in [house.carol, house.alice] {
+      #expect(await house.error(of: seen, by: stranger)?.code == .recordingNotFound)
+    }
+    _ = try await house.ask(seen, by: house.bob).get()
+    let mention = RecordingMention(recording: recording.id, by: house.bob.address)
+    #expect(house.announcements.take() == [.seen(mention, owner: house.alice.user)])
+    _ = try await house.ask(seen, by: house.bob).get()
+    #expect(house.announcements.take().isEmpty)
+    #expect(try await listed(house.bob).first?.seenAt != nil)
+    #expect(try await listed(house.alice).first?.seenAt == listed(house.bob).first?.seenAt)
+    #expect(try await manifest(recording.id, for: house.alice).readers?.first?.seenAt != nil)
+  }
+
+  @Test func aReaderWhoOpensRecordingsGetsMore() async throws {
+    try house.acquaint(house.alice, house.bob)
+    for seed: UInt64 in 1...10 {
+      let recording = TestRecording(house.alice, seed: seed)
+      _ = try await house.start(recording, grants: [recording.grant(to: house.bob)])
+    }
+    let last = TestRecording(house.alice, seed: 11)
+    _ = try await house.start(last, grants: [last.grant(to: house.alice)])
+    let share = RecordingsRequest.share(ShareRecording(id: last.id, grants: [last.grant(to: house.bob)]))
+    let refused = await house.error(of: share, by: house.alice)
+    #expect(refused?.code == .recordingNotAllowed && refused?.field == "grants")
+    _ = try await manifest(TestRecording(house.alice, seed: 4).id, for: house.bob)
+    _ = try await house.ask(share, by: house.alice).get()
+    #expect(try await listed(house.bob).count == 11)
+  }
+
+  @Test func everybodyConcernedIsToldOfADeletion() async throws {
+    try house.acquaint(house.alice, house.bob)
+    try house.acquaint(house.alice, house.carol)
+    let recording = TestRecording(house.alice)
+    let grants = [house.bob, house.carol].map { recording.grant(to: $0) }
+    _ = try await house.start(recording, grants: grants)
+    _ = house.announcements.take()
+    let delete = RecordingsRequest.delete(DeleteRecordings(ids: [recording.id, TestRecording(house.bob, seed: 9).id]))
+    _ = try await house.ask(delete, by: house.bob).get()
+    let byBob = RecordingRemoved(recording: recording.id, by: house.bob.address)
+    #expect(house.announcements.take() == [.removed(byBob, users: [house.bob.user])])
+    _ = try await house.ask(delete, by: house.bob).get()
+    #expect(house.announcements.take().isEmpty)
+    _ = try await house.ask(delete, by: house.alice).get()
+    let byAlice = RecordingRemoved(recording: recording.id, by: house.alice.address)
+    #expect(house.announcements.take() == [.removed(byAlice, users: [house.alice.user, house.carol.user])])
+    // The operator deletes for nobody in particular.
+    let other = TestRecording(house.alice, seed: 2)
+    _ = try await house.start(other)
+    _ = house.announcements.take()
+    #expect(try await house.service.recordings(of: nil, limit: 9).map(\.id) == [other.id])
+    #expect(try await house.service.recordings(of: house.bob.user, limit: 9).isEmpty)
+    #expect(try await house.service.delete(other.id))
+    #expect(
+      house.announcements.take() == [
+        .removed(RecordingRemoved(recording: other.id, by: nil), users: [house.alice.user])
+      ])
+    #expect(try await !house.service.delete(other.id))
+  }
+
+  @Test func aReelIsErasedByWhoIsInIt() async throws {
+    try house.acquaint(house.alice, house.bob)
+    let recording = TestRecording(house.alice)
+    _ = try await house.start(recording, grants: [recording.grant(to: house.bob)])
+    func erase(_ participant: UInt32? = nil) -> RecordingsRequest {
+      .erase(EraseReel(id: recording.id, participant: participant))
+    }
+    #expect(await house.error(of: erase(), by: house.carol)?.code == .recordingNotFound)
+    for participant in [nil, 1, 2] as [UInt32?] {
+      #expect(await house.error(of: erase(participant), by: house.bob)?.code == .recordingNotAllowed)
+    }
+    #expect(await house.error(of: erase(2), by: house.alice)?.field == "participant")
+    _ = house.announcements.take()
+    // The last reel takes the recording with it.
+    _ = try await house.ask(erase(1), by: house.alice).get()
+    #expect(try await listed(house.bob).isEmpty && house.announcements.take().count == 1)
+    #expect(try house.storage.recording(recording.id) == nil)
+  }
+
+  @Test func aRecordingThatNobodyCanOpenGoesAfterADay() async throws {
+    let recording = TestRecording(house.alice)
+    _ = try await house.start(recording)
+    let draft = try #require(try await listed(house.alice).first)
+    #expect(draft.expiresAt.milliseconds - draft.startedAt.milliseconds == 86_400_000)
+    _ = try await house.start(recording, grants: [recording.grant(to: house.alice)])
+    let kept = try #require(try await listed(house.alice).first)
+    #expect(kept.expiresAt.milliseconds - kept.startedAt.milliseconds >= 30 * 86_400_000)
+  }
+
+  @Test func notesComeInPages() async throws {
+    let recording = TestRecording(house.alice)
+    _ = try await house.start(recording)
+    let notes = (0..<UInt32(RecordingCatalogue.notesOfPage + 3)).map { recording.note($0) }
+    try house.storage.write(notes.map { .recording(.note(recording.id, $0)) })
+    #expect(try await manifest(recording.id, for: house.alice).notes == Array(notes.dropLast(3)))
+    let rest = GetRecording(id: recording.id, notes: UInt32(RecordingCatalogue.notesOfPage))
+    guard case .recording(let last) = try await house.ask(.get(rest), by: house.alice).get() else {
+      throw RecordingHouse.Unexpected()
+    }
+    #expect(last.notes == Array(notes.suffix(3)))
+  }
+
+  // MARK: live
+
+  @Test func aDeviceThatHasItOpenIsToldOfEachChange() async throws {
+    try house.acquaint(house.alice, house.bob)
+    var recording = TestRecording(house.alice)
+    let ticket = try await house.start(recording, grants: [recording.grant(to: house.bob)])
+    _ = try await manifest(recording.id, for: house.bob)
+    _ = house.announcements.take()
+    await house.service.tellFollowers()
+    #expect(house.announcements.take().isEmpty, "nothing has changed")
+    let segment = recording.segment()
+    _ = try await house.put(segment, of: recording, bearer: ticket)
+    let note = recording.note(4)
+    let add = AddNote(
+      id: recording.id, number: 4, ciphertext: note.ciphertext, sigAlg: note.sigAlg, signature: note.signature)
+    _ = try await house.ask(.note(add), by: house.alice).get()
+    await house.service.tellFollowers()
+    let reel = RecordingChanged.Reel(participant: 1, segments: 1, head: Base64Bytes(sha256(segment.bytes)))
+    let change = RecordingChanged(recording: recording.id, state: .running, reels: [reel], notes: 5)
+    #expect(
+      house.announcements.take() == [.changed(change, to: [house.bob.address], owner: house.alice.user)])
+    _ = try await house.ask(.finish(recording.finish()), by: house.alice).get()
+    await house.service.tellFollowers()
+    let end = RecordingChanged(recording: recording.id, state: .finished, reels: [reel])
+    #expect(house.announcements.take() == [.changed(end, to: [house.bob.address], owner: house.alice.user)])
+    await house.service.tellFollowers()
+    #expect(house.announcements.take().isEmpty)
   }
 }

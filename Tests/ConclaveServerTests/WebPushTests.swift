@@ -247,6 +247,26 @@ private func bytes(_ text: String) throws -> [UInt8] { try #require([UInt8](base
       notice: PushNotice(type: type, call: call), until: now + .seconds(30))
   }
 
+  @Test func aPushOfARecordingTakesThePlaceOfAnEarlierOneOfTheSame() throws {
+    func push(_ number: UInt8, _ type: PushNotice.Kind) -> PushQueue.Push {
+      var push = self.push("bob", 1)
+      let id = RecordingID([UInt8](repeating: number, count: 16))!
+      push.notice = PushNotice(type: type, recording: id, from: "alice")
+      return push
+    }
+    var queue = PushQueue()
+    for one in [push(1, .message), push(2, .alert), push(1, .alert)] { queue.add(one, now: now) }
+    #expect(queue.count == 2)
+    let (first, second) = (queue.next(now: now), queue.next(now: now))
+    #expect(first?.notice.subject == RecordingID([UInt8](repeating: 2, count: 16))!.text)
+    #expect(second?.notice.type == .alert && second?.notice.subject != first?.notice.subject)
+  }
+
+  @Test func aMessageIsLessUrgentThanARingOrAnAlert() {
+    let kinds: [PushNotice.Kind] = [.ring, .ringOver, .alert, .message]
+    #expect(kinds.map(\.urgency) == ["high", "high", "high", "normal"])
+  }
+
   @Test func theEndOfARingTakesThePlaceOfTheRingThatWaits() throws {
     var queue = PushQueue()
     queue.add(push("bob", 1), now: now)

@@ -20,6 +20,7 @@ REPLIES = {
     "state": "Requests['/app/calls/{id}/state'][1]",
     "calls": "Requests['/app/calls/list'][1]",
     "link": "Requests['/app/calls/{id}/link'][1]",
+    "knocking": "Requests['/app/calls/{id}/knock'][1]",
     "media": "Requests['/app/calls/{id}/media'][1]",
     "keys": "Requests['/app/calls/{id}/keys'][1]",
     "keyList": "Requests['/app/calls/{id}/keys/list'][1]",

@@ -141,20 +141,20 @@ def derived(label, identifier, chain, number):
     return expand("sha512", extract("sha512", identifier, chain), label + u32(1) + u32(number), 32)
 
 
-def statement_hash(statement, identifier, person, key):
+def statement_hash(statement, identifier, person, key, kind):
     raw = base64.b64decode
     readers = b"".join(map(lp, sorted(statement["readers"], key=str.encode)))
     return sha256(
         b"".join(
             (
-                *(b"conclave-recording-v1", identifier, u8(2), lp(statement.get("call", "")), lp(person["user"]), lp(person["device"])),
+                *(b"conclave-recording-v1", identifier, u8(kind), lp(statement.get("call", "")), lp(person["user"]), lp(person["device"])),
                 *(raw(person["fingerprint"]), u64(statement["at"]), u8(1), lp(key.spki), len(statement["readers"]).to_bytes(2, "big"), readers),
             )
         )
     )
 
 
-def opened(device, manifest, files):
+def opened(device, manifest, files, kind=2):
     """The frames of a recording, with what its reader has."""
     raw = base64.b64decode
     identifier = uuid.UUID(manifest["statement"]["id"]).bytes
@@ -163,7 +163,7 @@ def opened(device, manifest, files):
     key = Key(scalar=int.from_bytes(scalar, "big"))
     assert key.spki == raw(manifest["statement"]["publicKey"])
     [reel_key], [person], frames, previous = manifest["reelKeys"], manifest["people"], [], ZEROS
-    st = statement_hash(manifest["statement"], identifier, person, key)
+    st = statement_hash(manifest["statement"], identifier, person, key, kind)
     chain = hpke_open(key, b"conclave-reel-key-v1", st + u32(1) + raw(person["fingerprint"]), raw(reel_key["ciphertext"]))
     for number, (file, (length, digest, start)) in enumerate(zip(files, manifest["reels"][0]["segments"], strict=True)):
         assert (len(file), b64(sha256(file)), int.from_bytes(file[32:40], "big")) == (length, digest, start)
@@ -274,6 +274,102 @@ def test_a_forgotten_user_leaves_no_file(server, people):
     assert (folder / "1" / "0").is_file()
     subprocess.run([BINARY, "forget", "--config", str(server.config), "--user", alice.user], check=True)
     wait_for(lambda: not folder.exists(), 10, "the recording's folder is gone")
+
+
+def test_the_owner_learns_who_has_seen_it_and_its_readers_that_it_is_gone(server, people):
+    alice, bob = people
+    recording = Recording(alice, alice.user, bob.user)
+    # Before it is recorded: nothing is said of one who can get it.
+    assert recording.start()["results"] == {}
+    assert recording.start(grants=[recording.grant(bob)])["results"] == {bob.user: "shared"}
+    bob.event("recording.shared")
+    for _ in range(2):
+        bob.request("/app/recordings/seen", {"id": str(recording.id)})
+    seen = alice.event("recording.seen")
+    assert (seen["recording"], seen["by"]) == (str(recording.id), bob.address)
+    [entry] = alice.request("/app/recordings/list", {"role": "owner"})["recordings"]
+    assert entry["seenAt"] <= time.time() * 1000 + 5_000 and entry["state"] == "running"
+    [reader] = alice.request("/app/recordings/get", {"id": str(recording.id)})["readers"]
+    assert reader == {"user": bob.user, "seenAt": entry["seenAt"]}
+    with pytest.raises(RequestFailed, match="recording.not-allowed"):
+        bob.request("/app/recordings/erase", {"id": str(recording.id), "participant": 1})
+    alice.request("/app/recordings/erase", {"id": str(recording.id)})
+    removed = bob.event("recording.removed")
+    assert (removed["recording"], removed["by"]) == (str(recording.id), alice.address)
+    assert bob.request("/app/recordings/list")["recordings"] == []
+
+
+def test_a_reader_follows_a_recording_while_it_is_made(server, people):
+    alice, bob = people
+    recording = Recording(alice, alice.user, bob.user, kind="own")
+    recording.start(grants=[recording.grant(bob)])
+    assert bob.request("/app/recordings/get", {"id": str(recording.id)})["reels"][0]["segments"] == []
+    began = time.monotonic()
+    assert recording.put(0, *recording.seal(b"first"))[0] == 201
+    change = bob.event("recording.changed", 10)
+    assert time.monotonic() - began < 3 * PATIENCE
+    assert change["state"] == "running" and change["reels"] == [{"participant": 1, "segments": 1, "head": b64(recording.head)}]
+    manifest = bob.request("/app/recordings/get", {"id": str(recording.id), "from": 0, "notes": 0})
+    assert opened(bob, manifest, [bob.http("GET", f"{recording.path}/1/0")[2]], kind=3) == [b"first"]
+    recording.finish()
+    assert bob.event("recording.changed", 10)["state"] == "finished"
+
+
+def test_a_contact_is_alerted_until_a_device_has_acknowledged_it(server, people):
+    alice, bob = people
+    stranger = Device(server, f"stranger-{uuid.uuid4().hex[:8]}")
+    bob.close()
+    recording = Recording(alice, alice.user, bob.user, stranger.user, kind="own")
+    grants = [recording.grant(device) for device in (alice, bob, stranger)]
+    assert recording.start(grants=grants, alert=True)["results"] == {bob.user: "shared", stranger.user: "unavailable"}
+    # It survives the server.
+    alice.close()
+    server.die()
+    server.start()
+    again = Client(server, bob.user, bob.device)
+    alert = again.event("recording.shared")
+    assert alert["alert"] is True and alert["recording"] == str(recording.id) and alert["grant"] == grants[1]
+    owner = Client(server, alice.user, alice.device)
+    reached = owner.event("recording.reached")
+    assert (reached["recording"], reached["by"]) == (str(recording.id), bob.address)
+    [reader] = owner.request("/app/recordings/get", {"id": str(recording.id)})["readers"]
+    assert reader["user"] == bob.user and reader["alertedAt"] <= reader["reachedAt"]
+    assert server.metric("conclave_recording_alerts_waiting") == 0
+    # Once is enough.
+    again.close()
+    third = Client(server, bob.user, bob.device)
+    assert third.request("/app/recordings/list")["recordings"][0]["id"] == str(recording.id)
+    assert not any(name == "recording.shared" for name, _, _ in list(third.events.queue))
+
+
+def test_an_operator_lists_and_deletes_recordings(server, people):
+    alice, bob = people
+    recording = Recording(alice, alice.user, bob.user)
+    recording.start(grants=[recording.grant(bob)])
+    file, witness = recording.seal(b"frame")
+    recording.put(0, file, witness)
+    bob.event("recording.shared")
+
+    def conclave(*arguments):
+        command = [BINARY, "recordings", *arguments, "--config", str(server.config)]
+        return subprocess.run(command, capture_output=True, text=True, timeout=30 * PATIENCE)
+
+    listed = json.loads(conclave("--user", alice.user, "--json").stdout)
+    [row] = listed["recordings"]
+    assert {name: row[name] for name in ("recording", "kind", "owner", "state", "isDraft", "bytes")} == {
+        "recording": str(recording.id), "kind": "message", "owner": alice.user, "state": "running", "isDraft": False, "bytes": len(file),
+    }
+    assert listed["total"] >= 1 and bob.user not in json.dumps(listed), "not who may open it"
+    lines = conclave("--user", alice.user).stdout.splitlines()
+    assert lines[0].split() == ["RECORDING", "KIND", "STATE", "OWNER", "STARTED", "LENGTH", "SIZE", "EXPIRES"]
+    assert lines[1].split()[:4] == [str(recording.id), "message", "running", alice.user]
+    deleted = conclave("delete", str(recording.id))
+    assert (deleted.returncode, deleted.stdout.strip()) == (0, "the recording is deleted for everybody")
+    assert "by" not in bob.event("recording.removed") and "by" not in alice.event("recording.removed")
+    assert recording.put(0, file, witness)[0] == 410
+    again = conclave("delete", str(recording.id))
+    assert again.returncode == 1 and "there is no recording of this id" in again.stderr
+    assert "an operator deleted a recording" in (server.folder / "server.log").read_text()
 
 
 def test_a_server_without_recordings_says_so(tmp_path):

@@ -1,5 +1,6 @@
 """The dashboard and the alerts of deploy/monitoring: Prometheus accepts them, and the server has each metric and label that they use."""
 
+import contextlib
 import json
 import os
 import pathlib
@@ -12,20 +13,24 @@ import urllib.request
 import pytest
 
 from conftest import Server, free_port, wait_for
+from postgres import Postgres
 
 FOLDER = pathlib.Path(__file__).parents[2] / "deploy/monitoring"
 
 
 @pytest.fixture(scope="module")
 def watched(tmp_path_factory):
-    """A server with a certificate, and a back end that does not answer: some metrics exist only then."""
+    """A server with a certificate, a database of PostgreSQL, and a back end that does not answer: some metrics exist only then."""
     secret = "s" * 32
     back_end = {kind: {"url": f"http://127.0.0.1:{free_port()}/", "secret": secret} for kind in ("webhooks", "authorize")}
     vectors = pathlib.Path(__file__).parents[1] / "ListeningTests/Vectors"
     files = {kind: str(vectors / f"test-{kind}.pem") for kind in ("certificate", "key")}
-    running = Server(tmp_path_factory.mktemp("watched"), tls=files, **back_end)
-    yield running
-    running.stop()
+    with contextlib.closing(Postgres()) as engine:
+        folder = tmp_path_factory.mktemp("watched")
+        running = Server(folder, tls=files, store=engine.store(folder, engine.make_database()), recordings={"reserveMiB": 0}, **back_end)
+        wait_for(lambda: "conclave_store_synchronous 0" in running.get("/metrics"), 10, "the database was asked")
+        yield running
+        running.stop()
 
 
 def alerts():

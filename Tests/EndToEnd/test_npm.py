@@ -55,6 +55,47 @@ console.log(JSON.stringify({ exports: Object.keys(index), ...Object.fromEntries(
 process.exit();
 """
 
+# The same of the second entry. The members of an output are for players only.
+RECORDINGS = """
+import * as recordings from '%(library)s/recordings.js';
+const browser = {
+  MediaRecorder: class extends EventTarget {},
+  MediaStream: class {},
+  AudioContext: class {
+    createGain = () => ({ connect() {}, gain: {} });
+  },
+};
+const source = { length: 0, start: 0, end: 0, indexAt: () => 0 };
+const output = { now: 0, reset() {}, silence() {}, show() {} };
+const made = { Recordings: new recordings.Recordings({ connection: {} }), Player: new recordings.Player(source, output),
+  DeviceRecorder: new recordings.DeviceRecorder({ tracks: [], writer: new EventTarget(), browser }), WebOutput: new recordings.WebOutput({ draw() {}, browser }) };
+const membersOf = (object) => [...new Set([...Object.getOwnPropertyNames(object), ...Object.getOwnPropertyNames(Object.getPrototypeOf(object))])].filter((name) => name !== 'constructor');
+console.log(JSON.stringify({ exports: Object.keys(recordings), ...Object.fromEntries(Object.entries(made).map(([name, object]) => [name, membersOf(object)])) }));
+process.exit();
+"""
+OF_PLAYERS = {"Player": {"tick"}, "WebOutput": {"decoded", "now", "picturesAhead", "picture", "sound", "show", "blank", "silence", "reset", "close"}}
+
+# A message, from the camera to its playback.
+MESSAGE = """
+import { Conclave } from 'conclave-client';
+import { DeviceRecorder, Player, Recordings, WebOutput, openRecordings, recordingObstacle, streamsFor } from 'conclave-client/recordings';
+export async function message(conclave: Conclave, tracks: MediaStreamTrack[], canvas: CanvasRenderingContext2D): Promise<void> {
+  const recordings = new Recordings({ connection: conclave, store: await openRecordings(), base: 'https://a/recordings', token: async (wasRefused) => String(wasRefused) });
+  if (recordingObstacle(true) === 'no-format') return;
+  const { writer, upload } = await recordings.begin({ kind: 'message', readers: ['bob'], hasPicture: true, streams: streamsFor(true) });
+  const recorder = new DeviceRecorder({ tracks, writer });
+  recorder.start();
+  await recorder.stop();
+  if (upload.state === 'stored') console.log((await recordings.send(writer.row.id)).bob);
+  conclave.addEventListener('recording', async ({ detail }) => {
+    const { source, reader } = await recordings.open(detail.recording);
+    const player = new Player(source, new WebOutput({ draw: (picture) => picture && canvas.drawImage(picture, 0, 0, picture.displayWidth, picture.displayHeight) }));
+    console.log(reader.statement.by.user, player.state === 'paused');
+    player.play();
+  });
+}
+"""
+
 # The use of the package by a page in TypeScript.
 PAGE = """
 import { Conclave, RequestError, isSupported, type Call, type Requests, type Ring } from 'conclave-client';
@@ -144,6 +185,21 @@ def test_every_public_member_is_declared_and_no_other(package, tmp_path):
         inherited = "keyof EventTarget" if name != "Push" else "never"
         text += f"export const of{name}: Same<{wanted}, Exclude<keyof {name}, {inherited}>> = true;\n"
     assert checked(package, "members", text) == "", "declare it in deploy/npm/index.d.ts, or list it in INTERNAL"
+
+
+def test_the_entry_for_recordings_is_declared_too(package, tmp_path):
+    (tmp_path / "members.mjs").write_text(RECORDINGS % {"library": (ROOT / "Sources/Web/conclave").as_uri()})
+    names = json.loads(subprocess.run(["node", tmp_path / "members.mjs"], capture_output=True, text=True, check=True, timeout=60 * PATIENCE).stdout)
+    exports = names.pop("exports")
+    text = "import * as library from 'conclave-client/recordings';\nimport type { %s } from 'conclave-client/recordings';\n" % ", ".join(names)
+    text += "type Same<A, B> = [A] extends [B] ? ([B] extends [A] ? true : { only: Exclude<B, A> }) : { missing: Exclude<A, B> };\n"
+    text += f"export const exported: Same<{' | '.join(map(repr, exports))}, keyof typeof library> = true;\n"
+    for name, members in names.items():
+        wanted = " | ".join(map(repr, sorted(set(members) - OF_PLAYERS.get(name, set()))))
+        text += f"export const of{name}: Same<{wanted}, Exclude<keyof {name}, keyof EventTarget>> = true;\n"
+    assert checked(package, "recordings", text) == "", "declare it in deploy/npm/recordings.d.ts"
+    assert checked(package, "message", MESSAGE) == ""
+    assert '"all"' in checked(package, "wrong", MESSAGE.replace("kind: 'message'", "kind: 'all'"))
 
 
 def test_pages_in_typescript_are_checked(package):

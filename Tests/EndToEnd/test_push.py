@@ -59,6 +59,34 @@ def test_a_ring_and_its_end_reach_a_browser_that_is_away_and_nobody_else_can_rea
     assert service.origin not in log and "127.0.0.1" not in log
 
 
+def test_a_message_and_an_alert_reach_a_browser_that_is_away(tmp_path, service):
+    from test_contract_recordings import Device, Recording
+
+    server = Server(tmp_path, webPush=service.configuration, recordings={"reserveMiB": 0})
+    try:
+        alice, bob = Device(server, "alice"), Device(server, "bob")
+        call = alice.request("/app/calls/start", {"callees": ["bob"], "media": "audio", **alice.starting()})["call"]["id"]
+        alice.request(f"/app/calls/{call}/end")
+        subscription = service.subscription("bob")
+        bob.request("/app/devices/push", {"subscription": subscription.body})
+        bob.close()
+        recordings = Recording(alice, "alice", "bob"), Recording(alice, "alice", "bob", kind="own")
+        recordings[0].start(grants=[recordings[0].grant(bob)])
+        recordings[1].start(grants=[recordings[1].grant(bob)], alert=True)
+        pushes = wait_for(lambda: service.of("bob") if len(service.of("bob")) == 2 else None, 10, "two pushes")
+        read = sorted(((subscription.decrypt(body), headers) for headers, body in pushes), key=lambda push: push[0]["type"])
+        told = {"from": "alice"}
+        assert [content for content, _ in read] == [
+            {"type": "alert", "recording": str(recordings[1].id), **told}, {"type": "message", "recording": str(recordings[0].id), **told},
+        ]
+        (_, alert), (_, message) = read
+        assert alert["urgency"] == "high" and 3_500 < int(alert["ttl"]) <= 3_600
+        assert message["urgency"] == "normal" and 86_000 < int(message["ttl"]) <= 86_400
+        assert alert["topic"] != message["topic"]
+    finally:
+        server.stop()
+
+
 def test_a_subscription_and_the_key_outlive_a_restart(server, service, connect, away):
     before = connect("carol", register=False).register()["pushKey"]
     bob = service.subscription("bob")

@@ -6,27 +6,10 @@ import StoreWriting
 import Testing
 
 /// Recordings' rows.
-struct RecordingRowTests {
+struct RecordingRowTests: RecordingSamples {
   private let test: TestStore
-  private let phone = Device(user: alice, device: DeviceID(unchecked: "phone"))
 
   init() throws { test = try TestStore() }
-
-  private func id(_ number: UInt8) -> RecordingID { RecordingID([UInt8](repeating: number, count: 16))! }
-
-  private func recording(
-    _ number: UInt8, of owner: UserID = alice, reels: [(UInt32, UserID)] = [(1, alice)], expiresAt: Int = 100
-  ) -> StoredRecording {
-    StoredRecording(
-      id: id(number), kind: .message, owner: Device(user: owner, device: DeviceID(unchecked: "phone")),
-      startedAt: second(0), expiresAt: second(expiresAt), reels: reels.map { StoredReel(number: $0, user: $1) })
-  }
-
-  private func segment(_ number: UInt32, bytes: Int = 1_000) -> StoredSegment {
-    StoredSegment(
-      number: number, byteCount: bytes, hash: SegmentHash([UInt8](repeating: UInt8(number + 1), count: 32))!,
-      start: 7 + Int64(number))
-  }
 
   @Test(arguments: StoreKind.allCases) func aRecordingComesBackWithItsPosition(kind: StoreKind) throws {
     let store = try test.open(kind)
@@ -40,7 +23,9 @@ struct RecordingRowTests {
     try store.write([.recording(.segment(id(1), reel: 2, segment(0)))])
     expected.reels[1].position.append(segment(0))
     #expect(try test.open(kind).recording(id(1)) == expected)
-    #expect(try store.recordings() == StoredRecordings(running: [expected], bytes: [alice: 4_000]))
+    #expect(
+      try store.recordings()
+        == StoredRecordings(running: [expected], usage: [alice: StoredUsage(bytes: 4_000, recordings: 1)]))
     #expect(try store.recording(id(2)) == nil)
   }
 
@@ -54,7 +39,9 @@ struct RecordingRowTests {
     let once = try store.recording(id(1))
     try store.write(facts)
     #expect(try store.recording(id(1)) == once && once?.state == .finished && once?.byteCount == 1_000)
-    #expect(try store.recordings() == StoredRecordings(bytes: [alice: 1_000]), "it does not run")
+    #expect(
+      try store.recordings() == StoredRecordings(usage: [alice: StoredUsage(bytes: 1_000, recordings: 1)]),
+      "it does not run")
   }
 
   @Test(arguments: StoreKind.allCases) func segmentsAreListedInPages(kind: StoreKind) throws {
@@ -85,37 +72,6 @@ struct RecordingRowTests {
 
   // MARK: what devices said
 
-  private func record(_ number: UInt8, ticket: UInt8 = 1) -> RecordingRecord {
-    let nothing = Base64Bytes([])
-    return RecordingRecord(
-      statement: RecordingStatement(
-        id: id(number), kind: .message, call: CallID(unchecked: "c1"), publicKey: Base64Bytes([9]), media: [.audio],
-        readers: [bob], at: second(1), by: phone, sigAlg: "ES256", signature: Base64Bytes([8])),
-      author: RecordedPerson(
-        participant: 1, user: alice, device: phone.device, name: "Al\"ice", fingerprint: nothing,
-        keys: [DeviceKey(use: .sign, alg: "ES256", publicKey: Base64Bytes([7]))]),
-      reelKey: ReelKey(ciphertext: nothing, sigAlg: "ES256", signature: nothing), ticket: Base64Bytes([ticket]))
-  }
-
-  private func grant(
-    _ number: UInt8, to user: UserID, _ device: String? = "tablet", by author: UserID = alice, at: Int = 1
-  ) -> RecordingGrant {
-    RecordingGrant(
-      recording: id(number), to: .init(user: user, device: device.map(DeviceID.init(unchecked:))),
-      from: Device(user: author, device: phone.device), key: Base64Bytes([1]), alg: "X", ciphertext: Base64Bytes([2]),
-      at: second(at), sigAlg: "ES256", signature: Base64Bytes([3]))
-  }
-
-  private func note(_ number: UInt32, _ byte: UInt8 = 1) -> RecordingNote {
-    RecordingNote(number: number, ciphertext: Base64Bytes([byte]), sigAlg: "ES256", signature: Base64Bytes([3]))
-  }
-
-  private func witness(_ segments: UInt32) -> ReelWitness {
-    ReelWitness(
-      reel: 1, segments: segments, head: Base64Bytes([4]), at: second(2), isEnd: false, by: phone, sigAlg: "ES256",
-      signature: Base64Bytes([5]))
-  }
-
   @Test(arguments: StoreKind.allCases) func theWordsOfDevicesComeBack(kind: StoreKind) throws {
     let store = try test.open(kind)
     let facts: [RecordingFact] = [
@@ -125,7 +81,9 @@ struct RecordingRowTests {
     for _ in 0..<2 { try store.write(facts.map(StoreChange.recording)) }
     #expect(try store.record(of: id(1)) == record(1))
     #expect(try store.grants(of: id(1), to: bob) == [grant(1, to: bob, nil), grant(1, to: bob)])
-    #expect(try store.notes(of: id(1)) == [note(0), note(1)])
+    #expect(try store.notes(of: id(1), from: 0, limit: 9) == [note(0), note(1)])
+    #expect(try store.notes(of: id(1), from: 1, limit: 9) == [note(1)])
+    #expect(try store.notes(of: id(1), from: 0, limit: 1) == [note(0)])
     #expect(try store.witnesses(of: id(1)) == [witness(1)])
     #expect(try store.record(of: id(2)) == nil && store.grants(of: id(2), to: bob).isEmpty)
   }
@@ -140,7 +98,7 @@ struct RecordingRowTests {
     try store.write(facts.map(StoreChange.recording))
     #expect(try store.record(of: id(1))?.ticket == Base64Bytes([2]))
     #expect(try store.grants(of: id(1), to: bob) == [grant(1, to: bob, at: 9)])
-    #expect(try store.witnesses(of: id(1)) == [witness(2)] && store.notes(of: id(1)) == [note(0)])
+    #expect(try store.witnesses(of: id(1)) == [witness(2)] && store.notes(of: id(1), from: 0, limit: 9) == [note(0)])
   }
 
   @Test(arguments: StoreKind.allCases) func theWordsGoWithTheRecording(kind: StoreKind) throws {
@@ -153,20 +111,7 @@ struct RecordingRowTests {
     ]
     try store.write(facts.map(StoreChange.recording))
     #expect(try store.record(of: id(1)) == nil && store.grants(of: id(1), to: bob).isEmpty)
-    #expect(try store.notes(of: id(1)).isEmpty && store.witnesses(of: id(1)).isEmpty)
-  }
-
-  private func person(_ reel: UInt32, _ name: String = "Bob") -> RecordedPerson {
-    RecordedPerson(
-      participant: reel, user: bob, device: phone.device, name: name, fingerprint: Base64Bytes([1]), keys: [],
-      joinId: Base64Bytes([6]))
-  }
-
-  private func trackKeys(_ reel: UInt32, _ epoch: UInt32, _ tracks: [UInt8], _ byte: UInt8 = 1) -> TrackKeys {
-    TrackKeys(
-      ExportTrackKeys(
-        recording: id(1), epoch: epoch, tracks: tracks, ciphertext: Base64Bytes([byte]), sigAlg: "ES256",
-        signature: Base64Bytes([5])), of: reel, listHash: Base64Bytes([2]))
+    #expect(try store.notes(of: id(1), from: 0, limit: 9).isEmpty && store.witnesses(of: id(1)).isEmpty)
   }
 
   @Test(arguments: StoreKind.allCases) func theReelsOfACallHavePeopleAndKeys(kind: StoreKind) throws {
@@ -199,7 +144,7 @@ struct RecordingRowTests {
     facts += [.grant(grant(2, to: bob)), .grant(grant(2, to: bob, nil)), .grant(grant(3, to: bob, by: bob))]
     try store.write(facts.map(StoreChange.recording))
     func listed(
-      _ user: UserID, before: Int = 99, limit: Int = 9, kind: RecordingKind? = nil, role: RecordingRole? = nil
+      _ user: UserID?, before: Int = 99, limit: Int = 9, kind: RecordingKind? = nil, role: RecordingRole? = nil
     ) throws -> [RecordingID] {
       let filter = RecordingFilter(before: second(before), limit: limit, kind: kind, role: role)
       return try store.recordings(of: user, filter).map(\.id)
@@ -209,8 +154,78 @@ struct RecordingRowTests {
     #expect(try listed(bob, kind: .own) == [id(3)] && listed(bob, kind: .message, role: .owner).isEmpty)
     #expect(try listed(bob, before: 5) == [id(2)] && listed(bob, limit: 1) == [id(3)])
     #expect(try listed(alice) == [id(1), id(2)] && listed(carol).isEmpty)
+    #expect(try listed(nil) == [id(3), id(1), id(2)] && listed(nil, limit: 2) == [id(3), id(1)])
     try store.write([.recording(.grantsGone(id(2), bob))])
     #expect(try listed(bob) == [id(3)])
+  }
+
+  @Test(arguments: StoreKind.allCases) func aDraftIsKeptOnceItIsShared(kind: StoreKind) throws {
+    let store = try test.open(kind)
+    var draft = recording(1)
+    draft.isDraft = true
+    try store.write([.recording(.begun(draft)), .recording(.begun(recording(2)))])
+    #expect(try store.recording(id(1)) == draft)
+    #expect(try store.recordings().usage == [alice: StoredUsage(recordings: 2, drafts: 1)])
+    try store.write([.recording(.kept(id(1), until: second(500)))])
+    (draft.isDraft, draft.expiresAt) = (false, second(500))
+    #expect(try store.recording(id(1)) == draft)
+    #expect(try store.recordings().usage == [alice: StoredUsage(recordings: 2)])
+  }
+
+  @Test(arguments: StoreKind.allCases) func readersAreKnownWithWhatTheyDid(kind: StoreKind) throws {
+    let store = try test.open(kind)
+    let facts: [RecordingFact] = [
+      .begun(recording(1)), .grant(grant(1, to: bob)), .grant(grant(1, to: bob, nil)),
+      .reader(id(1), carol, .alerted(second(3))), .reader(id(1), bob, .seen(second(4))),
+      .reader(id(1), bob, .seen(second(9))), .reader(id(1), bob, .opened), .reader(id(2), bob, .opened),
+    ]
+    for _ in 0..<2 { try store.write(facts.map(StoreChange.recording)) }
+    #expect(
+      try store.readers(of: id(1)) == [
+        StoredReader(user: bob, grants: 2, isOpened: true, seenAt: second(4)),
+        StoredReader(user: carol, grants: 0, alertedAt: second(3)),
+      ])
+    #expect(try store.readers(of: id(2)).isEmpty, "there is no such recording")
+    try store.write([.recording(.reader(id(1), carol, .reached(second(5)))), .recording(.grantsGone(id(1), bob))])
+    #expect(
+      try store.readers(of: id(1)) == [
+        StoredReader(user: carol, grants: 0, alertedAt: second(3), reachedAt: second(5))
+      ])
+    try store.forget(carol)
+    #expect(try store.readers(of: id(1)).isEmpty)
+  }
+
+  @Test(arguments: StoreKind.allCases) func recordingsThatWereNotOpenedAreCounted(kind: StoreKind) throws {
+    let store = try test.open(kind)
+    var facts: [RecordingFact] = (1...3).map { .begun(recording($0)) }
+    facts += [.grant(grant(1, to: bob)), .grant(grant(1, to: bob, nil)), .grant(grant(2, to: bob))]
+    facts += [.grant(grant(3, to: bob, by: carol)), .grant(grant(3, to: carol))]
+    try store.write(facts.map(StoreChange.recording))
+    #expect(try store.unopened(from: alice, by: bob) == 2 && store.unopened(from: carol, by: bob) == 1)
+    try store.write([.recording(.reader(id(1), bob, .seen(second(1)))), .recording(.reader(id(2), carol, .opened))])
+    #expect(try store.unopened(from: alice, by: bob) == 2)
+    try store.write([.recording(.reader(id(1), bob, .opened))])
+    #expect(try store.unopened(from: alice, by: bob) == 1)
+    try store.write([.recording(.gone(id(2)))])
+    #expect(try store.unopened(from: alice, by: bob) == 0)
+  }
+
+  @Test(arguments: StoreKind.allCases) func alertsWaitUntilTheyHaveReachedTheirUsers(kind: StoreKind) throws {
+    let store = try test.open(kind)
+    let facts: [RecordingFact] = [
+      .begun(recording(1)), .begun(recording(2)), .reader(id(2), bob, .alerted(second(1))),
+      .reader(id(1), carol, .alerted(second(2))), .reader(id(1), bob, .alerted(second(2))),
+      .reader(id(1), alice, .opened),
+    ]
+    try store.write(facts.map(StoreChange.recording))
+    #expect(
+      try store.alerts() == [
+        StoredAlert(recording: id(2), user: bob, at: second(1)),
+        StoredAlert(recording: id(1), user: bob, at: second(2)),
+        StoredAlert(recording: id(1), user: carol, at: second(2)),
+      ])
+    try store.write([.recording(.reader(id(1), bob, .reached(second(3)))), .recording(.gone(id(2)))])
+    #expect(try store.alerts() == [StoredAlert(recording: id(1), user: carol, at: second(2))])
   }
 
   @Test(arguments: StoreKind.allCases) func grantsToAndByAForgottenUserGo(kind: StoreKind) throws {
@@ -249,7 +264,7 @@ struct RecordingRowTests {
     try store.forget(alice)
     #expect(try store.recording(id(1)) == nil)
     #expect(try store.recording(id(2))?.reels.map(\.user) == [bob])
-    #expect(try store.recordings().bytes == [bob: 1_000])
+    #expect(try store.recordings().usage == [bob: StoredUsage(bytes: 1_000, recordings: 1)])
   }
 
   /// A guest is forgotten when the call ends; what the guest said in it stays with the recording.

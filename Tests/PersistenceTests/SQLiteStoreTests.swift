@@ -107,6 +107,37 @@ struct SQLiteStoreTests {
     #expect(error?.kind == .newer)
   }
 
+  /// Before the eighth migration an epoch's record had the whole list.
+  @Test func theListOfARunningCallOutlivesTheMigration() throws {
+    struct Former: Encodable {
+      var number: UInt32 = 7
+      var mode = RotationMode.ratchet
+      var previous = Base64Bytes([0, 255])
+      var list: [ListEntry]
+    }
+    let test = try TestStore()
+    let (call, empty) = (runningCall("c1"), runningCall("c2"))
+    let key = JoinKey(
+      alg: "x\"/ä", publicKey: Base64Bytes([2]), generation: 3, at: second(1), signature: Base64Bytes([3]))
+    let list = [entry(alice, 12, refresh: key), entry(bob, 0), entry(carol, 2)]
+    let queue = try DatabaseQueue(path: test.path)
+    try Schema.migrator.migrate(queue, upTo: "7")
+    try queue.write { db in
+      for (call, list) in [(call, list), (empty, [])] {
+        try db.run("INSERT INTO call VALUES (?, ?)", [call.id.text, try db.blob(call)])
+        try db.run("INSERT INTO progress VALUES (?, ?)", [call.id.text, try db.blob(progress(epoch: 7))])
+        try db.run("INSERT INTO epoch VALUES (?, ?)", [call.id.text, try db.blob(Former(list: list))])
+      }
+    }
+    try queue.close()
+    let calls = try test.open().load(now: TestStore.now).calls
+    #expect(calls.map(\.entries) == [[entry(carol, 2), entry(alice, 12, refresh: key)], []])
+    func epoch(_ ringing: [ListEntry]) -> StoredEpoch {
+      StoredEpoch(number: 7, mode: .ratchet, previous: Base64Bytes([0, 255]), ringing: ringing)
+    }
+    #expect(calls.map(\.epoch) == [epoch([entry(bob, 0)]), epoch([])])
+  }
+
   @Test func aMissingFolderIsNamed() throws {
     let error = #expect(throws: StoreError.self) { try SQLiteStore(path: "/nowhere/at/all/conclave.sqlite") }
     #expect(error?.kind == .cannotOpen)
@@ -260,18 +291,13 @@ struct SQLiteStoreTests {
     #expect(rest.contains("Carol"))
   }
 
-  @Test func theServerLearnsOfWhatAnotherProcessForgot() throws {
+  /// The file is only read when another process has changed it.
+  @Test func aForgottenUserIsNamedOnce() throws {
     let test = try TestStore()
     let store = try test.open()
-    #expect(try store.takeForgotten().isEmpty)
-    let other = try test.open()
-    try other.forget(alice)
+    try test.open().forget(alice)
     #expect(try store.takeForgotten() == [alice])
     #expect(try store.takeForgotten().isEmpty)
-    // A server that starts later is told, too.
-    #expect(try test.open().takeForgotten() == [alice])
-    try store.write([.forgotten(alice)])
-    #expect(try test.open().takeForgotten().isEmpty)
   }
 
   /// The message says which two servers there are and what to do.

@@ -43,6 +43,74 @@ struct StorageTests {
     #expect(try store.load(now: TestStore.now).ranUntil == second(7))
   }
 
+  // MARK: lists of epochs
+
+  @Test(arguments: StoreKind.allCases) func aListIsStoredEntryByEntry(kind: StoreKind) throws {
+    let store = try TestStore().open(kind)
+    let (call, other) = (runningCall("c1"), runningCall("c2"))
+    let key = JoinKey(alg: "x", publicKey: Base64Bytes([2]), generation: 1, at: second(1), signature: Base64Bytes([3]))
+    func epoch(_ number: UInt32, ringing: [ListEntry] = []) -> StoredEpoch {
+      StoredEpoch(number: number, mode: .fresh, previous: Base64Bytes([1]), ringing: ringing)
+    }
+    try store.write([
+      .call(call), .progress(call.id, progress(epoch: 1)), .epoch(call.id, epoch(1, ringing: [entry(bob, 0)])),
+      .entry(call.id, entry(carol, 10)), .entry(call.id, entry(alice, 9)),
+      .call(other), .progress(other.id, progress(epoch: 1)), .epoch(other.id, epoch(1)),
+      .entry(other.id, entry(bob, 9)),
+    ])
+    var calls = try store.load(now: second(1)).calls
+    #expect(calls.map(\.entries) == [[entry(alice, 9), entry(carol, 10)], [entry(bob, 9)]], "in the order of numbers")
+    #expect(calls.first?.epoch.ringing == [entry(bob, 0)])
+    for _ in 0..<2 {
+      try store.write([
+        .epoch(call.id, epoch(2)), .entry(call.id, entry(alice, 9, refresh: key)), .entry(call.id, entry(bob, 11)),
+        .entryGone(call.id, 10),
+      ])
+    }
+    calls = try store.load(now: second(1)).calls
+    #expect(calls.map(\.entries) == [[entry(alice, 9, refresh: key), entry(bob, 11)], [entry(bob, 9)]])
+    #expect(calls.first?.epoch == epoch(2))
+    // They go with their calls.
+    try store.write([.reset, .call(call), .progress(call.id, progress(epoch: 3)), .epoch(call.id, epoch(3))])
+    #expect(try store.load(now: second(1)).calls.map(\.entries) == [[]])
+  }
+
+  // MARK: forgotten users
+
+  @Test(arguments: StoreKind.allCases) func aServerLearnsOfWhatAnotherProcessForgot(kind: StoreKind) throws {
+    let test = try TestStore()
+    let store = try test.open(kind)
+    #expect(try store.takeForgotten().isEmpty)
+    try test.open(kind).forget(alice)
+    #expect(try store.takeForgotten() == [alice])
+    // A server that starts later learns of it, too.
+    #expect(try test.open(kind).takeForgotten() == [alice])
+    try store.write([.forgotten(alice)])
+    #expect(try test.open(kind).takeForgotten().isEmpty)
+  }
+
+  /// A batch may write of a user before it forgets the user: that goes, too.
+  @Test(arguments: StoreKind.allCases) func aCallThatEndedInTheSameBatchNamesAForgottenUserNoMore(
+    kind: StoreKind
+  ) throws {
+    let test = try TestStore()
+    let store = try test.open(kind)
+    let call = CallID(unchecked: "1")
+    let end = StoredEnd(
+      call: call, endedAt: second(5), end: Ended(reason: .endedByInitiator, by: alice, seconds: 5),
+      users: [alice, bob],
+      starter: Device(user: alice, device: DeviceID(unchecked: "phone")), joinId: Base64Bytes([1]), reply: nil)
+    let device = Device(user: bob, device: DeviceID(unchecked: "tablet"))
+    try store.write([
+      .running(second(5)), .ended(end), .forgotten(alice),
+      .mailbox(device, StoredMailbox(envelopes: [], rung: [call])),
+    ])
+    let stored = try store.load(now: second(6))
+    #expect(stored.ended.map(\.users) == [[bob]])
+    #expect(stored.ended.first?.end.by == nil && stored.ended.first?.starter == nil)
+    #expect(stored.mailboxes[device]?.rung == [call], "what comes after it is written")
+  }
+
   // MARK: the fencing token
 
   @Test(arguments: StoreKind.allCases) func aLaterStartHasALargerToken(kind: StoreKind) throws {

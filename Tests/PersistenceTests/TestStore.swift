@@ -1,21 +1,25 @@
 import Contract
+import DatabaseServers
 import Foundation
 import MediaModel
 import Persistence
+import PostgreSQL
 
 @testable import Calls
 
 /// The kinds of stores with which the tests of the contract (`Storage`) run.
 enum StoreKind: CaseIterable, Sendable {
-  case sqlite
+  case sqlite, postgres
 }
 
-/// A store in a temporary folder, which is deleted with it.
+/// A store in a temporary folder, or in a separate database, which is deleted with it.
 final class TestStore {
   static let now = Timestamp(milliseconds: 1_790_000_000_000)
 
   let folder: String
   var path: String { folder + "/conclave.sqlite" }
+  /// Its name, once it was made.
+  private(set) var database: TestDatabase?
 
   init() throws {
     folder = FileManager.default.temporaryDirectory.path + "/store-\(UUID().uuidString)"
@@ -26,12 +30,41 @@ final class TestStore {
 
   func open() throws -> SQLiteStore { try SQLiteStore(path: path) }
 
+  func openPostgres() throws -> PostgresStore {
+    let made = try database ?? TestDatabase(in: try PostgresServer.shared.get())
+    database = made
+    return try PostgresStore(try made.target)
+  }
+
   /// Another server that uses the same store.
   func open(_ kind: StoreKind) throws -> any Storage {
     switch kind {
     case .sqlite: try open()
+    case .postgres: try openPostgres()
     }
   }
+}
+
+/// A database with tables. In them is a start that no other follows, for `FencingToken(number: .max)`.
+final class TestDatabase {
+  let server: PostgresServer
+  let name: String
+
+  /// - Parameter hasTables: otherwise it is empty.
+  init(in server: PostgresServer, hasTables: Bool = true) throws {
+    self.server = server
+    name = "t" + UUID().uuidString.lowercased().replacing("-", with: "")
+    try server.sql("CREATE DATABASE \(name)")
+    guard hasTables else { return }
+    _ = try PostgresStore(try PostgresTarget(url: server.url(name), password: nil))
+    try server.sql("INSERT INTO node (id) VALUES (\(UInt32.max))", in: name)
+  }
+
+  deinit { _ = try? server.sql("DROP DATABASE \(name) WITH (FORCE)") }
+
+  var target: PostgresTarget { get throws { try PostgresTarget(url: server.url(name), password: nil) } }
+
+  @discardableResult func sql(_ text: String) throws -> String { try server.sql(text, in: name) }
 }
 
 let alice = UserID(unchecked: "alice")
@@ -58,4 +91,18 @@ func runningCall(_ id: String) -> StoredCall {
   StoredCall(
     id: CallID(unchecked: id), media: .video, initiator: alice, startedAt: second(0), policy: Policy(), metadata: nil,
     starter: Device(user: alice, device: DeviceID(unchecked: "phone")), joinId: Base64Bytes([1]), reply: nil)
+}
+
+/// The rest of a call that no store loads without.
+func progress(epoch: UInt32) -> StoredProgress {
+  StoredProgress(
+    activeSince: nil, lastNumber: 3, soleCallee: nil, hasSilenced: nil, aloneSince: nil, lastThere: nil, failures: nil,
+    links: nil, rotateAt: nil, epoch: epoch, isSettled: true, distributor: nil, revisionLimit: 9)
+}
+
+/// - Parameter number: 0 for a device that rings.
+func entry(_ user: UserID, _ number: ParticipantNumber, refresh: JoinKey? = nil) -> ListEntry {
+  ListEntry(
+    user: user, device: DeviceID(unchecked: "phone"), participant: number, joinId: number > 0 ? Base64Bytes([1]) : nil,
+    joinKey: nil, fingerprint: Base64Bytes([255, 0]), refresh: refresh)
 }

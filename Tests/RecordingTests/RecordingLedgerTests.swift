@@ -11,10 +11,10 @@ private let bob = Device(user: UserID("bob")!, device: DeviceID("laptop")!)
 private func id(_ number: UInt8) -> RecordingID { RecordingID([UInt8](repeating: number, count: 16))! }
 
 private func recording(
-  _ number: UInt8, of owner: Device = alice, kind: RecordingKind = .own, reels: [UInt32] = [1]
+  _ number: UInt8, of owner: Device = alice, kind: RecordingKind = .own, isDraft: Bool = false, reels: [UInt32] = [1]
 ) -> StoredRecording {
   StoredRecording(
-    id: id(number), kind: kind, owner: owner, startedAt: now, expiresAt: now + .seconds(86_400),
+    id: id(number), kind: kind, owner: owner, startedAt: now, expiresAt: now + .seconds(86_400), isDraft: isDraft,
     reels: reels.map { StoredReel(number: $0, user: owner.user) })
 }
 
@@ -220,7 +220,12 @@ struct RecordingLedgerTests {
   }
 
   @Test func aForgottenUserHasNothing() throws {
-    var ledger = RecordingLedger(restoring: StoredRecordings(bytes: [alice.user: 5_000, bob.user: 7]))
+    var ledger = RecordingLedger(
+      restoring: StoredRecordings(
+        usage: [
+          alice.user: StoredUsage(bytes: 5_000, recordings: 3, drafts: 2),
+          bob.user: StoredUsage(bytes: 7, recordings: 1),
+        ]))
     ledger.begin(recording(1))
     var shared = recording(2, of: bob, reels: [1, 2])
     shared.reels[1].user = alice.user
@@ -231,6 +236,54 @@ struct RecordingLedgerTests {
     ledger.forget(alice.user)
     #expect(ledger[id(1)] == nil && ledger[id(2)]?.reels.map(\.number) == [1])
     #expect(ledger.bytes(of: alice.user) == 0 && ledger.bytes(of: bob.user) == 1_007 && ledger.bytes == 1_007)
+    #expect(ledger.recordingCount == 2 && ledger.draftCount == 0)
+    // The deletion of one of them was under way.
+    ledger.remove(recording(1, isDraft: true))
+    #expect(ledger.recordingCount == 2 && ledger.draftCount == 0 && ledger.bytes == 1_007)
+  }
+
+  @Test func draftsAndRecordingsOfAUserAreBounded() throws {
+    var limits = RecordingLedger.Limits()
+    (limits.recordingsOfUser, limits.draftsOfUser) = (4, 2)
+    let earlier = StoredRecordings(usage: [alice.user: StoredUsage(recordings: 1, drafts: 1)])
+    var ledger = RecordingLedger(limits: limits, restoring: earlier)
+    ledger.begin(recording(1, isDraft: true))
+    #expect(throws: RecordingRefusal.drafts) { try ledger.checkRoom(for: alice.user, isDraft: true) }
+    #expect(throws: Never.self) { try ledger.checkRoom(for: alice.user) }
+    #expect(throws: Never.self) { try ledger.checkRoom(for: bob.user, isDraft: true) }
+    ledger.keep(recording(1, isDraft: true), until: now + .seconds(5))
+    #expect(ledger[id(1)]?.isDraft == false && ledger[id(1)]?.expiresAt == now + .seconds(5))
+    // The disk may say so once more.
+    ledger.keep(recording(1), until: now)
+    #expect(ledger.draftCount == 1 && ledger.recordingCount == 2)
+    for number: UInt8 in [2, 3] { ledger.begin(recording(number)) }
+    #expect(throws: RecordingRefusal.quota) { try ledger.checkRoom(for: alice.user) }
+    ledger.remove(recording(3))
+    #expect(throws: Never.self) { try ledger.checkRoom(for: alice.user) }
+  }
+
+  @Test func theUploadsOfAUserLeaveRoomForOthers() throws {
+    var limits = RecordingLedger.Limits()
+    limits.uploadBytesOfUser = 2_000
+    var ledger = RecordingLedger(limits: limits)
+    ledger.begin(recording(1))
+    ledger.begin(recording(2, of: bob))
+    let first = try ledger.admit(id(1), reel: 1, byteCount: 1_500)
+    #expect(throws: RecordingRefusal.busy) { try ledger.admit(id(1), reel: 1, byteCount: 501) }
+    _ = try ledger.admit(id(2), reel: 1, byteCount: 1_500)
+    ledger.release(first)
+    _ = try ledger.admit(id(1), reel: 1, byteCount: 2_000)
+  }
+
+  @Test func aRecordingHasALength() throws {
+    var ledger = RecordingLedger()
+    ledger.begin(recording(1, reels: [1, 2]))
+    #expect(ledger[id(1)]?.seconds == 0)
+    for start: Int64 in [5_000_000, 9_000_000, 13_999_999] { try ledger.store(1, start: start) }
+    #expect(ledger[id(1)]?.seconds == 8)
+    // A clock that goes back.
+    try ledger.store(1, start: 0)
+    #expect(ledger[id(1)]?.seconds == 0)
   }
 
   @Test func aRecordingTakesUploadsForSomeHours() {
@@ -278,12 +331,24 @@ struct RecordingLedgerTests {
     #expect(isStored && !ledger.hasRoom(for: id(1)))
   }
 
+  @Test func aSegmentThatIsBeingWrittenCountsBeforeTheEnd() throws {
+    var ledger = RecordingLedger()
+    ledger.begin(recording(1))
+    let upload = try ledger.admit(id(1), reel: 1, byteCount: 1_000)
+    _ = try ledger.place(header(1, ReelPosition()), of: upload)
+    #expect(ledger.overdue(now: now + .seconds(86_400)).isEmpty)
+    ledger.release(upload)
+    #expect(ledger.overdue(now: now + .seconds(86_400)) == [id(1)])
+  }
+
   @Test func aStartKnowsWhatRan() {
     var stored = recording(1)
     stored.reels[0].position.append(StoredSegment(number: 0, byteCount: 400, hash: hash(4), start: 1))
-    let ledger = RecordingLedger(restoring: StoredRecordings(running: [stored], bytes: [alice.user: 900]))
+    let usage = [alice.user: StoredUsage(bytes: 900, recordings: 2, drafts: 1)]
+    let ledger = RecordingLedger(restoring: StoredRecordings(running: [stored], usage: usage))
     #expect(ledger.position(1).next == 1 && ledger.position(1).head == hash(4))
     #expect(ledger.bytes == 900 && ledger.runningCount == 1)
+    #expect(ledger.recordingCount == 2 && ledger.draftCount == 1)
   }
 
   /// In any order of steps the sums are those of what is there, and nothing is negative.

@@ -18,6 +18,10 @@ final class FaultyStorage: Storage {
 
   init(_ base: any Storage) { self.base = base }
 
+  var place: String { base.place }
+  func takeForgotten() throws(StoreError) -> [UserID] { try base.takeForgotten() }
+  func checkpoint(failed: @escaping @Sendable (StoreError) -> Void) { base.checkpoint(failed: failed) }
+
   var waitingCount: Int { state.withLock { $0.waiting.count } }
 
   /// Writes that hung are done when the fault is over.
@@ -45,6 +49,9 @@ final class FaultyStorage: Storage {
 
   func load(now: Timestamp) throws(StoreError) -> Stored { try base.load(now: now) }
   func forget(_ user: UserID) throws(StoreError) { try base.forget(user) }
+  func condition(now: @Sendable () -> Timestamp) throws(StoreError) -> StoreCondition? {
+    try base.condition(now: now)
+  }
   func sweep(now: Timestamp, historyDays: Int) throws(StoreError) -> Bool {
     try base.sweep(now: now, historyDays: historyDays)
   }
@@ -70,11 +77,18 @@ final class FaultyStorage: Storage {
   func grants(of recording: RecordingID, to user: UserID) throws(StoreError) -> [RecordingGrant] {
     try base.grants(of: recording, to: user)
   }
-  func notes(of recording: RecordingID) throws(StoreError) -> [RecordingNote] { try base.notes(of: recording) }
   func people(of recording: RecordingID) throws(StoreError) -> [RecordedPerson] { try base.people(of: recording) }
   func trackKeys(of recording: RecordingID) throws(StoreError) -> [TrackKeys] { try base.trackKeys(of: recording) }
+  func notes(of recording: RecordingID, from number: UInt32, limit: Int) throws(StoreError) -> [RecordingNote] {
+    try base.notes(of: recording, from: number, limit: limit)
+  }
+  func readers(of recording: RecordingID) throws(StoreError) -> [StoredReader] { try base.readers(of: recording) }
+  func unopened(from author: UserID, by user: UserID) throws(StoreError) -> Int {
+    try base.unopened(from: author, by: user)
+  }
+  func alerts() throws(StoreError) -> [StoredAlert] { try base.alerts() }
   func witnesses(of recording: RecordingID) throws(StoreError) -> [ReelWitness] { try base.witnesses(of: recording) }
-  func recordings(of user: UserID, _ wanted: RecordingFilter) throws(StoreError) -> [StoredRecording] {
+  func recordings(of user: UserID?, _ wanted: RecordingFilter) throws(StoreError) -> [StoredRecording] {
     try base.recordings(of: user, wanted)
   }
   func segments(

@@ -7,7 +7,7 @@ import Testing
 
 @testable import Reels
 
-/// The stored reel of a recorded participant (protocol section 13.6).
+/// The stored reel of a recorded participant (protocol section 13.7).
 struct ReelTableTests {
   let stage = ReelStage()
 

@@ -1,12 +1,14 @@
 package import Calls
 import Contract
 package import MediaModel
+package import Recording
 
 /// The result of `.store` effects, instead of a database.
 package struct Disk {
   package private(set) var stored = Stored()
   package private(set) var history: [HistoryFact] = []
   package private(set) var reports: [StoredReport] = []
+  package private(set) var recordings: [RecordingFact] = []
   package private(set) var writes = 0
   private var calls: [CallID: Pieces] = [:]
 
@@ -15,6 +17,7 @@ package struct Disk {
     var call: StoredCall
     var progress: StoredProgress?
     var epoch: StoredEpoch?
+    var entries: [ParticipantNumber: ListEntry] = [:]
     var members: [UserID: StoredMember] = [:]
     var ringEnvelopes: [Envelope] = []
     var links: [EpochLink] = []
@@ -25,8 +28,10 @@ package struct Disk {
     var whole: Stored.CallRecord? {
       guard let progress, let epoch else { return nil }
       return Stored.CallRecord(
-        call: call, progress: progress, epoch: epoch, members: Array(members.values), ringEnvelopes: ringEnvelopes,
-        epochLinks: links, confirmations: confirmations, words: Array(words.values), signers: Array(signers.values))
+        call: call, progress: progress, epoch: epoch,
+        entries: entries.values.sorted { $0.participant < $1.participant }, members: Array(members.values),
+        ringEnvelopes: ringEnvelopes, epochLinks: links, confirmations: confirmations, words: Array(words.values),
+        signers: Array(signers.values))
     }
   }
 
@@ -65,6 +70,8 @@ package struct Disk {
     case .epoch(let id, let epoch):
       calls[id]?.epoch = epoch
       calls[id]?.confirmations = [:]
+    case .entry(let id, let entry): calls[id]?.entries[entry.participant] = entry
+    case .entryGone(let id, let number): calls[id]?.entries[number] = nil
     case .link(let id, let link):
       calls[id]?.links.removeAll { $0.epoch <= link.endOfForgotten ?? 0 }
       calls[id]?.links.append(link)
@@ -92,8 +99,7 @@ package struct Disk {
     case .presence(let user, let setting): stored.presence[user] = setting
     case .history(let fact): history.append(fact)
     case .report(let report): reports.append(report)
-    // The machines of people and calls write none.
-    case .recording: break
+    case .recording(let fact): recordings.append(fact)
     case .forgotten(let user):
       stored.devices.removeAll { $0.entry.user == user }
       if !user.isGuest { reports.removeAll { [$0.report.by, $0.report.user].contains(user) } }
@@ -118,6 +124,7 @@ package struct Disk {
       contents.insert(.call(call.call))
       if let progress = call.progress { contents.insert(.progress(call.call.id, progress)) }
       if let epoch = call.epoch { contents.insert(.epoch(call.call.id, epoch)) }
+      contents.formUnion(call.entries.values.map { .entry(call.call.id, $0) })
       contents.formUnion(call.members.values.map { .member(call.call.id, $0) })
       contents.formUnion(call.ringEnvelopes.map { .ringEnvelope(call.call.id, $0) })
       contents.formUnion(call.links.map { .link(call.call.id, $0) })

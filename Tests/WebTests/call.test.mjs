@@ -47,6 +47,20 @@ test('an event that comes again after `call.state` is handled, but only once', a
   conclave.close();
 });
 
+test('a recording that somebody grants to this device is told', async () => {
+  const conclave = new Conclave({ url: 'ws://h/', device: 'd', credentials: async () => ({ token: 't' }) });
+  const told = [];
+  conclave.addEventListener('recording', ({ detail }) => told.push(detail));
+  conclave.connect();
+  const facts = { recording: callID('r'), kind: 'message', by: { user: 'bob', device: 'phone' } };
+  for (const [seq, body] of [[1, { at: 7, ...facts, grant: {} }], [2, { ...facts, by: 'bob' }]]) {
+    Socket.last.onmessage({ data: encodeFrame('MESSAGE', { subscription: 'events', event: 'recording.shared', seq, ack: seq, redelivered: false }, JSON.stringify(body)) });
+    await turns();
+  }
+  assert.deepEqual(told, [facts]);
+  conclave.close();
+});
+
 function openedTrack() {
   return { kind: 'video', isStopped: false, addEventListener() {}, stop() { this.isStopped = true; } };
 }

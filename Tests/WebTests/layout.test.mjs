@@ -111,13 +111,13 @@ test('the worker loads no more than it needs', () => {
   assert.deepEqual(new Set(loaded.map(folderOf)), new Set(['', 'frames', 'wire']));
 });
 
-test('the page imports only the library’s index, except for modules that check for a supported browser, guests, and devices before a call', () => {
+test('the page imports only the library’s index, except for modules that check for a supported browser, guests, devices before a call, and recordings', () => {
   for (const module of modulesIn('page')) {
-    for (const path of importsOf(codeOf('page', module))) assert.match(path, /^(\.\/(words\/)?[\w-]+\.js|\.\.\/conclave\/(capture|guests|index|support)\.js)$/, `${module} imports ${path}`);
+    for (const path of importsOf(codeOf('page', module))) assert.match(path, /^(\.\/(words\/)?[\w-]+\.js|\.\.\/conclave\/(capture|guests|index|recordings|support)\.js)$/, `${module} imports ${path}`);
   }
 });
 
 test('every module is used', () => {
-  assert.deepEqual(new Set(modulesIn('conclave')), loadedBy('conclave', ['index.js', 'sframe-worker.js']));
+  assert.deepEqual(new Set(modulesIn('conclave')), loadedBy('conclave', ['index.js', 'recordings.js', 'sframe-worker.js']));
   assert.deepEqual(new Set(modulesIn('page')), loadedBy('page', ['app.js']));
 });

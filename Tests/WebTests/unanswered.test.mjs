@@ -48,7 +48,7 @@ test('a call rings nobody if it has callees but none of them rings', () => {
 
 test('the view stays until it is closed, also by Escape, and can call the same people with the same media', async () => {
   const done = [];
-  const view = new UnansweredView({ callAgain: async (...call) => done.push(call), closed: () => done.push('closed') });
+  const view = new UnansweredView({ callAgain: async (...call) => done.push(call), record: async () => {}, canRecord: () => false, closed: () => done.push('closed') });
   show('lobby');
   const told = outcomesOf({ carol: 'busy' }, [other('bob', 'declined')]);
   assert.equal(view.show([], { withCamera: true, at: 0 }), false);
@@ -70,4 +70,23 @@ test('the view stays until it is closed, also by Escape, and can call the same p
   show('call');
   view.close();
   assert.equal(byID('call').hidden, false, 'a call has replaced it');
+});
+
+test('a message may be recorded for those whose history shows the call, if the server stores any', async () => {
+  const recorded = [];
+  let isServed = false;
+  const view = new UnansweredView({ callAgain: async () => {}, record: async (...message) => recorded.push(message), canRecord: () => isServed, closed: () => {} });
+  const told = outcomesOf({ carol: 'busy', dora: 'unavailable', eve: 'no-keys', fay: 'offline' }, [other('bob', 'declined'), other('fay', 'missed'), other('gil', 'cancelled')]);
+  view.show(told, { withCamera: true, at: 0, call: 'c1' });
+  assert.equal(byID('unanswered-record').hidden, true);
+  isServed = true;
+  view.offer();
+  assert.equal(byID('unanswered-record').hidden, false, 'as soon as that is known');
+  await byID('unanswered-record').click();
+  assert.deepEqual(recorded, [[['bob', 'carol', 'dora', 'fay'], 'c1']]);
+  show('message');
+  view.return();
+  assert.equal(view.isShown, true, 'it shows what it has shown');
+  view.show(outcomesOf({ eve: 'no-keys' }, []), { withCamera: true, at: 0, call: 'c2' });
+  assert.equal(byID('unanswered-record').hidden, true, 'nobody could open it');
 });

@@ -1,9 +1,9 @@
 // The types of conclave-client: every public member and every event. `protocol.d.ts` beside this file is generated from the protocol's declarations in
 // docs/clients.md.
 
-import type { Bytes, CallId, Device, Id, Media, Policy, Requests, Results, Source, Time, TrackId, Participant } from './protocol.js';
+import type { Bytes, CallId, Device, Id, Media, Policy, RecordingId, RecordingKind, Requests, Results, Source, Time, TrackId, Participant } from './protocol.js';
 
-export type { Bytes, CallId, Device, Events, Id, Media, Participant, Policy, Requests, Results, Source, Time, TrackId } from './protocol.js';
+export type { Bytes, CallId, Device, Events, Id, Media, Participant, Policy, RecordingId, RecordingKind, Requests, Results, Source, Time, TrackId } from './protocol.js';
 export {};
 
 /** Whether this browser can take part in calls. */
@@ -129,6 +129,8 @@ export interface ConclaveEvents {
   /** A call is over for everybody. */
   'call-over': CallId;
   presence: undefined;
+  /** Somebody has granted a recording to this device, as the server says. */
+  recording: { recording: RecordingId; kind: RecordingKind; by: Device };
   /** About a device that is not in a call on this device. */
   warning: Warning;
   /** `identity` and `ownDevices` have changed. */

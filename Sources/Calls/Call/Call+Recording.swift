@@ -3,7 +3,7 @@ import MediaModel
 import Octets
 import Recording
 
-/// `record/…`: a participant records the call, and each agrees for itself (protocol section 13.6).
+/// `record/…`: a participant records the call, and each agrees for itself (protocol section 13.7).
 extension Call {
   /// How many ended recordings are remembered.
   private static let maximumEnded = 64

@@ -39,6 +39,7 @@ extension Call {
   mutating func countAsStored(_ written: Stored.CallRecord) {
     journal.isStored = true
     journal.epoch = epochs.newest.number
+    journal.entries = epochs.newest.numbered
     journal.link = epochs.newest.number
     journal.ringEnvelopes = Set(epochs.ringEnvelopes.keys)
     journal.staying = Set(members.filter(\.isJoined).map(\.user))

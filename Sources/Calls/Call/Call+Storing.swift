@@ -15,6 +15,7 @@ extension Call {
     }
     if epochs.newest.number != journal.epoch {
       changes.append(.epoch(id, epochs.stored))
+      takeEntries(&changes)
       journal.epoch = epochs.newest.number
     }
     takeLinks(&changes)
@@ -57,6 +58,16 @@ extension Call {
     } else if !member.isJoined, journal.staying.remove(user) != nil {
       changes.append(.history(.went(id, user, at: now)))
     }
+  }
+
+  /// Adds what the newest list has and the stored one has not, and the reverse.
+  private mutating func takeEntries(_ changes: inout [StoreChange]) {
+    let entries = epochs.newest.numbered
+    for (number, entry) in entries.sorted(by: { $0.key < $1.key }) where journal.entries[number] != entry {
+      changes.append(.entry(id, entry))
+    }
+    changes += journal.entries.keys.filter { entries[$0] == nil }.sorted().map { .entryGone(id, $0) }
+    journal.entries = entries
   }
 
   /// Adds the links of the epochs that were announced since.

@@ -1,7 +1,7 @@
 import Contract
 import MediaModel
 
-/// A recording of a call: who agreed to what, and under which keys frames may therefore be stored (protocol section 13.6).
+/// A recording of a call: who agreed to what, and under which keys frames may therefore be stored (protocol section 13.7).
 struct CallRecording {
   /// A participant's answer.
   struct Consent {

@@ -64,6 +64,11 @@ struct AnnouncedEpoch {
 
   var link: EpochLink { EpochLink(epoch: number, roster: roster) }
 
+  /// The participants on the list. Its other entries are of devices that ring.
+  var numbered: [ParticipantNumber: ListEntry] {
+    Dictionary(list.lazy.filter { $0.participant > 0 }.map { ($0.participant, $0) }) { first, _ in first }
+  }
+
   /// The device's index on the list.
   func place(of device: Device) -> Int? { places[device] }
 

@@ -13,7 +13,9 @@ extension Epochs {
   var isSettled: Bool { if case .settled = phase { pending == nil } else { false } }
 
   var stored: StoredEpoch {
-    StoredEpoch(number: newest.number, mode: newest.mode, previous: newest.previous, list: newest.list)
+    StoredEpoch(
+      number: newest.number, mode: newest.mode, previous: newest.previous,
+      ringing: newest.list.filter { $0.participant == 0 })
   }
 
   /// - Parameters:
@@ -31,7 +33,7 @@ extension Epochs {
     self.rotationTime = rotationTime
     self.keyedDevices = keyedDevices
     current = progress.epoch
-    let entries = stored.list.map { entry in
+    let entries = (written.entries + stored.ringing).map { entry in
       var entry = entry
       let known = keyedDevices[entry.address]?.keys ?? keys(entry.address)
       entry.keys = known?.fingerprint == entry.fingerprint ? known?.keys : nil

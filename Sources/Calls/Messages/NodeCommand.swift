@@ -19,8 +19,8 @@ package enum NodeCommand: Sendable {
   case media(MediaEvent)
   /// The answer to the effect `.ask` with this number. A question whose answer is too late has been abandoned.
   case answer(QuestionID, allowed: Set<UserID>)
-  /// Grants of recordings are stored: their holders are told.
-  case shared([RecordingShared])
+  /// The store of recordings has news for people.
+  case recording(RecordingNews)
   /// The store does not take the recording of the call, or no more of it.
   case recordingFailed(CallID, RecordingID, RecordingStopped.Reason)
   /// The push service has dropped this endpoint of the user.

@@ -9,7 +9,7 @@ package struct QuestionID: CountedID {
 
 /// A decision that the state machine cannot make itself. The answer is the subset of `to` for which it is yes.
 package enum Question: Hashable, Sendable {
-  package enum Action: String, Sendable, Hashable { case ring, watch, devices }
+  package enum Action: String, Sendable, Hashable { case ring, watch, devices, message }
   /// The app's back end is asked which users `from` may reach (protocol section 7, `authorize`). `call` is that of a ring, for the log.
   case authorize(Action, from: UserID, to: [UserID], call: CallID? = nil)
   /// The disk is asked with which users `from` has had a call.
@@ -23,6 +23,10 @@ package struct RecordingQuery: Sendable, Hashable {
   package var name: String?
   /// The device's keys as registered; nil without any.
   package var entry: DeviceEntry?
+  /// The request's recipients without a device that has keys.
+  package var keyless: Set<UserID> = []
+  /// The recipients that it may reach, by the app's back end; nil: those with whom the user has a call, or history, in common.
+  package var allowed: Set<UserID>?
   package var request: RecordingsRequest
 
   package init(device: Device, name: String?, entry: DeviceEntry?, request: RecordingsRequest) {

@@ -46,6 +46,8 @@ struct Directory {
     var statements = TokenBucket(perSecond: 1, burst: 60)
     /// 10 pairing steps a minute: each costs 6.
     var pairings = TokenBucket(perSecond: 1, burst: 60)
+    /// 5 recordings that alert people at once, then one a minute: each costs 60.
+    var alerts = TokenBucket(perSecond: 1, burst: 300)
     /// In order of ids, so that they get everything in the same order in each run.
     var devices: [DeviceID] = []
   }
@@ -136,6 +138,14 @@ struct Directory {
     guard let wait = users[user]?.pairings.take(6, now: now.nanoseconds) else { return }
     throw RequestError(
       .rateLimited, "a user's devices send at most 10 steps of pairing a minute",
+      retryAfterMs: wait.millisecondsRoundedUp)
+  }
+
+  /// - Throws: `rate.limited`.
+  mutating func takeAlert(_ user: UserID, now: Timestamp) throws(RequestError) {
+    guard let wait = users[user]?.alerts.take(60, now: now.nanoseconds) else { return }
+    throw RequestError(
+      .rateLimited, "5 recordings may alert people at once, then one a minute: begin it without alert, or wait",
       retryAfterMs: wait.millisecondsRoundedUp)
   }
 

@@ -121,12 +121,14 @@ extension People {
       guard let ring = greeting.rings[place.call] else { continue }
       deliver(makeMessage(.ring(ring), of: place.call), to: device)
     }
+    tellOfAlerts(device)
   }
 
   /// A later subscription on the same connection repeats nothing.
   private mutating func resume(_ device: Device, _ session: SessionID, _ mode: AcknowledgementMode) {
     directory[device]?.connection?.events = mode
     _ = comeBack(device, session, mode, isNewConnection: false)
+    tellOfAlerts(device)
   }
 
   /// Writes the events that the device missed. Returns the calls whose rings were among them.

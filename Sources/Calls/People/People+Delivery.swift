@@ -34,8 +34,9 @@ extension People {
     }
   }
 
-  /// Envelopes have separate rules. For all other events an acknowledgement only says that they arrived.
+  /// Envelopes and alerts have separate rules. For all other events an acknowledgement only says that they arrived.
   mutating func acknowledge(_ event: EventMessage, by device: Device, accepted: Bool) {
+    if let recording = event.body.alertedRecording, accepted { return reach(recording, by: device) }
     guard let call = event.call else { return }
     switch event.body {
     case .envelope(let envelope):
@@ -111,6 +112,9 @@ extension People {
 
   mutating func emit(_ delivery: EventDelivery, to device: Device, _ session: SessionID, _ mode: AcknowledgementMode) {
     out.effects.append(.client(.event(session, delivery)))
+    if mode == .auto, delivery.message.body.alertedRecording != nil {
+      return acknowledge(delivery.message, by: device, accepted: true)
+    }
     guard isAcknowledgedSpecially(delivery.message.body) else { return }
     journal.mailboxes.insert(device)
     // With `auto` an event counts as acknowledged when written.

@@ -91,6 +91,7 @@ extension People {
     let reach = Reach.only(waiting.known.union(allowed))
     switch waiting.request {
     case .calls(let request): pass(on: request, asker, reach)
+    case .recordings(let request): pass(request, asker, reach)
     case .people(let request):
       do throws(RequestError) {
         try answer(request, asker, reach)

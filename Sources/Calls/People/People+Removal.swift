@@ -36,6 +36,8 @@ extension People {
     !leaving.isEmpty && (leaving[.device(device)] != nil || leaving[.user(device.user)] != nil)
   }
 
+  func isLeaving(_ user: UserID) -> Bool { leaving[.user(user)] != nil }
+
   /// Removes the leaver from all calls. Once the last call has confirmed that, and the leaver was told what happened in them, everything else of it is
   /// deleted. Until then it makes no requests.
   mutating func dismiss(_ leaver: Leaver) {
@@ -97,6 +99,7 @@ extension People {
     presence.forget(user)
     presence.touch(user)
     memberships[user] = nil
+    alerts.forget(user)
     journal.forgotten.append(user)
   }
 }

@@ -1,5 +1,6 @@
 import Contract
 import MediaModel
+import Recording
 
 /// Storing people's state on disk (rule 11), and restoring it after a restart.
 extension People {
@@ -11,10 +12,12 @@ extension People {
     /// Users whose revokes changed.
     var revokes: Set<UserID> = []
     var reports: [StoredReport] = []
+    var recordings: [RecordingFact] = []
     var forgotten: [UserID] = []
 
     var isEmpty: Bool {
-      devices.isEmpty && mailboxes.isEmpty && revokes.isEmpty && reports.isEmpty && forgotten.isEmpty
+      devices.isEmpty && mailboxes.isEmpty && revokes.isEmpty && reports.isEmpty && recordings.isEmpty
+        && forgotten.isEmpty
     }
   }
 
@@ -57,6 +60,7 @@ extension People {
       if let change = takeMailbox(device) { changes.append(change) }
     }
     changes += journal.reports.map(StoreChange.report)
+    changes += journal.recordings.map(StoreChange.recording)
     for user in presence.takeChanges() { changes.append(.presence(user, presence.stored(user))) }
     // Last, so that nothing about the user follows it.
     changes += journal.forgotten.map(StoreChange.forgotten)

@@ -90,9 +90,7 @@ extension People {
   mutating func push(_ rings: [MemberRing], of call: CallID) {
     for member in rings {
       let user = member.user
-      let asleep = directory.entries(of: user).map(\.device).filter {
-        !directory.isConnected(Device(user: user, device: $0))
-      }
+      let asleep = sleepingDevices(of: user)
       guard !asleep.isEmpty else { continue }
       let ring = PushRing(
         user: user, devices: asleep, from: member.ring.from, media: member.ring.media,
@@ -100,12 +98,20 @@ extension People {
       tellService(.servicePush, makeMessage(.pushRing(ring), of: call))
       let from = member.ring.from
       let notice = PushNotice(
-        type: .ring, call: call.text, from: from.text,
-        name: directory.name(of: from).flatMap { $0.utf8.count <= PushNotice.maximumNameBytes ? $0 : nil },
-        media: member.ring.media)
+        type: .ring, call: call.text, from: from.text, name: pushName(of: from), media: member.ring.media)
       sendPush(notice, to: user, until: member.ring.expiresAt)
       send(.pushed(user, in: call))
     }
+  }
+
+  /// Those with keys that are not connected.
+  func sleepingDevices(of user: UserID) -> [DeviceID] {
+    directory.entries(of: user).map(\.device).filter { !directory.isConnected(Device(user: user, device: $0)) }
+  }
+
+  /// nil if it is too long for a push.
+  func pushName(of user: UserID) -> String? {
+    directory.name(of: user).flatMap { $0.utf8.count <= PushNotice.maximumNameBytes ? $0 : nil }
   }
 
   /// The ring is answered or over.

@@ -13,6 +13,7 @@ struct People {
   var presence = PresenceTable()
   var topics = Topics()
   var questions: Questions
+  var alerts = Alerts()
   /// A user's calls, in the order in which they began, as reported by the calls.
   var memberships: [UserID: [Membership]] = [:]
   /// Devices and users that lose their places, with the calls that have not confirmed it yet.
@@ -51,7 +52,7 @@ struct People {
         send(.offer(session, id: id, identity, call, ReadOffer(offer), tracks))
       }
     case .answer(let question, let allowed): answer(question, allowed: allowed)
-    case .shared(let recordings): for shared in recordings { announce(shared) }
+    case .recording(let news): take(news)
     case .pushGone(let user, let endpoint): dropPush(endpoint, of: user)
     case .forget(let user): dismiss(.user(user))
     case .disconnectUser(let user): disconnect(user)
@@ -79,10 +80,11 @@ struct People {
   mutating func handleTimeout(now time: Timestamp) {
     now = max(now, time)
     giveUpQuestions()
+    pushAlerts()
     if let sweep = nextSweep, sweep <= now { clearMailboxes() }
   }
 
-  var nextDeadline: Timestamp? { [nextSweep, questions.next].compactMap { $0 }.min() }
+  var nextDeadline: Timestamp? { [nextSweep, questions.next, alerts.next].compactMap { $0 }.min() }
 
   mutating func send(_ message: ToCalls) { out.messages.append(message) }
 

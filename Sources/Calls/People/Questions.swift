@@ -15,6 +15,7 @@ struct Questions {
   /// The request that waits.
   enum Asking {
     case people(PeopleRequest)
+    case recordings(RecordingsRequest)
     case calls(CallsRequest)
   }
 

@@ -10,6 +10,8 @@ struct CallJournal {
   var isStored = false
   var progress: StoredProgress?
   var epoch: UInt32?
+  /// The participants on its list.
+  var entries: [ParticipantNumber: ListEntry] = [:]
   /// The newest epoch whose link is stored.
   var link: UInt32?
   var ringEnvelopes: Set<Device> = []

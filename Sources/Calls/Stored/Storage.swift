@@ -14,8 +14,11 @@ package struct FencingToken: Hashable, Sendable, Comparable {
 
 /// The state that survives a restart, history and abuse reports (rule 11 of protocol section 4, and section 8).
 ///
-/// `write` returns at once. All other operations block the calling thread until the store has answered, so they are not called on an event loop.
+/// `write` and `checkpoint` return at once. All other operations block the calling thread until the store has answered, so they are not called on an event loop.
 package protocol Storage: Sendable {
+  /// Where it is, for the log: a path, or hosts and a database.
+  var place: String { get }
+
   // MARK: the state
 
   /// The state that the last run left, with the token of this start (`Stored.token`): batches of earlier starts are refused from now on. Calls that ended
@@ -32,6 +35,17 @@ package protocol Storage: Sendable {
 
   /// Deletes everything stored about the user, also from another process than the server's. Only the server may end the membership in a running call.
   func forget(_ user: UserID) throws(StoreError)
+
+  /// Users whom another process has deleted, for the server that owns the state: `.forgotten` settles each. A store may name each once, or until it is settled.
+  func takeForgotten() throws(StoreError) -> [UserID]
+
+  /// Moves what was written to where it stays, for a store that needs to be told. Called each second or so; returns at once.
+  /// - Parameter failed: called on a thread of the store.
+  func checkpoint(failed: @escaping @Sendable (StoreError) -> Void)
+
+  /// The condition of the store's server; nil for a store in a file.
+  /// - Parameter now: the machine's time, read several times.
+  func condition(now: @Sendable () -> Timestamp) throws(StoreError) -> StoreCondition?
 
   /// One step of deleting expired history; time spent together is added to the totals. Returns whether there is more to do.
   func sweep(now: Timestamp, historyDays: Int) throws(StoreError) -> Bool
@@ -66,7 +80,7 @@ package protocol Storage: Sendable {
 
   // MARK: recordings (protocol section 13)
 
-  /// The recordings that run, and the bytes of all recordings of each user.
+  /// The recordings that run, and what each user owns.
   func recordings() throws(StoreError) -> StoredRecordings
 
   /// nil if there is none with this id.
@@ -78,7 +92,8 @@ package protocol Storage: Sendable {
   /// The grants to the user's devices and reading key.
   func grants(of recording: RecordingID, to user: UserID) throws(StoreError) -> [RecordingGrant]
 
-  func notes(of recording: RecordingID) throws(StoreError) -> [RecordingNote]
+  /// From a number on, in their order.
+  func notes(of recording: RecordingID, from number: UInt32, limit: Int) throws(StoreError) -> [RecordingNote]
 
   /// The newest of each reel.
   func witnesses(of recording: RecordingID) throws(StoreError) -> [ReelWitness]
@@ -89,8 +104,18 @@ package protocol Storage: Sendable {
   /// The keys of a call's tracks.
   func trackKeys(of recording: RecordingID) throws(StoreError) -> [TrackKeys]
 
+  /// The users with a grant of the recording, or alerted of it, by their ids.
+  func readers(of recording: RecordingID) throws(StoreError) -> [StoredReader]
+
+  /// How many recordings `author` has granted to the user that the user has not opened.
+  func unopened(from author: UserID, by user: UserID) throws(StoreError) -> Int
+
+  /// The alerts that have not reached their users, the oldest first.
+  func alerts() throws(StoreError) -> [StoredAlert]
+
   /// The recordings that the user owns, or has a grant of, newest first.
-  func recordings(of user: UserID, _ wanted: RecordingFilter) throws(StoreError) -> [StoredRecording]
+  /// - Parameter user: nil for all recordings, whatever the role.
+  func recordings(of user: UserID?, _ wanted: RecordingFilter) throws(StoreError) -> [StoredRecording]
 
   /// The segments of a reel from a number on, in their order.
   func segments(

@@ -11,6 +11,10 @@ package enum StoreChange: Hashable, Sendable {
   case progress(CallID, StoredProgress)
   /// Replaces the previous epoch, and voids its confirmations.
   case epoch(CallID, StoredEpoch)
+  /// A participant's entry on the newest epoch's list. Replaces the earlier entry of its number.
+  case entry(CallID, ListEntry)
+  /// The number is not on the newest epoch's list any more.
+  case entryGone(CallID, ParticipantNumber)
   /// An announced epoch's place in the chain of lists. Links up to its `endOfForgotten` are deleted.
   case link(CallID, EpochLink)
   /// A participant confirmed the newest epoch with this tag.

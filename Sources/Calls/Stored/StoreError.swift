@@ -2,6 +2,8 @@
 package struct StoreError: Error, Equatable, CustomStringConvertible {
   package enum Kind: Sendable {
     case cannotOpen, broken, newer, full, readOnly, busy, failed
+    /// No connection to it, or no answer: it may be there again in a moment.
+    case unreachable
     /// A later start of a server has the store now (`FencingToken`).
     case fenced
   }

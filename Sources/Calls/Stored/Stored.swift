@@ -7,6 +7,8 @@ package struct Stored: Hashable, Sendable {
     package var call: StoredCall
     package var progress: StoredProgress
     package var epoch: StoredEpoch
+    /// The participants on its list, by their numbers.
+    package var entries: [ListEntry]
     package var members: [StoredMember]
     package var ringEnvelopes: [Envelope]
     /// The last announced epochs, in order.
@@ -18,13 +20,14 @@ package struct Stored: Hashable, Sendable {
     package var signers: [Signer]
 
     package init(
-      call: StoredCall, progress: StoredProgress, epoch: StoredEpoch, members: [StoredMember],
+      call: StoredCall, progress: StoredProgress, epoch: StoredEpoch, entries: [ListEntry], members: [StoredMember],
       ringEnvelopes: [Envelope], epochLinks: [EpochLink], confirmations: [ParticipantNumber: Base64Bytes],
       words: [StoredWord], signers: [Signer]
     ) {
       self.call = call
       self.progress = progress
       self.epoch = epoch
+      self.entries = entries
       self.members = members
       self.ringEnvelopes = ringEnvelopes
       self.epochLinks = epochLinks

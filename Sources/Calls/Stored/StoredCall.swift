@@ -55,13 +55,15 @@ package struct StoredLinks: Hashable, Sendable, Codable {
   package var validUntil: Timestamp
 }
 
-/// The newest epoch as announced.
+/// The newest epoch as announced. The entries of participants are stored by themselves (`StoreChange.entry`): most of them are those of the epoch before, and
+/// a list of 1,000 is half a megabyte.
 package struct StoredEpoch: Hashable, Sendable, Codable {
   package var number: UInt32
   package var mode: RotationMode
   /// The `listHash` of the epoch before.
   package var previous: Base64Bytes
-  package var list: [ListEntry]
+  /// The entries of devices that ring, which have no number.
+  package var ringing: [ListEntry]
 }
 
 package struct StoredMember: Hashable, Sendable, Codable {

@@ -1,4 +1,5 @@
 import Calls
+import Contract
 import Forwarding
 import JSON
 import LinuxIO
@@ -6,6 +7,8 @@ import Logging
 import MediaModel
 import MediaPlane
 import Listening
+import Recording
+import ReelStore
 
 /// Carries out the commands of the admin socket. Each change is logged with the user id of the process that asked, and without the person concerned.
 struct AdminCommands: Sendable {
@@ -14,6 +17,9 @@ struct AdminCommands: Sendable {
 
   let control: ControlPlane
   let archive: Archive
+  let health: StoreHealth
+  /// nil if the server stores no recordings.
+  let recordings: RecordingService?
   let media: MediaWorkers
   let logger: Logger
   let startedAt: Instant
@@ -64,6 +70,13 @@ struct AdminCommands: Sendable {
       note("an operator disconnected a user", ["uid": "\(user)"])
       control.submit(.disconnectUser(named))
       return try JSONCoding.encode(AdminDone(done: "the user's connections are closed"))
+    case .recordings: return try JSONCoding.encode(try await listRecordings(of: request.user))
+    case .deleteRecording:
+      guard let recording = request.recording, try await deleteRecording(recording) else {
+        throw AdminFailure(error: "there is no recording of this id: `conclave recordings` lists them")
+      }
+      note("an operator deleted a recording", ["uid": "\(user)"])
+      return try JSONCoding.encode(AdminDone(done: "the recording is deleted for everybody"))
     case .drain:
       note("an operator drains the server", ["uid": "\(user)"])
       drain()
@@ -78,13 +91,50 @@ struct AdminCommands: Sendable {
     return found
   }
 
+  private var store: RecordingService {
+    get throws(AdminFailure) {
+      guard let recordings else {
+        throw AdminFailure(error: "this server stores no recordings: its configuration has no `recordings`")
+      }
+      return recordings
+    }
+  }
+
+  private func listRecordings(of user: UserID?) async throws(AdminFailure) -> AdminRecordings {
+    let service = try store
+    let lag = control.lag
+    let found: [StoredRecording]
+    do throws(RequestError) {
+      found = try await service.recordings(of: user, limit: Self.maximumRows)
+    } catch {
+      throw AdminFailure(error: error.message)
+    }
+    let statistics = service.store.statistics
+    let rows = found.map {
+      AdminRecordings.Row(
+        recording: $0.id, kind: $0.kind, owner: $0.owner.user, state: $0.state, isDraft: $0.isDraft,
+        startedAt: $0.startedAt + lag, seconds: $0.seconds, bytes: $0.byteCount, expiresAt: $0.expiresAt + lag)
+    }
+    return AdminRecordings(recordings: rows, total: statistics.recordings, bytes: statistics.bytes)
+  }
+
+  private func deleteRecording(_ id: RecordingID) async throws(AdminFailure) -> Bool {
+    let service = try store
+    do throws(RequestError) {
+      return try await service.delete(id)
+    } catch {
+      throw AdminFailure(error: error.message)
+    }
+  }
+
   private func status() async -> AdminStatus {
     let counts = await control.counts()
     let signaling = signaling()
     return AdminStatus(
       version: Server.version, process: ProcessFacts.id,
       seconds: Int(startedAt.duration(to: MonotonicClock.now()).nanoseconds / 1_000_000_000),
-      notReady: unready(), isDraining: isDraining(), calls: counts.calls, participants: counts.participants,
+      notReady: unready(), warnings: health.statistics.condition?.warnings, isDraining: isDraining(),
+      calls: counts.calls, participants: counts.participants,
       connections: signaling?.connections ?? 0, sessions: signaling?.sessions ?? 0,
       workers: media.statistics().map { .init(peers: $0.forwarding.peers, connected: $0.forwarding.connected) })
   }

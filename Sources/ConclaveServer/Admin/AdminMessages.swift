@@ -1,10 +1,12 @@
 package import Calls
+import Contract
 package import MediaModel
 
 /// A request on the admin socket: one JSON object and a line end. One connection carries one request and one reply.
 package struct AdminRequest: Codable, Sendable, Hashable {
   package enum Command: String, Codable, Sendable {
-    case status, calls, call, users, reports, report, end, disconnect, drain
+    case status, calls, call, users, reports, report, end, disconnect, drain, recordings
+    case deleteRecording = "delete-recording"
   }
 
   static let maximumBytes = 4_096
@@ -12,21 +14,25 @@ package struct AdminRequest: Codable, Sendable, Hashable {
   package var command: Command
   /// Required by `call` and `end`.
   package var call: CallID?
-  /// Required by `disconnect`.
+  /// Required by `disconnect`; `recordings` lists only this user's.
   package var user: UserID?
   /// Required by `report`.
   package var report: ReportID?
   /// `reports` omits older ones.
   package var since: Timestamp?
+  /// Required by `delete-recording`.
+  package var recording: RecordingID?
 
   package init(
-    _ command: Command, call: CallID? = nil, user: UserID? = nil, report: ReportID? = nil, since: Timestamp? = nil
+    _ command: Command, call: CallID? = nil, user: UserID? = nil, report: ReportID? = nil, since: Timestamp? = nil,
+    recording: RecordingID? = nil
   ) {
     self.command = command
     self.call = call
     self.user = user
     self.report = report
     self.since = since
+    self.recording = recording
   }
 }
 
@@ -46,6 +52,8 @@ struct AdminStatus: Codable {
   var seconds: Int
   /// Why `/readyz` is 503.
   var notReady: String?
+  /// Remarks on the database's server; nil for a file.
+  var warnings: [String]?
   var isDraining: Bool
   var calls: Int
   var participants: Int
@@ -84,7 +92,28 @@ struct AdminReports: Codable {
   var total: Int
 }
 
-/// The effect of `end`, `disconnect` and `drain`.
+/// The newest recordings, at most `AdminCommands.maximumRows`; `total` is how many there are of all users.
+struct AdminRecordings: Codable {
+  struct Row: Codable {
+    var recording: RecordingID
+    var kind: RecordingKind
+    var owner: UserID
+    var state: RecordingState
+    /// It has no grant yet, so that nobody can open it.
+    var isDraft: Bool
+    var startedAt: Timestamp
+    var seconds: Int
+    var bytes: Int64
+    var expiresAt: Timestamp
+  }
+
+  var recordings: [Row]
+  var total: Int
+  /// The bytes of all users.
+  var bytes: Int64
+}
+
+/// The effect of `end`, `disconnect`, `drain` and `delete-recording`.
 struct AdminDone: Codable {
   var done: String
 }

@@ -15,19 +15,22 @@ enum AdminTables {
     case .users: return text(try JSONCoding.decode(AdminUsers.self, from: reply))
     case .reports: return text(try JSONCoding.decode(AdminReports.self, from: reply))
     case .report: return text(try JSONCoding.decode(StoredReport.self, from: reply))
-    case .end, .disconnect, .drain: return try JSONCoding.decode(AdminDone.self, from: reply).done
+    case .recordings: return text(try JSONCoding.decode(AdminRecordings.self, from: reply))
+    case .end, .disconnect, .drain, .deleteRecording: return try JSONCoding.decode(AdminDone.self, from: reply).done
     }
   }
 
   private static func text(_ status: AdminStatus) -> String {
     let media = status.workers.map { "\($0.connected) of \($0.peers)" }.joined(separator: ", ")
-    return table([
-      ["version", status.version], ["process", "\(status.process)"], ["up", period(status.seconds)],
-      ["ready", status.notReady.map { "no: \($0)" } ?? "yes"], ["draining", status.isDraining ? "yes" : "no"],
-      ["calls", "\(status.calls)"], ["participants", "\(status.participants)"],
-      ["connections", "\(status.connections), \(status.sessions) signed in"],
-      ["media connected", "\(media) (by worker)"],
-    ])
+    let warnings = (status.warnings ?? []).map { ["database", $0] }
+    return table(
+      [
+        ["version", status.version], ["process", "\(status.process)"], ["up", period(status.seconds)],
+        ["ready", status.notReady.map { "no: \($0)" } ?? "yes"], ["draining", status.isDraining ? "yes" : "no"],
+        ["calls", "\(status.calls)"], ["participants", "\(status.participants)"],
+        ["connections", "\(status.connections), \(status.sessions) signed in"],
+        ["media connected", "\(media) (by worker)"],
+      ] + warnings)
   }
 
   private static func text(_ reply: AdminCalls, now: Timestamp) -> String {
@@ -49,6 +52,24 @@ enum AdminTables {
       ]
     }
     return table([["USER", "DEVICES", "CALLS"]] + rows) + rest(of: reply.total, shown: rows.count)
+  }
+
+  private static func text(_ reply: AdminRecordings) -> String {
+    let rows = reply.recordings.map { row in
+      [
+        row.recording.text, row.kind.rawValue, row.isDraft ? "draft" : row.state.rawValue, row.owner.text,
+        time(row.startedAt), period(row.seconds), size(row.bytes), time(row.expiresAt),
+      ]
+    }
+    let head = ["RECORDING", "KIND", "STATE", "OWNER", "STARTED", "LENGTH", "SIZE", "EXPIRES"]
+    let total = "\(reply.total) recordings of all users, \(size(reply.bytes))"
+    return table([head] + rows) + "\n" + total
+  }
+
+  /// In MiB, with one digit below 10.
+  static func size(_ bytes: Int64) -> String {
+    let mebibytes = Double(bytes) / 1_048_576
+    return String(format: mebibytes < 9.95 ? "%.1f MiB" : "%.0f MiB", mebibytes)
   }
 
   private static func text(_ reply: AdminReports) -> String {

@@ -47,7 +47,7 @@ final class Webhooks: Sendable {
     }
     let id = String(UInt64.random(in: .min ... .max), radix: 16) + String(UInt64.random(in: .min ... .max), radix: 16)
     let post = WebhookQueue.Post(
-      id: id, line: event.call?.text ?? "", event: name, body: body, traceparent: traceparent)
+      id: id, line: event.line, event: name, body: body, traceparent: traceparent)
     sender.update { $0.add(post, now: $1) }
   }
 
@@ -57,6 +57,18 @@ final class Webhooks: Sendable {
     case .some(200..<300): .delivered
     case nil, .some(408), .some(425), .some(429), .some(500...): .failed
     case .some: .refused
+    }
+  }
+}
+
+extension EventMessage {
+  /// The call or recording that it is about: its events are posted in order.
+  fileprivate var line: String {
+    if let call { return call.text }
+    return switch body {
+    case .pushMessage(let push), .pushAlert(let push): push.recording.text
+    case .recordingReached(let mention): mention.recording.text
+    default: ""
     }
   }
 }

@@ -21,6 +21,8 @@ extension Configuration: ConfigurationSection, Decodable {
       .section("turn", \.turn, "TURN and STUN servers that are announced to clients.").live,
       .section("webPush", \.webPush, "Enables Web Push."),
       .section("telemetry", \.telemetry, "Traces of calls."),
+      .section(
+        "store", \.store, "A PostgreSQL database for calls, keys and history, in place of a file in the state folder."),
       .section("history", \.history, "The history of calls."),
       .section("recordings", \.recordings, "Where recordings are stored, and for how long; without it there are none."),
       .section("page", \.page, "The settings of the web client that hold until the person chooses otherwise."),
@@ -58,6 +60,17 @@ extension ConfigurationMember<Configuration.Listen> {
     .value(name, path, summary, [.init("anyOf", .array(ListenAddress.schema + [["type": "null"]]))]) {
       $0?.json ?? .null
     }
+  }
+}
+
+extension Configuration.Store: ConfigurationSection {
+  static var members: [ConfigurationMember<Self>] {
+    [
+      .requiredText(
+        "url", \.url, "Where the database is: postgresql://role@host,host/database, without a password.",
+        [.init("pattern", "^postgres(ql)?://")]),
+      .text("passwordFile", \.passwordFile, "The file with the role's password."),
+    ]
   }
 }
 

@@ -26,6 +26,7 @@ package struct Configuration: Sendable {
   package var turn: TURN?
   package var webPush: WebPush?
   package var telemetry: Telemetry?
+  package var store: Store?
   package var history = History()
   package var recordings: Recordings?
   package var page = Page()
@@ -185,6 +186,7 @@ extension Configuration {
     checkBackEnd(&faults)
     faults.take { () throws(ConfigurationError) in try validateWebPush() }
     faults.take { () throws(ConfigurationError) in try validateTelemetry() }
+    checkStore(&faults)
     auth.check(&faults)
     return faults
   }

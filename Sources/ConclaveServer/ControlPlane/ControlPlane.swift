@@ -169,8 +169,14 @@ actor ControlPlane: SignalingSink {
   /// The outcomes of calls and joins since the start.
   var callCounts: CallCounts { outlet.callCounts }
 
+  /// Alerts of recordings since the start.
+  var alertCounts: AlertCounts { node.alertCounts }
+
   /// The answer of the owner of what is asked about, with times of the machine's clock. Here that is always this process.
   func ask(_ inquiry: Inquiry) async -> InquiryAnswer { node.answer(inquiry, now: clock.now()).later(by: clock.lag) }
+
+  /// The time by which times of calls and recordings lag behind the machine's clock.
+  nonisolated var lag: Duration { clock.lag }
 
   /// Replies, events and commands to workers that wait for the disk.
   var waitingForDisk: Int { pending.count }

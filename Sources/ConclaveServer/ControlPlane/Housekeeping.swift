@@ -2,21 +2,23 @@ import Calls
 import Dispatch
 import Logging
 import MediaModel
-import Persistence
 import Listening
 import Synchronization
 
-/// SQLite's periodic work, on a separate thread: checkpoints, users named by `conclave forget`, and expired rows.
+/// The store's periodic work, on a separate thread: checkpoints, users named by `conclave forget`, expired rows, and the condition of a database's server.
 final class Housekeeping: Sendable {
   /// Between two sweeps.
   static let sweepPause = Duration.seconds(3_600)
+  /// Between two questions about the condition.
+  static let conditionPause = Duration.seconds(15)
 
   private struct State {
     var isUnderWay = false
     var nextSweep: Instant?
+    var nextCondition: Instant?
   }
 
-  private let store: SQLiteStore
+  private let store: any Storage
   private let health: StoreHealth
   private let clock: WallClock
   private let historyDays: Int
@@ -25,7 +27,7 @@ final class Housekeeping: Sendable {
   private let state = Mutex(State())
 
   /// - Parameter historyDays: how long calls stay in the history.
-  init(store: SQLiteStore, health: StoreHealth, clock: WallClock, historyDays: Int, log: LimitedLog) {
+  init(store: any Storage, health: StoreHealth, clock: WallClock, historyDays: Int, log: LimitedLog) {
     self.store = store
     self.health = health
     self.clock = clock
@@ -52,6 +54,8 @@ final class Housekeeping: Sendable {
     store.checkpoint { [log] error in
       log.log(.history, .error, "the database's log was not copied", ["reason": "\(error)"])
     }
+    // Also where nothing can be written: a standby that is gone may be the reason.
+    askCondition(now: now)
     // A failing disk gets the whole state first, and its time is reserved for that.
     guard health.statistics.failure == nil else { return }
     do {
@@ -60,6 +64,26 @@ final class Housekeeping: Sendable {
     } catch {
       // It is repeated a second later.
       log.log(.history, .error, "the database's periodic work failed", ["reason": "\(error)"])
+    }
+  }
+
+  /// A database that does not answer is reported by its writers.
+  private func askCondition(now: Instant) {
+    let isDue = state.withLock { state in
+      guard state.nextCondition.map({ $0 <= now }) ?? true else { return false }
+      state.nextCondition = now.advanced(by: Self.conditionPause)
+      return true
+    }
+    guard isDue, let condition = try? store.condition(now: { [clock] in clock.machineTime() }),
+      health.learned(condition)
+    else { return }
+    let warnings = condition.warnings
+    if warnings.isEmpty {
+      log.log(.history, .notice, "nothing is wrong with the database's server any more")
+    } else {
+      log.log(
+        .history, .warning, "the database's server is not as it should be",
+        ["reason": "\(warnings.joined(separator: " "))"])
     }
   }
 

@@ -38,7 +38,7 @@ struct Recorder {
   private static let logPause = Duration.seconds(60)
 
   let health: StoreHealth
-  private let file: String
+  private let place: String
   private let logger: Logger
   /// Changes that may wait for the disk.
   private let maximumBacklog: Int
@@ -55,10 +55,10 @@ struct Recorder {
   private(set) var settled: UInt64 = 0
 
   /// - Parameters:
-  ///   - file: the database's, for the log.
+  ///   - place: of the store, for the log.
   ///   - maximumBacklog: of changes.
-  init(file: String, logger: Logger, health: StoreHealth, maximumBacklog: Int = 100_000) {
-    self.file = file
+  init(place: String, logger: Logger, health: StoreHealth, maximumBacklog: Int = 100_000) {
+    self.place = place
     self.logger = logger
     self.health = health
     self.maximumBacklog = maximumBacklog
@@ -117,7 +117,9 @@ struct Recorder {
     guard case .healthy = state, let transaction, transaction.since.advanced(by: Self.patience) <= now else { return }
     // It may still succeed later. These facts are then written twice, which does no harm.
     keep(transaction.changes + exchange(&waiting, with: []))
-    fail("\(file): the disk has not answered for \(Self.patience); look at its load and the kernel's log (dmesg)", now)
+    fail(
+      "\(place): it has not answered for \(Self.patience); look at the disk's load and the kernel's log (dmesg), and at the "
+        + "network to a database", now)
   }
 
   private mutating func finish(_ done: Transaction, _ error: StoreError?, now: Instant) {
@@ -128,6 +130,7 @@ struct Recorder {
       return fail(error.description, now)
     }
     settled = done.last
+    health.committed(after: done.since.duration(to: now))
     succeed()
   }
 
@@ -149,7 +152,7 @@ struct Recorder {
 
   private func succeed() {
     guard health.succeeded() else { return }
-    logger.notice("the database can be written again", metadata: ["file": "\(file)"])
+    logger.notice("the database can be written again", metadata: ["place": "\(place)"])
   }
 
   private mutating func putBehind(_ changes: [StoreChange]) {
@@ -188,8 +191,8 @@ extension StoreChange {
   fileprivate var isLasting: Bool {
     switch self {
     case .history, .report, .recording, .number, .ended, .forgotten: true
-    case .reset, .call, .progress, .epoch, .link, .confirmation, .word, .wordGone, .signer, .signerGone,
-      .member, .memberGone, .ringEnvelope, .ringEnvelopeOver,
+    case .reset, .call, .progress, .epoch, .entry, .entryGone, .link, .confirmation, .word, .wordGone, .signer,
+      .signerGone, .member, .memberGone, .ringEnvelope, .ringEnvelopeOver,
       .device, .deviceGone, .revokes, .mailbox, .presence, .running:
       false
     }
@@ -205,6 +208,10 @@ final class StoreHealth: Sendable {
     var lost: UInt64 = 0
     /// Why it cannot be written now.
     var failure: String?
+    /// How long the control plane waited for each transaction, in seconds.
+    var waits = Measurements.Histogram([0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5])
+    /// The last known condition of the store's server; nil without one.
+    var condition: StoreCondition?
   }
 
   private let state = Mutex(Statistics())
@@ -218,6 +225,18 @@ final class StoreHealth: Sendable {
       statistics.transactions &+= 1
       defer { statistics.failure = nil }
       return statistics.failure != nil
+    }
+  }
+
+  func committed(after time: Duration) {
+    state.withLock { $0.waits.add(Double(time.nanoseconds) / 1_000_000_000) }
+  }
+
+  /// - Returns: whether the operator has to be told something new.
+  func learned(_ condition: StoreCondition) -> Bool {
+    state.withLock { statistics in
+      defer { statistics.condition = condition }
+      return statistics.condition.map { !$0.isLike(condition) } ?? !condition.warnings.isEmpty
     }
   }
 
@@ -237,5 +256,17 @@ extension Metrics.Page {
     counter("conclave_store_failures_total", "Transactions that the database did not take.", store.failures)
     counter("conclave_store_lost_facts_total", "Facts of history that were never written.", store.lost)
     gauge("conclave_store_failing", "1 while the database cannot be written.", store.failure == nil ? 0 : 1)
+    histogram("conclave_store_commit_seconds", "Waits of the control plane for a transaction.", store.waits)
+    guard let condition = store.condition else { return }
+    gauge(
+      "conclave_store_synchronous", "1 if a commit waits for a standby of the database.",
+      condition.isSynchronous ? 1 : 0)
+    gauge("conclave_store_standbys", "Standbys that are connected to the database.", condition.standbys)
+    line(
+      "conclave_store_clock_offset_seconds", "gauge", "The database's clock minus this machine's.",
+      " \(Double(condition.clockOffset.nanoseconds) / 1_000_000_000)")
+    line(
+      "conclave_store_round_trip_seconds", "gauge", "The quickest of five answers of the database.",
+      " \(Double(condition.roundTrip.nanoseconds) / 1_000_000_000)")
   }
 }

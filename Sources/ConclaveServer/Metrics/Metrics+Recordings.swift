@@ -1,10 +1,13 @@
+import Calls
 import MediaPlane
 import ReelStore
 import Reels
 
 extension Metrics.Page {
-  mutating func add(_ recordings: RecordingStatistics) {
+  mutating func add(_ recordings: RecordingStatistics, _ alerts: AlertCounts) {
     let counts = recordings.counts
+    gauge("conclave_recordings", "Recordings.", recordings.recordings)
+    gauge("conclave_recording_drafts", "Recordings that nobody can open yet.", recordings.drafts)
     gauge("conclave_recordings_running", "Recordings that take segments.", recordings.running)
     gauge("conclave_recording_stored_bytes", "Bytes of all recordings.", Int(recordings.bytes))
     gauge("conclave_recording_upload_bytes", "Bytes of uploads that are under way.", Int(recordings.uploadBytes))
@@ -22,6 +25,13 @@ extension Metrics.Page {
     counter(
       "conclave_recording_refused_total", "Recordings and segments refused, by reason.",
       RecordingCounts.Refusal.allCases.map { ("reason=\"\($0.rawValue)\"", counts.refusals[$0, default: 0]) })
+    gauge("conclave_recording_alerts_waiting", "Users whom an alert has not reached yet.", alerts.waiting)
+    counter(
+      "conclave_recording_alerts_total", "Users alerted, and what became of it.",
+      [
+        ("result=\"raised\"", alerts.raised), ("result=\"reached\"", alerts.reached),
+        ("result=\"givenUp\"", alerts.givenUp),
+      ])
   }
 
   /// The thread that makes reels of calls.

@@ -1,3 +1,4 @@
+import Calls
 import Contract
 import Forwarding
 import LinuxIO
@@ -12,7 +13,7 @@ enum Metrics {
     media workers: [WorkerStatistics], signaling: SignalingStatistics?, calls: (calls: Int, participants: Int),
     outcomes: CallCounts, waitingForDisk: Int,
     backlog: (waiting: Int, refused: [CommandQueue.Overflow: UInt64]), guests: GuestEntry.Counts?,
-    store: StoreHealth.Statistics, recordings: RecordingStatistics?, reels: ReelStatistics? = nil,
+    store: StoreHealth.Statistics, recordings: (RecordingStatistics, AlertCounts)?, reels: ReelStatistics? = nil,
     backEnd: BackEnd?, webPush: WebPush?,
     spans: SpanExporter?,
     measured: Measurements.Values, process: ProcessFacts
@@ -39,7 +40,7 @@ enum Metrics {
       "conclave_store_waiting_effects", "Replies, events and commands to workers that wait for the disk.",
       waitingForDisk)
     page.add(store)
-    if let recordings { page.add(recordings) }
+    if let (recordings, alerts) = recordings { page.add(recordings, alerts) }
     if let reels { page.add(reels) }
     if let webhooks = backEnd?.webhooks { page.add(webhooks.statistics) }
     if let authorizer = backEnd?.authorizer { page.add(authorizer.statistics) }

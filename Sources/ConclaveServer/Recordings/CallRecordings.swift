@@ -213,7 +213,9 @@ extension RecordingStopped.Reason {
       switch refusal {
       case .quota: .quota
       case .diskFull: .diskFull
-      case .unsigned, .notFound, .taken, .invalid, .conflict, .tooLarge, .tooLong, .busy, .unavailable: .unavailable
+      case .unsigned, .notFound, .taken, .invalid, .conflict, .tooLarge, .tooLong, .drafts, .grants, .unopened, .busy,
+        .unavailable:
+        .unavailable
       }
   }
 }

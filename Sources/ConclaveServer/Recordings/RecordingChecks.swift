@@ -4,12 +4,10 @@ import Cryptography
 import MediaModel
 import Octets
 import Recording
+import ReelStore
 
 /// Checks the statements of a device about recordings with the keys that it registered (protocol section 13.1). The server opens none of it.
 struct RecordingChecks {
-  static let maximumReaders = 64
-  /// For one holder's user.
-  static let maximumGrants = 32
   static let maximumNotes: UInt32 = 1_000
   /// HPKE's key, the longest padded text and the tag.
   static let maximumNoteBytes = 65 + 2_048 + 16
@@ -52,8 +50,9 @@ struct RecordingChecks {
       !statement.media.isEmpty && Set(statement.media).count == statement.media.count, "media",
       "name what is recorded, each medium once")
     try require(
-      statement.readers.count <= Self.maximumReaders && Set(statement.readers).count == statement.readers.count,
-      "readers", "at most \(Self.maximumReaders) readers, each once")
+      statement.readers.count <= RecordingStore.maximumReaders
+        && Set(statement.readers).count == statement.readers.count,
+      "readers", "at most \(RecordingStore.maximumReaders) readers, each once")
     try require(
       ECPublicKey(p256SPKI: statement.publicKey.bytes) != nil, "publicKey", "take a P-256 key as SPKI (RFC 5480)")
     try require(
@@ -84,11 +83,9 @@ struct RecordingChecks {
           .grant(grant, statement: hash, ciphertextHash: digest(grant.ciphertext)), grant.sigAlg, grant.signature)
       else { throw RequestError(.requestInvalid, "a grant is signed by the device that sends it", field: "grants") }
     }
-    guard counts.count <= Self.maximumReaders, counts.values.allSatisfy({ $0 <= Self.maximumGrants }) else {
-      throw RequestError(
-        .requestTooLarge, "at most \(Self.maximumReaders) users and \(Self.maximumGrants) grants for each",
-        field: "grants")
-    }
+    guard counts.count <= RecordingStore.maximumReaders,
+      counts.values.allSatisfy({ $0 <= RecordingStore.maximumGrants })
+    else { throw RequestError(RecordingRefusal.grants) }
   }
 
   /// - Parameter hash: the statement's.

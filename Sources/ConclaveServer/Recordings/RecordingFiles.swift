@@ -16,16 +16,22 @@ final class RecordingFiles: Sendable {
   static let downloadsOfUser = 16
   /// Bytes that are read at once.
   private static let part = 256 << 10
+  /// Bytes that a segment brings in a second, at least: the room for uploads is everybody's.
+  private static let slowest = 32 << 10
 
   private let store: RecordingStore
   private let authenticator: any Authenticator
   /// Pages of other origins that may use it.
   private let origins: LiveValue<OriginPolicy>
+  private let patience: Duration
   private let downloads = Mutex<[UserID: Int]>([:])
 
+  /// - Parameter patience: what a segment of any length may take beside the time that its bytes have.
   init(
-    _ store: RecordingStore, authenticator: any Authenticator, origins: OriginPolicy = .sameHost(also: [])
+    _ store: RecordingStore, authenticator: any Authenticator, origins: OriginPolicy = .sameHost(also: []),
+    patience: Duration = .seconds(30)
   ) {
+    self.patience = patience
     self.store = store
     self.authenticator = authenticator
     self.origins = LiveValue(origins)
@@ -150,12 +156,17 @@ final class RecordingFiles: Sendable {
     }
     let upload = try store.admit(id, reel: reel, byteCount: length)
     defer { store.release(upload) }
-    guard let bytes = await body.collected(length) else {
-      return HTTPResponse(status: 400, text: "The body is not as long as it says.\n")
+    let bytes: [UInt8]
+    // In range: the upload was admitted.
+    switch await body.collected(length, within: patience + .milliseconds(1_000 * length / Self.slowest)) {
+    case .whole(let body): bytes = body
+    case .another: return HTTPResponse(status: 400, text: "The body is not as long as it says.\n")
+    case .late: return HTTPResponse(status: 408, text: "The segment came too slowly: make segments shorter.\n")
     }
+    // The place is the path's, also for a segment that is there already.
+    guard (try? SegmentHeader(parsing: bytes.span.bytes))?.number == number else { throw .invalid }
     let hash = checks.hash(of: record.statement)
     let result = try await store.append(bytes, of: upload) { segment throws(RecordingRefusal) in
-      guard segment.number == number else { throw .invalid }
       let said = ReelWitness(
         reel: reel, segments: number + 1, head: Base64Bytes(segment.hash.bytes), at: witness.at, isEnd: false,
         by: record.statement.by, sigAlg: witness.algorithm, signature: witness.signature)
@@ -282,9 +293,31 @@ extension HTTPRequest {
   }
 }
 
+/// The outcome of reading a body.
+private enum CollectedBody {
+  case whole([UInt8])
+  /// It has another length, or broke off.
+  case another
+  case late
+}
+
 extension HTTPBody {
-  /// The whole body; nil if it has another length.
-  fileprivate func collected(_ count: Int) async -> [UInt8]? {
+  /// The whole body.
+  fileprivate func collected(_ count: Int, within time: Duration) async -> CollectedBody {
+    let isLate = Mutex(false)
+    let reading = Task { await collected(count) }
+    let timer = Task {
+      try await Task.sleep(for: time)
+      isLate.withLock { $0 = true }
+      reading.cancel()
+    }
+    defer { timer.cancel() }
+    let bytes = await withTaskCancellationHandler(operation: { await reading.value }, onCancel: { reading.cancel() })
+    if let bytes { return .whole(bytes) }
+    return isLate.withLock { $0 } ? .late : .another
+  }
+
+  private func collected(_ count: Int) async -> [UInt8]? {
     var bytes: [UInt8] = []
     bytes.reserveCapacity(count)
     do {
@@ -322,6 +355,8 @@ extension HTTPResponse {
         HTTPResponse(status: 403, text: "Conclave-Witness is not the recording device's signature over this segment.\n")
       case .tooLarge: HTTPResponse(status: 413, text: "A segment has 8 MiB at most.\n")
       case .tooLong: HTTPResponse(status: 413, text: "The message is as long as it may be: finish it.\n")
+      // Only requests are refused so.
+      case .drafts, .grants, .unopened: HTTPResponse(status: 400, text: "That is no segment.\n")
       case .quota: HTTPResponse(status: 507, text: "There is no room left: delete recordings.\n")
       case .diskFull: retry(507, 60, "The server's disk is full.\n")
       case .busy: retry(429, 1, "Too much at once: try again in a moment.\n")

@@ -1,51 +1,45 @@
 import Calls
 import Contract
-import Listening
-import Logging
 import MediaModel
 import Recording
 import ReelStore
 import Synchronization
 
-/// Answers requests about recordings (protocol section 13.4), from the store, beside the control plane.
+/// Answers requests about recordings (protocol section 13.4), from the store, beside the control plane, and tells people what follows from them.
 final class RecordingService: Sendable {
   /// The most answers under way; a further request is told to come back.
   static let maximumWaiting = 256
-  /// Segments of each reel in one page.
-  static let page = 1_000
+  /// The number of the one reel of a device's recording.
+  static let reel: UInt32 = 1
+  /// How long a recording is kept that nobody can open.
+  static let draftTime = Duration.seconds(86_400)
 
   let store: RecordingStore
-  private let clock: WallClock
+  let catalogue: RecordingCatalogue
+  let clock: WallClock
   private let days: Configuration.Recordings.Days
   private let limits: RecordingLedger.Limits
-  private let tell: @Sendable ([RecordingShared]) -> Void
+  let tell: @Sendable (RecordingNews) -> Void
+  let followers = Mutex(RecordingFollowers())
   private let waiting = Mutex(0)
 
-  /// - Parameter tell: called with grants once they are stored.
+  /// - Parameter tell: called once what it is about is stored, and after the reply to the request from which it follows.
   init(
     _ store: RecordingStore, configuration: Configuration.Recordings, clock: WallClock,
-    tell: @escaping @Sendable ([RecordingShared]) -> Void
+    tell: @escaping @Sendable (RecordingNews) -> Void
   ) {
     self.tell = tell
     self.store = store
     self.clock = clock
+    catalogue = RecordingCatalogue(store: store, clock: clock)
     days = configuration.days
     limits = configuration.store(in: "").limits
   }
 
-  /// Deletes expired recordings now and each hour, until it is cancelled.
-  func expire(log: LimitedLog) -> Task<Void, Never> {
-    Task { [store, clock] in
-      while !Task.isCancelled {
-        do {
-          while try await store.expire(now: clock.now()) {}
-        } catch {
-          log.log(.recordings, .error, "expired recordings were not deleted; the next try is in an hour", [:])
-        }
-        try? await Task.sleep(for: .seconds(3_600))
-      }
-    }
-  }
+  // MARK: answers
+
+  /// A reply, and what people are told then.
+  typealias Outcome = (reply: Calls.Reply, news: [RecordingNews])
 
   /// - Parameter done: called once, on any thread.
   func answer(_ query: RecordingQuery, done: @escaping @Sendable (Calls.Reply) -> Void) {
@@ -59,66 +53,107 @@ final class RecordingService: Sendable {
         .failed(RequestError(.serverBusy, "too many ask for recordings: try again in a moment", retryAfterMs: 1_000)))
     }
     Task {
-      done(await reply(to: query))
+      let outcome = await outcome(of: query)
+      done(outcome.reply)
+      for news in outcome.news { tell(news) }
       waiting.withLock { $0 -= 1 }
     }
   }
 
-  func reply(to query: RecordingQuery) async -> Calls.Reply {
+  func outcome(of query: RecordingQuery) async -> Outcome {
+    let device = query.device
     do throws(RequestError) {
       switch query.request {
-      case .start(let body): return .ok(.startedRecording(try await start(body, query)))
-      case .finish(let body): try await finish(body, by: query.device)
-      case .list(let body): return .ok(.recordings(try await list(body, of: query.device)))
-      case .get(let body): return .ok(.recording(try await manifest(body, for: query.device.user)))
-      case .share(let body): try await share(body, query)
-      case .note(let body): try await add(body, by: query.device)
-      case .delete(let body): for id in body.ids { try await delete(id, for: query.device.user) }
+      case .start(let body):
+        let (started, news) = try await start(body, query)
+        return (.ok(.startedRecording(started)), news)
+      case .list(let body):
+        let list = try await refusing { () async throws(RecordingRefusal) in
+          try await catalogue.list(body, of: device)
+        }
+        return (.ok(.recordings(list)), [])
+      case .get(let body): return (.ok(.recording(try await manifest(body, for: device))), [])
+      case .finish(let body):
+        try await finish(body, by: device)
+        return (.ok(.nothing), [])
+      case .note(let body):
+        try await add(body, by: device)
+        return (.ok(.nothing), [])
+      case .share(let body): return (.ok(.nothing), try await share(body, query))
+      case .seen(let body): return (.ok(.nothing), try await see(body.id, by: device))
+      case .erase(let body): return (.ok(.nothing), try await erase(body, by: device))
+      case .delete(let body): return (.ok(.nothing), try await delete(body.ids, by: device))
       }
-      return .ok(.nothing)
     } catch {
-      return .failed(error)
+      return (.failed(error), [])
     }
   }
 
-  private func start(_ body: StartRecording, _ query: RecordingQuery) async throws(RequestError) -> StartedRecording {
+  // MARK: the recording device
+
+  private func start(
+    _ body: StartRecording, _ query: RecordingQuery
+  ) async throws(RequestError) -> (StartedRecording, [RecordingNews]) {
     let checks = try checks(query)
-    let (statement, id) = (body.statement, body.statement.id)
+    let (statement, id, user) = (body.statement, body.statement.id, query.device.user)
     try checks.check(statement)
     let hash = checks.hash(of: statement)
     try checks.check(body.reelKey, reel: Self.reel, statement: hash)
     try checks.check(body.grants ?? [], of: id, statement: hash)
     for note in body.notes ?? [] { try checks.check(note, statement: hash, field: "notes") }
-    try await checkAcquaintance(of: query.device.user, with: body.grants ?? [])
-    if let earlier = try await ask({ store throws(StoreError) in try store.record(of: id) }),
-      earlier.statement != statement
-    {
-      throw RequestError(
-        .recordingNotAllowed, "another recording has this id: take a random one", field: "statement.id")
-    }
+    let others = query.request.recipients(besides: user)
+    let reached = try await reached(others, query)
+    let now = clock.now()
+    var granting = Granting(
+      grants: (body.grants ?? []).filter { $0.to.user == user || reached.contains($0.to.user) },
+      notes: body.notes ?? [], author: user, expiresAt: now + keeping(statement.kind), at: now)
+    // One reader who cannot be reached keeps nobody from recording.
+    granting.leavesOut = true
+    if body.alert == true { granting.alerts = others.filter(reached.contains) }
     let ticket = UploadTicket.fresh()
     let author = RecordedPerson(
-      participant: Self.reel, user: query.device.user, device: query.device.device, name: query.name,
+      participant: Self.reel, user: user, device: query.device.device, name: query.name,
       fingerprint: Base64Bytes(checks.fingerprint), keys: query.entry?.keys ?? [])
     let record = RecordingRecord(
       statement: statement, author: author, reelKey: body.reelKey, ticket: ticket.hash)
-    let now = clock.now()
     let recording = StoredRecording(
       id: id, kind: statement.kind, owner: query.device, startedAt: now,
-      expiresAt: now + .seconds(86_400 * (statement.kind == .message ? days.message : days.own)),
-      reels: [StoredReel(number: Self.reel, user: query.device.user)])
-    let facts = [.described(id, record)] + Self.facts(of: id, grants: body.grants, notes: body.notes)
-    try await refusing { () async throws(RecordingRefusal) in try await store.begin(recording, with: facts) }
-    announce(body.grants ?? [], of: statement)
-    return StartedRecording(
+      expiresAt: now + min(Self.draftTime, keeping(statement.kind)), isDraft: true,
+      reels: [StoredReel(number: Self.reel, user: user)])
+    let wanted = granting
+    let granted = try await refusing { () async throws(RecordingRefusal) in
+      try await store.begin(recording, as: statement, with: [.described(id, record)], wanted)
+    }
+    noteFollowers(of: id, body.notes)
+    let holders = Set(granting.grants.map(\.to.user)).subtracting(granted.leftOut)
+    var results: [UserID: ReaderResult] = [:]
+    for other in others {
+      if !reached.contains(other) || granted.leftOut.contains(other) {
+        results[other] = .unavailable
+      } else if query.keyless.contains(other) {
+        results[other] = .noKeys
+      } else if holders.contains(other) {
+        results[other] = .shared
+      }
+    }
+    let started = StartedRecording(
       recording: id, ticket: ticket.text,
       limits: .init(
-        segmentBytes: SegmentHeader.maximumSegmentBytes, bytes: Int(store.room(of: query.device.user)),
-        seconds: statement.kind == .message ? limits.messageSeconds : 3_600 * limits.hours))
+        segmentBytes: SegmentHeader.maximumSegmentBytes, bytes: Int(store.room(of: user)),
+        seconds: statement.kind == .message ? limits.messageSeconds : 3_600 * limits.hours),
+      results: results)
+    return (started, news(of: granted, statement, at: now))
   }
 
-  /// A device's recording has one reel.
-  private static let reel: UInt32 = 1
+  private func keeping(_ kind: RecordingKind) -> Duration {
+    let days =
+      switch kind {
+      case .call: days.call
+      case .message: days.message
+      case .own: days.own
+      }
+    return .seconds(86_400 * days)
+  }
 
   private func finish(_ body: FinishRecording, by device: Device) async throws(RequestError) {
     let (record, checks) = try await authored(body.id, by: device)
@@ -148,113 +183,162 @@ final class RecordingService: Sendable {
     }
   }
 
-  private func list(_ body: ListRecordings, of device: Device) async throws(RequestError) -> RecordingList {
-    let user = device.user
-    let filter = RecordingFilter(
-      before: body.before ?? Timestamp(milliseconds: .max), limit: body.limit ?? 50, kind: body.kind, role: body.role)
-    let found = try await ask { store throws(StoreError) in
-      var entries: [RecordingEntry] = []
-      for recording in try store.recordings(of: user, filter) {
-        let grants = try store.grants(of: recording.id, to: user)
-        guard recording.isOpen(to: user, hasGrant: !grants.isEmpty) else { continue }
-        let grant = grants.first { $0.to.device == device.device } ?? grants.first { $0.to.device == nil }
-        let call = try store.record(of: recording.id)?.statement.call
-        entries.append(RecordingEntry(recording, for: user, call: call, grant: grant))
-      }
-      return entries
+  private func add(_ body: AddNote, by device: Device) async throws(RequestError) {
+    let (record, checks) = try await authored(body.id, by: device)
+    try checks.check(body.note, statement: checks.hash(of: record.statement), field: "ciphertext")
+    try await refusing { () async throws(RecordingRefusal) in try await store.note([.note(body.id, body.note)]) }
+    noteFollowers(of: body.id, [body.note])
+  }
+
+  private func noteFollowers(of id: RecordingID, _ notes: [RecordingNote]?) {
+    for note in notes ?? [] { followers.withLock { $0.note(note.number, of: id) } }
+  }
+
+  // MARK: owners and readers
+
+  private func manifest(_ body: GetRecording, for device: Device) async throws(RequestError) -> RecordingManifest {
+    let found = try await refusing { () async throws(RecordingRefusal) in
+      try await catalogue.manifest(body, for: device.user)
     }
-    return RecordingList(recordings: found)
-  }
-
-  private func manifest(
-    _ body: GetRecording, for user: UserID
-  ) async throws(RequestError) -> RecordingManifest {
-    let from = body.from ?? 0
-    let manifest = try await ask { store throws(StoreError) -> RecordingManifest? in
-      guard let recording = try store.recording(body.id), let record = try store.record(of: body.id) else { return nil }
-      let grants = try store.grants(of: body.id, to: user)
-      guard recording.isOpen(to: user, hasGrant: !grants.isEmpty) else { return nil }
-      var reels: [ReelPage] = []
-      for reel in recording.reels {
-        let segments = try store.segments(of: body.id, reel: reel.number, from: from, limit: Self.page)
-        reels.append(
-          ReelPage(
-            participant: reel.number, from: from,
-            segments: segments.map {
-              ReelPage.Segment(byteCount: $0.byteCount, hash: Base64Bytes($0.hash.bytes), start: $0.start)
-            }))
-      }
-      return RecordingManifest(
-        statement: record.statement, state: recording.state, bytes: Int(recording.byteCount),
-        people: try Self.people(record.author, store.people(of: body.id)),
-        reelKeys: record.reelKey.map { [.init(reel: Self.reel, $0)] } ?? [], reels: reels, grants: grants,
-        notes: try store.notes(of: body.id), witnesses: try store.witnesses(of: body.id),
-        trackKeys: try recording.kind == .call && from == 0 ? store.trackKeys(of: body.id) : nil)
+    guard let found else { throw .recordingNotFound }
+    // Readers of a call's recording get it when it has ended, and its owner is in the call.
+    if found.recording.state == .running, !found.recording.isOfRunningCall {
+      let state = catalogue.change(of: found.recording)
+      followers.withLock { $0.follow(device, state, owner: found.recording.owner.user, now: clock.now()) }
     }
-    guard let manifest else { throw .recordingNotFound }
-    return manifest
+    return found.manifest
   }
 
-  /// The device that recorded is first, and its reel may be among the others.
-  private static func people(_ author: RecordedPerson, _ others: [RecordedPerson]) -> [RecordedPerson] {
-    [author] + others.filter { $0.participant != author.participant }
-  }
-
-  private func share(_ body: ShareRecording, _ query: RecordingQuery) async throws(RequestError) {
+  private func share(_ body: ShareRecording, _ query: RecordingQuery) async throws(RequestError) -> [RecordingNews] {
     let user = query.device.user
     let checks = try checks(query)
-    let record = try await ask { store throws(StoreError) -> RecordingRecord? in
-      guard let recording = try store.recording(body.id) else { return nil }
-      let hasGrant = try !store.grants(of: body.id, to: user).isEmpty
+    let found = try await ask { storage throws(StoreError) -> RecordingRecord? in
+      guard let recording = try storage.recording(body.id) else { return nil }
+      let hasGrant = try !storage.grants(of: body.id, to: user).isEmpty
       guard recording.isOpen(to: user, hasGrant: hasGrant), !recording.isOfRunningCall else { return nil }
-      return try store.record(of: body.id)
+      return try storage.record(of: body.id)
     }
-    guard let record else { throw .recordingNotFound }
+    guard let record = found else { throw .recordingNotFound }
     let hash = RecordingChecks.hash(of: record.statement, fingerprint: record.author.fingerprint.bytes)
     try checks.check(body.grants, of: body.id, statement: hash)
     for note in body.notes ?? [] {
       guard record.statement.by == query.device else { throw .notTheRecordingsDevice }
       try checks.check(note, statement: hash, field: "notes")
     }
-    try await checkAcquaintance(of: user, with: body.grants)
-    let facts = Self.facts(of: body.id, grants: body.grants, notes: body.notes)
-    try await refusing { () async throws(RecordingRefusal) in try await store.note(facts) }
-    announce(body.grants, of: record.statement)
+    let others = query.request.recipients(besides: user)
+    guard try await reached(others, query).isSuperset(of: others) else {
+      throw RequestError(
+        .recordingNotAllowed, "one of these users takes no recordings of this one: there was no call with it",
+        field: "grants")
+    }
+    let now = clock.now()
+    let granting = Granting(
+      grants: body.grants, notes: body.notes ?? [], author: user, expiresAt: now + keeping(record.statement.kind),
+      at: now)
+    let granted = try await refusing { () async throws(RecordingRefusal) in
+      try await store.grant(granting, of: body.id)
+    }
+    noteFollowers(of: body.id, body.notes)
+    return news(of: granted, record.statement, at: now)
   }
 
-  private func announce(_ grants: [RecordingGrant], of statement: RecordingStatement) {
-    guard !grants.isEmpty else { return }
-    tell(
-      grants.map { RecordingShared(recording: statement.id, kind: statement.kind, by: statement.by, grant: $0) })
+  private func news(of granted: NewGrants, _ statement: RecordingStatement, at now: Timestamp) -> [RecordingNews] {
+    var news: [RecordingNews] = []
+    let shared = granted.grants.filter { !granted.alerted.contains($0.to.user) }.map {
+      RecordingShared(recording: statement.id, kind: statement.kind, by: statement.by, grant: $0)
+    }
+    if !shared.isEmpty { news.append(.shared(shared, newcomers: granted.newcomers.subtracting(granted.alerted))) }
+    guard !granted.alerted.isEmpty else { return news }
+    let grants = Dictionary(grouping: granted.grants, by: \.to.user)
+    let users = Dictionary(uniqueKeysWithValues: granted.alerted.map { ($0, grants[$0] ?? []) })
+    news.append(
+      .alert(RecordingAlert(recording: statement.id, kind: statement.kind, by: statement.by, at: now, users: users)))
+    return news
   }
 
-  private func add(_ body: AddNote, by device: Device) async throws(RequestError) {
-    let (record, checks) = try await authored(body.id, by: device)
-    try checks.check(body.note, statement: checks.hash(of: record.statement), field: "ciphertext")
-    try await refusing { () async throws(RecordingRefusal) in try await store.note([.note(body.id, body.note)]) }
+  /// Once for each reader: the owner is told.
+  private func see(_ id: RecordingID, by device: Device) async throws(RequestError) -> [RecordingNews] {
+    let found = try await ask { storage throws(StoreError) -> (owner: UserID, reader: StoredReader)? in
+      guard let recording = try storage.recording(id), recording.owner.user != device.user,
+        let reader = try storage.readers(of: id).first(where: { $0.user == device.user }),
+        recording.isOpen(to: device.user, hasGrant: reader.grants > 0)
+      else { return nil }
+      return (recording.owner.user, reader)
+    }
+    guard let found else { throw .recordingNotFound }
+    guard found.reader.seenAt == nil else { return [] }
+    let now = clock.now()
+    try await refusing { () async throws(RecordingRefusal) in
+      try await store.note([.reader(id, device.user, .seen(now)), .reader(id, device.user, .opened)])
+    }
+    return [.seen(RecordingMention(recording: id, by: device), owner: found.owner)]
   }
 
-  /// The owner deletes it for everybody, a reader only for itself.
-  private func delete(_ id: RecordingID, for user: UserID) async throws(RequestError) {
-    let recording = try await ask { store throws(StoreError) in try store.recording(id) }
-    guard recording?.owner.user != user || recording?.isOfRunningCall != true else {
+  /// Nothing is deleted if one of them is the user's recording of a running call.
+  private func delete(_ ids: [RecordingID], by device: Device) async throws(RequestError) -> [RecordingNews] {
+    let user = device.user
+    let isRecording = try await ask { storage throws(StoreError) in
+      for id in ids {
+        if let recording = try storage.recording(id), recording.owner.user == user, recording.isOfRunningCall {
+          return true
+        }
+      }
+      return false
+    }
+    guard !isRecording else {
       throw RequestError(.recordingNotAllowed, "the call is recorded now: stop the recording first", field: "ids")
     }
-    try await refusing { () async throws(RecordingRefusal) in
-      if recording?.owner.user == user {
-        _ = try await store.delete(id)
-      } else if recording != nil {
-        try await store.note([.grantsGone(id, user)])
-      }
-    }
+    var news: [RecordingNews] = []
+    for id in ids { news += try await delete(id, by: device) }
+    return news
   }
 
-  private static func facts(
-    of id: RecordingID, grants: [RecordingGrant]?, notes: [RecordingNote]?
-  ) -> [RecordingFact] {
-    var facts = (grants ?? []).map { RecordingFact.grant($0) }
-    facts += (notes ?? []).map { RecordingFact.note(id, $0) }
-    return facts
+  /// The owner deletes it for everybody, a reader only for itself. Others' recordings are ignored.
+  private func delete(_ id: RecordingID, by device: Device) async throws(RequestError) -> [RecordingNews] {
+    let user = device.user
+    if let gone = try await remove(id, of: user, by: device) { return [gone] }
+    let isReader = try await ask { storage throws(StoreError) in try !storage.grants(of: id, to: user).isEmpty }
+    guard isReader else { return [] }
+    try await refusing { () async throws(RecordingRefusal) in try await store.note([.grantsGone(id, user)]) }
+    return [.removed(RecordingRemoved(recording: id, by: device), users: [user])]
+  }
+
+  func remove(
+    _ id: RecordingID, of owner: UserID?, by device: Device?
+  ) async throws(RequestError) -> RecordingNews? {
+    let deleted = try await refusing { () async throws(RecordingRefusal) in try await store.delete(id, of: owner) }
+    guard let (recording, readers) = deleted else { return nil }
+    let users = Set(readers.map(\.user)).union([recording.owner.user])
+    return .removed(RecordingRemoved(recording: id, by: device), users: users)
+  }
+
+  /// A recorded user erases its own reels, the owner any one that it names. A recording without reels is deleted.
+  private func erase(_ body: EraseReel, by device: Device) async throws(RequestError) -> [RecordingNews] {
+    let user = device.user
+    let found = try await ask { storage throws(StoreError) in try storage.recording(body.id) }
+    guard let recording = found else { throw .recordingNotFound }
+    let isOwner = recording.owner.user == user
+    guard !recording.isOfRunningCall else {
+      guard isOwner || recording.reels.contains(where: { $0.user == user }) else { throw .recordingNotFound }
+      throw RequestError(
+        .recordingNotAllowed, "the call is recorded now: take record/consent with erase, or wait for its end",
+        field: "id")
+    }
+    let erased = recording.reels.filter {
+      (body.participant == nil ? $0.user == user : $0.number == body.participant) && ($0.user == user || isOwner)
+    }
+    guard !erased.isEmpty else {
+      let isReader = try await ask { storage throws(StoreError) in try !storage.grants(of: body.id, to: user).isEmpty }
+      guard isOwner || isReader else { throw .recordingNotFound }
+      throw RequestError(.recordingNotAllowed, "there is no such reel, or another user is in it", field: "participant")
+    }
+    guard erased.count < recording.reels.count else {
+      return try await remove(body.id, of: nil, by: device).map { [$0] } ?? []
+    }
+    for reel in erased {
+      _ = try await refusing { () async throws(RecordingRefusal) in try await store.erase(body.id, reel: reel.number) }
+    }
+    return []
   }
 
   // MARK: of calls
@@ -276,26 +360,35 @@ final class RecordingService: Sendable {
     } catch {
       throw .invalid
     }
-    let earlier = try await store.ask { store throws(StoreError) in try store.record(of: statement.id) }
-    guard earlier == nil || earlier?.statement == statement else { throw .taken }
     let recording = StoredRecording(
       id: statement.id, kind: .call, owner: statement.by, startedAt: now, expiresAt: expiresAt, reels: [])
     let record = RecordingRecord(statement: statement, author: author)
     try await store.begin(
-      recording,
-      with: [.described(statement.id, record)] + Self.facts(of: statement.id, grants: grants, notes: body.notes))
+      recording, as: statement, with: [.described(statement.id, record)],
+      Granting(grants: grants, notes: body.notes ?? [], author: statement.by.user, expiresAt: expiresAt, at: now))
   }
 
   /// A call's recording has ended: its readers may open it now.
   func announceGrants(of id: RecordingID) async {
-    let found = try? await store.ask { store throws(StoreError) -> (RecordingStatement, [RecordingGrant])? in
-      guard let record = try store.record(of: id) else { return nil }
-      var grants: [RecordingGrant] = []
-      for reader in record.statement.readers { grants += try store.grants(of: id, to: reader) }
-      return (record.statement, grants)
+    let found = try? await store.ask { storage throws(StoreError) -> (RecordingStatement, NewGrants)? in
+      guard let record = try storage.record(of: id) else { return nil }
+      var granted = NewGrants()
+      for reader in record.statement.readers { granted.grants += try storage.grants(of: id, to: reader) }
+      return (record.statement, granted)
     }
-    guard let (statement, grants) = found else { return }
-    announce(grants, of: statement)
+    guard let (statement, granted) = found else { return }
+    for news in news(of: granted, statement, at: clock.now()) { tell(news) }
+  }
+
+  /// Readers who were in the call have it in common with its starter, and are told of no others.
+  private func checkAcquaintance(of user: UserID, with grants: [RecordingGrant]) async throws(RequestError) {
+    let others = Set(grants.map(\.to.user)).subtracting([user])
+    guard !others.isEmpty else { return }
+    let known = try await ask { storage throws(StoreError) in try storage.acquainted(user, with: others.sorted()) }
+    guard known.isSuperset(of: others) else {
+      throw RequestError(
+        .recordingNotAllowed, "a recording is for people with whom one had a call, or rang", field: "grants")
+    }
   }
 
   // MARK: what requests need
@@ -311,25 +404,23 @@ final class RecordingService: Sendable {
   private func authored(
     _ id: RecordingID, by device: Device
   ) async throws(RequestError) -> (RecordingRecord, RecordingChecks) {
-    guard let record = try await ask({ store throws(StoreError) in try store.record(of: id) }),
+    guard let record = try await ask({ storage throws(StoreError) in try storage.record(of: id) }),
       let checks = RecordingChecks(author: record)
     else { throw .recordingNotFound }
     guard record.statement.by == device else { throw .notTheRecordingsDevice }
     return (record, checks)
   }
 
-  /// A stranger may not send recordings to anyone: there is a call, or history, in common.
-  private func checkAcquaintance(of user: UserID, with grants: [RecordingGrant]) async throws(RequestError) {
-    let others = Set(grants.map(\.to.user)).subtracting([user]).sorted()
-    guard !others.isEmpty else { return }
-    let known = try await ask { store throws(StoreError) in try store.acquainted(user, with: others) }
-    guard known.isSuperset(of: others) else {
-      throw RequestError(
-        .recordingNotAllowed, "a recording is for people with whom one had a call, or rang", field: "grants")
-    }
+  /// The users to whom recordings may go. A guest is none of them, and goes with its call; a stranger may not fill anybody's list.
+  private func reached(_ others: [UserID], _ query: RecordingQuery) async throws(RequestError) -> Set<UserID> {
+    let users = others.filter { !$0.isGuest }
+    if let allowed = query.allowed { return allowed.intersection(users) }
+    guard !users.isEmpty else { return [] }
+    let user = query.device.user
+    return try await ask { storage throws(StoreError) in try storage.acquainted(user, with: users) }
   }
 
-  private func ask<Value: Sendable>(
+  func ask<Value: Sendable>(
     _ question: @escaping @Sendable (any Storage) throws(StoreError) -> Value
   ) async throws(RequestError) -> Value {
     try await refusing { () async throws(RecordingRefusal) in try await store.ask(question) }
@@ -343,47 +434,5 @@ final class RecordingService: Sendable {
     } catch {
       throw RequestError(error)
     }
-  }
-}
-
-extension StoredRecording {
-  /// While a call is recorded, its readers get nothing: with the server's help they could speak under an exported key.
-  var isOfRunningCall: Bool { kind == .call && state == .running }
-
-  func isOpen(to user: UserID, hasGrant: Bool) -> Bool { owner.user == user || hasGrant && !isOfRunningCall }
-}
-
-extension RecordingEntry {
-  init(_ recording: StoredRecording, for user: UserID, call: CallID?, grant: RecordingGrant?) {
-    self.init(
-      id: recording.id, kind: recording.kind, role: recording.owner.user == user ? .owner : .reader,
-      by: recording.owner, call: call, startedAt: recording.startedAt, bytes: Int(recording.byteCount),
-      state: recording.state, expiresAt: recording.expiresAt, grant: grant)
-  }
-}
-
-extension RequestError {
-  /// Also for a recording that the user may not open.
-  static let recordingNotFound = RequestError(
-    .recordingNotFound, "there is no such recording, or this user may not open it")
-  static let notTheRecordingsDevice = RequestError(.recordingNotAllowed, "only the device that records may do that")
-
-  init(_ refusal: RecordingRefusal) {
-    self =
-      switch refusal {
-      case .notFound: RequestError(.recordingEnded, "the recording has ended or is gone: begin another one")
-      case .taken:
-        RequestError(.recordingNotAllowed, "another recording has this id: take a random one", field: "statement.id")
-      case .conflict(let position):
-        RequestError(
-          .recordingIncomplete, "upload the segments from `next` on, then finish again", next: position.next)
-      case .quota: RequestError(.recordingFull, "there is no room left: delete recordings")
-      case .diskFull: RequestError(.recordingFull, "the server's disk is full: try again later", retryAfterMs: 60_000)
-      case .busy: RequestError(.serverBusy, "too much is uploaded: try again in a moment", retryAfterMs: 1_000)
-      case .unavailable:
-        RequestError(.recordingUnavailable, "the store of recordings does not answer: try again", retryAfterMs: 5_000)
-      case .invalid, .unsigned: RequestError(.requestInvalid, "name each reel of the recording", field: "reels")
-      case .tooLarge, .tooLong: RequestError(.requestTooLarge, "the recording is as long as it may be")
-      }
   }
 }

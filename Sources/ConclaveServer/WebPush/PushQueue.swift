@@ -4,7 +4,7 @@ import NIOCore
 
 /// Waiting pushes, and which of them may be sent now. Pure: times are arguments, the next push is a value.
 ///
-/// Pushes of one call to one endpoint are sent one after the other, and a later one replaces an earlier one that waits: the end of a ring replaces the
+/// Pushes of one call, or one recording, to one endpoint are sent one after the other, and a later one replaces an earlier one that waits: the end of a ring replaces the
 /// ring.
 struct PushQueue: RetryQueue {
   struct Push: Sendable {
@@ -15,14 +15,14 @@ struct PushQueue: RetryQueue {
     var until: Timestamp
     var attempts = 0
 
-    fileprivate var key: Key { Key(endpoint: subscription.endpoint, call: notice.call) }
+    fileprivate var key: Key { Key(endpoint: subscription.endpoint, subject: notice.subject) }
   }
 
   enum Drop: String, Sendable, CaseIterable { case full, tooOld }
 
   fileprivate struct Key: Hashable {
     var endpoint: String
-    var call: String
+    var subject: String
   }
 
   static let maximumWaiting = 1_024
@@ -72,7 +72,7 @@ struct PushQueue: RetryQueue {
     return push
   }
 
-  /// No retry if a later push of the same call waits.
+  /// No retry if a later push of the same subject waits.
   /// - Parameter failure: nil if the push service took it.
   mutating func finished(_ push: Push, _ failure: PushPost.Failure?, now: Timestamp, jitter: Double) {
     if let failure { failed[failure, default: 0] &+= 1 } else { sent &+= 1 }

@@ -66,14 +66,25 @@ final class WebPush: Sendable {
     let headers = [
       ("authorization", authorization), ("content-encoding", "aes128gcm"),
       ("content-type", "application/octet-stream"),
-      ("ttl", "\(max(0, (push.until - clock.now()).nanoseconds / 1_000_000_000))"), ("urgency", "high"),
-      ("topic", topic(of: push.notice.call)),
+      ("ttl", "\(max(0, (push.until - clock.now()).nanoseconds / 1_000_000_000))"),
+      ("urgency", push.notice.type.urgency),
+      ("topic", topic(of: push.notice.subject)),
     ]
     try await post.post(body, to: endpoint, headers: headers)
   }
 
-  /// At most 32 characters (RFC 8030 section 5.4), the same for all pushes of a call, and not its id.
-  static func topic(of call: String) -> String {
-    Array(HashAlgorithm.sha256.digest(of: call.utf8).prefix(24)).base64URL
+  /// At most 32 characters (RFC 8030 section 5.4), the same for all pushes of a call or a recording, and not its id.
+  static func topic(of subject: String) -> String {
+    Array(HashAlgorithm.sha256.digest(of: subject.utf8).prefix(24)).base64URL
+  }
+}
+
+extension PushNotice.Kind {
+  /// RFC 8030 section 5.3. A message can wait for a phone to wake.
+  var urgency: String {
+    switch self {
+    case .ring, .ringOver, .alert: "high"
+    case .message: "normal"
+    }
   }
 }

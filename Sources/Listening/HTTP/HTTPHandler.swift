@@ -32,8 +32,13 @@ final class HTTPHandler: ChannelDuplexHandler, RemovableChannelHandler {
 
   /// The state of a body that is handed on in parts.
   struct PassedBody {
+    /// The time limit starts again after so many bytes, so that a client cannot keep its connection with a byte now and then.
+    static let progress = 16 << 10
+
     let maximum: Int
     var received = 0
+    /// Bytes since the time limit started.
+    var sinceStart = 0
     /// The client waits to be told whether to send it (RFC 9110 section 10.1.1).
     var awaitsContinue: Bool
   }
@@ -189,11 +194,14 @@ final class HTTPHandler: ChannelDuplexHandler, RemovableChannelHandler {
         return refuse(.payloadTooLarge)
       }
       passed.awaitsContinue = false
+      passed.sinceStart += bytes.readableBytes
+      let hasProgressed = passed.sinceStart >= PassedBody.progress
+      if hasProgressed { passed.sinceStart = 0 }
       current?.intake = .passing(body, passed)
       if body.append(bytes) {
         isPaused = true
         stopTimeout()
-      } else {
+      } else if hasProgressed {
         startTimeout()
       }
     case .complete, nil: break
@@ -239,13 +247,14 @@ final class HTTPHandler: ChannelDuplexHandler, RemovableChannelHandler {
   /// The route wants another part of the body.
   private func wantPart(of number: UInt64) {
     guard let current, current.number == number, case .passing(let body, var passed) = current.intake else { return }
+    // The client's time did not run while it waited for us.
+    if isPaused || passed.awaitsContinue { startTimeout() }
     if passed.awaitsContinue {
       passed.awaitsContinue = false
       self.current?.intake = .passing(body, passed)
       // After the head of an answer it would be a part of its body.
       if current.stream == nil { sendContinue() }
     }
-    startTimeout()
     resumeReading()
   }
 

@@ -17,8 +17,9 @@ const OWN_WORKER = new URL('./sframe-worker.js', import.meta.url).href;
 
 /**
  * Events: `connection` (see `status`); `ring` with the ring `{call, from, media, members, waiting, …}`; `ring-over` with `{ring, reason, by}`; `ready`, after
- * each connect; `calls` when one is added, removed or held; `call-over` with the id of any call that is over for all; `presence`; `warning` about a device that
- * is not in a call here, with `{problem, user, device}`. A call's own events are on the call, those of pairing on `ownDevices`; `identity` reports when that is
+ * each connect; `calls` when one is added, removed or held; `call-over` with the id of any call that is over for all; `presence`; `recording`
+ * with `{recording, kind, by}` of one that somebody has granted to this device, as the server says; `warning` about a device that is not in a call here, with
+ * `{problem, user, device}`. A call's own events are on the call, those of pairing on `ownDevices`; `identity` reports when that is
  * replaced.
  *
  * @implements {CallConnection}
@@ -387,6 +388,7 @@ export class Conclave extends EventTarget {
     if (name === 'presence') this.presence.take(body);
     if (name === 'device.pair') this.ownDevices.take(body).catch(() => {}); // the session ends by itself
     if (name === 'call.ended') this.#tell('call-over', body.call);
+    if (name === 'recording.shared') this.#tell('recording', { recording: body.recording, kind: body.kind, by: body.by });
     if (name === 'keys.devices-changed') await this.#devicesChanged(body);
     if (!body.call || name === 'call.ring') return true;
     return this.#calls.handle(name, body);

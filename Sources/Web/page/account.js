@@ -48,7 +48,8 @@ function setTitle() {
   const ring = lobby?.rings.current;
   if (ring) document.title = `${t('ring.title', { name: labelFor(ring.from) })} · Conclave`;
   else {
-    const title = !byID('waiting').hidden ? 'waiting-title' : conclave?.current ? 'call-title' : byID('unanswered').hidden ? undefined : 'unanswered-title';
+    const view = !byID('waiting').hidden ? 'waiting' : conclave?.current ? 'call' : ['unanswered', 'message'].find((name) => !byID(name).hidden);
+    const title = view && `${view}-title`;
     document.title = title ? `${byID(title).textContent} · Conclave` : 'Conclave';
   }
 }
@@ -65,15 +66,18 @@ export async function connect(entered, { isDemo, link = undefined, refuse: refus
   const device = session.deviceOf(signIn) ?? (await session.claimDevice(session.userOf(signIn)));
   if (conclave) return conclave.connect(); // a token that was not accepted was replaced by another
   let demo; // a token of demo mode, kept because requesting the next one in another network may take many seconds
-  const credentials = async (wasRefused) => {
-    const user = session.userOf(signIn);
-    if (signIn.guest) return { token: await lobby.freshToken(wasRefused), user };
+  const token = async (wasRefused) => {
+    if (signIn.guest) return lobby.freshToken(wasRefused);
     if (!signIn.token) {
-      if (!demo || wasRefused) demo = await session.demoToken(signIn, device);
-      return { ...demo, user };
+      if (!demo || wasRefused) demo = (await session.demoToken(signIn, device)).token;
+      return demo;
     }
     if (wasRefused) throw new session.SignInError('token-refused');
-    return { token: signIn.token, user };
+    return signIn.token;
+  };
+  const credentials = async (wasRefused) => {
+    const user = session.userOf(signIn);
+    return { token: await token(wasRefused), user };
   };
   // Relative to the page, which may be served under a path.
   const url = new URL('stomp', location.href);
@@ -89,7 +93,7 @@ export async function connect(entered, { isDemo, link = undefined, refuse: refus
   document.body.classList.toggle('as-guest', Boolean(signIn.guest));
   if (signIn.guest) lobby = new GuestVisit({ conclave, signIn, entered: () => showCurrent() });
   else {
-    lobby = new Lobby({ conclave, isDemo, entered: () => showCurrent(), ringsChanged: setTitle });
+    lobby = new Lobby({ conclave, isDemo, token, entered: () => showCurrent(), ringsChanged: setTitle });
     lobby.usesLink = Boolean(joins);
     // Calls that did not ring meanwhile are missed calls.
     new DoNotDisturb({ conclave, ended: () => lobby.refresh() });
@@ -219,6 +223,7 @@ byID('sign-out-forget').addEventListener('click', busy(byID('sign-out-forget'), 
   // Without their keys the devices can do nothing any longer. A server that is down must not keep them here.
   await removeDevices(session.devicesOf(user)).catch(() => {});
   await lobby.notifications?.unsubscribe();
+  await lobby.forgetRecordings?.().catch(() => {});
   conclave.close();
   await conclave.forget({ all: true });
   session.forgetAll(user);

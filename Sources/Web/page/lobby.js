@@ -5,6 +5,7 @@ import { Faces } from './faces.js';
 import { Favourites } from './favourites.js';
 import { HistoryView } from './history-view.js';
 import { linkIn } from './link.js';
+import { Messages } from './messages.js';
 import { labelFor, learnNames } from './names.js';
 import { notice, tellResults, wordsForError } from './notices.js';
 import { hasLink, openWithLink } from './people-dialog.js';
@@ -16,10 +17,10 @@ import { showBeside, showRunning } from './running-view.js';
 import * as session from './session.js';
 import { t } from './texts.js';
 import { UnansweredView, isUnanswered, outcomesOf, ringsNobody } from './unanswered-view.js';
+import { show } from './views.js';
 
 const RING_ENDS = ['answered-elsewhere', 'declined-elsewhere', 'cancelled', 'missed', 'ended']; // those that are announced
 
-/** `entered(camera)` is called when a call is joined, `rings` when the ringing changes. */
 export class Lobby {
   #conclave;
   #isDemo;
@@ -34,7 +35,13 @@ export class Lobby {
     shown: () => this.#faces.show(),
   });
   #faces;
-  #unanswered = new UnansweredView({ callAgain: (users, camera) => this.#start(users, camera), closed: () => this.refresh() });
+  #messages;
+  #unanswered = new UnansweredView({
+    callAgain: (users, camera) => this.#start(users, camera),
+    record: (users, call) => this.#messages.record(users, call),
+    canRecord: () => this.#messages.isHere,
+    closed: () => this.refresh(),
+  });
   /** The link that is open is joined without a question, which was answered before the sign-in. */
   usesLink = false;
   #givenUp = new WeakSet(); // calls that the page left because nobody answered
@@ -45,11 +52,21 @@ export class Lobby {
     join: (facts) => this.#enter(() => this.#conclave.enter(facts)),
   };
 
-  constructor({ conclave, isDemo, entered, ringsChanged }) {
+  /** `entered(camera)` is called when a call is joined, `rings` when the ringing changes; `token(wasRefused)` resolves with this user's token. */
+  constructor({ conclave, isDemo, token, entered, ringsChanged }) {
     this.#conclave = conclave;
     this.#isDemo = isDemo;
     this.#entered = entered;
     this.#faces = new Faces({ favourites: this.#favourites, history: this.#history, presence: conclave.presence, field: this.#callees, call: (users, camera) => this.#start(users, camera) });
+    this.#messages = new Messages({
+      conclave,
+      token,
+      base: new URL('recordings', location.href).href,
+      callBack: (user) => this.#start([user], true),
+      options: () => this.fieldOptions,
+      found: () => this.#unanswered.offer(),
+      over: ({ wasSent }) => (wasSent ? this.#showLobby() : this.#unanswered.return()),
+    });
     this.rings = new Ringing({
       accept: (ring, wants) => this.#enter(() => conclave.accept(ring, wants)),
       end: (ring) => this.#endAndAccept(ring),
@@ -66,6 +83,7 @@ export class Lobby {
     conclave.addEventListener('ring', ({ detail }) => {
       learnNames(detail.members);
       this.#unanswered.close();
+      this.#messages.interrupt();
       this.rings.add(detail);
       this.notifications.add(detail);
       ringsChanged();
@@ -109,6 +127,18 @@ export class Lobby {
     this.#showRunning();
     await this.#history.load(this.#conclave);
     suggestPeople();
+    // Not waited for: the first time its modules are loaded.
+    this.#messages.refresh();
+  }
+
+  #showLobby() {
+    show('lobby');
+    return this.refresh();
+  }
+
+  /** Deletes this user's recordings from this browser. */
+  forgetRecordings() {
+    return this.#messages.forgetAll();
   }
 
   /** A call was added, removed or is over: updates what is visible. */
@@ -194,7 +224,7 @@ export class Lobby {
 
   #showOutcomes(call) {
     const { media, startedAt, others } = call.facts;
-    return this.#unanswered.show(outcomesOf(call.results, others), { withCamera: media === 'video', at: startedAt });
+    return this.#unanswered.show(outcomesOf(call.results, others), { withCamera: media === 'video', at: startedAt, call: call.id });
   }
 
   async #startWithLink() {

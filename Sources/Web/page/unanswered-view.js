@@ -9,6 +9,7 @@ import { show } from './views.js';
 
 const RUNG = ['ringing', 'offline']; // somebody who is offline rings if they return in time
 const OVER = ['declined', 'missed', 'cancelled']; // states of a member who was rung
+const RECORDED_FOR = ['declined', 'missed', 'unavailable', 'busy']; // the call is in their history, so the server passes on a message to them
 
 /** Whether people were called and none of them rings, according to the results of `start`. */
 export function ringsNobody(results) {
@@ -42,10 +43,18 @@ export class UnansweredView {
   #users = [];
   #hasCamera = false;
   #closed;
+  #recorded = { users: /** @type {string[]} */ ([]), call: undefined }; // of a message
+  #canRecord;
 
-  /** `callAgain(users, withCamera)` rings them; `closed()` is called when the lobby is shown in place of this view. */
-  constructor({ callAgain, closed }) {
+  /**
+   * `callAgain(users, withCamera)` rings them; `record(users, call)` records a message for them, if `canRecord()`; `closed()` is called when the lobby is shown in
+   * place of this view.
+   */
+  constructor({ callAgain, record, canRecord, closed }) {
     this.#closed = closed;
+    this.#canRecord = canRecord;
+    const button = byID('unanswered-record');
+    button.addEventListener('click', busy(button, () => record(this.#recorded.users, this.#recorded.call)));
     const again = () => callAgain(this.#users, this.#hasCamera).catch((error) => notice(wordsForError(error)));
     byID('unanswered-again').addEventListener('click', busy(byID('unanswered-again'), again));
     byID('unanswered-close').addEventListener('click', () => this.close());
@@ -58,9 +67,11 @@ export class UnansweredView {
     return !byID('unanswered').hidden;
   }
 
-  /** `outcomes` is the result of `outcomesOf`; `at` is when the call began. Shows nothing, and returns false, if there are none. */
-  show(outcomes, { withCamera, at }) {
+  /** `outcomes` is the result of `outcomesOf`; `at` is when the call with the id `call` began. Shows nothing, and returns false, if there are none. */
+  show(outcomes, { withCamera, at, call }) {
     if (outcomes.length === 0) return false;
+    this.#recorded = { call, users: outcomes.filter(({ result }) => RECORDED_FOR.includes(result)).map(({ user }) => user) };
+    this.offer();
     this.#users = outcomes.map(({ user }) => user);
     this.#hasCamera = withCamera;
     const isSingle = outcomes.length === 1;
@@ -74,6 +85,16 @@ export class UnansweredView {
     withdrawNotices(outcomes.map(({ words }) => words));
     show('unanswered'); // its heading gets the focus: a screen reader says it, and the list
     return true;
+  }
+
+  /** Offers to record a message, if that is possible by now. */
+  offer() {
+    byID('unanswered-record').hidden = this.#recorded.users.length === 0 || !this.#canRecord();
+  }
+
+  /** Shows again what it showed last. */
+  return() {
+    show('unanswered');
   }
 
   /** The lobby is shown in its place. */

@@ -6,7 +6,7 @@ import Seeded
 
 @testable import Calls
 
-/// The frames of a recorded call that may be stored (protocol section 13.6), derived from the requests that were answered: a frame only if its key was exported by the
+/// The frames of a recorded call that may be stored (protocol section 13.7), derived from the requests that were answered: a frame only if its key was exported by the
 /// participant, under a consent to its medium that was given before the epoch was announced.
 struct ConsentInvariants {
   private struct Answer {

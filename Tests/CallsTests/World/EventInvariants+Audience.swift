@@ -96,7 +96,9 @@ extension EventInvariants {
       return Audience(most: participants(before, after).most.union(entering(step)))
     case .envelope(let envelope): return Audience(least: [envelope.to], most: [envelope.to])
     // This world has no guests, and devices record nothing.
-    case .presence, .pairing, .recordingShared, .pushRing, .pushCancel, .report, .knock, .knockOver: return Audience()
+    case .presence, .pairing, .recordingShared, .recordingChanged, .recordingSeen, .recordingReached,
+      .recordingRemoved, .pushRing, .pushCancel, .pushMessage, .pushAlert, .report, .knock, .knockOver:
+      return Audience()
     }
   }
 

@@ -390,7 +390,7 @@ final class SimulatedWorld {
       .acknowledge(let session, _, _), .request(let session, _, _), .offer(let session, _, _, _, _),
       .disconnect(let session):
       session
-    case .media, .answer, .shared, .recordingFailed, .pushGone, .forget, .end, .disconnectUser, .failures, .drain,
+    case .media, .answer, .recording, .recordingFailed, .pushGone, .forget, .end, .disconnectUser, .failures, .drain,
       .timeout:
       nil
     }

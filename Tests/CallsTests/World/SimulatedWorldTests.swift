@@ -37,8 +37,8 @@ struct SimulatedWorldTests {
     }
     // A world in which nothing happens proves nothing.
     let elsewhere: Set<EventName> = [
-      .mediaSlots, .mediaNeed, .mediaWanted, .pushRing, .pushCancel, .report, .guestKnock, .guestKnockOver,
-      .recordingShared,
+      .mediaSlots, .mediaNeed, .mediaWanted, .pushRing, .pushCancel, .pushMessage, .pushAlert, .report, .guestKnock,
+      .guestKnockOver, .recordingShared, .recordingChanged, .recordingSeen, .recordingReached, .recordingRemoved,
     ]
     let seldom = EventName.allCases.filter { counts[$0, default: 0] == 0 && !elsewhere.contains($0) }
     #expect(seldom.isEmpty)

@@ -3,7 +3,7 @@
 // Everything else that was sent stays outside, and the page never sees it. A field of another type, or a missing one, makes the whole body malformed.
 //
 // The bodies of `keys.*`, and a ring's list, envelope and words, are passed on field by field: the key agreement reads each of them with separate checks
-// (`checks.js`) and reports what it refused.
+// (`checks.js`) and reports what it refused. So are those of recordings, which `recordings/manifest.js` and `recordings/recordings.js` read.
 
 import {
   Refusal, callIDIn, callIn, epochIn, flagIn, idIn, listOf, memberIn, nameTextIn, numberIn, objectIn, participantIn, recordingFields,
@@ -98,6 +98,15 @@ const REPLIES = new Map(Object.entries({
   'presence/watch': shape('a reply', {}, { users: list(presence) }),
   'history/list': shape('a reply', { calls: list(past, CALLS) }),
   'history/delete': nothing,
+  'recordings/start': shape('a reply', {}, part('recording', 'ticket', 'limits', 'results')),
+  'recordings/finish': nothing,
+  'recordings/list': shape('a reply', {}, part('recordings')),
+  'recordings/get': shape('a reply', {}, part('statement', 'state', 'bytes', 'people', 'reelKeys', 'reels', 'grants', 'notes', 'witnesses', 'readers')),
+  'recordings/share': nothing,
+  'recordings/note': nothing,
+  'recordings/seen': nothing,
+  'recordings/delete': nothing,
+  'recordings/erase': nothing,
   'history/totals': shape('a reply', { calls: numberIn(), seconds: numberIn() }),
 }));
 
@@ -106,6 +115,8 @@ const rev = { at: time, rev: numberIn() };
 const event = (required, optional = {}) => shape('an event', { ...ofCall, ...required }, { at: time, ...optional });
 const ring = event({}, { by: idIn });
 const track = event({ track: wordsIn(32), participant: participantIn }, { ...rev, source: wordsIn(32), kind: wordsIn(32), muted: flagIn, cause: wordsIn(32) });
+const device = shape('a device', { user: idIn, device: idIn });
+const ofRecording = (required, optional = {}) => shape('an event', { recording: callIDIn, ...required }, { at: time, ...optional });
 /** An event whose body is a member or a state, with the fields that every event has. */
 const and = (base, check) => (value) => ({ ...check(value), ...base(value) });
 
@@ -142,6 +153,14 @@ const EVENTS = new Map(Object.entries({
   'media.wanted': event({ track: wordsIn(32), layers: list(shape('a layer', { rid: wordsIn(16), active: flagIn }), 16) }),
   message: event({ from: participantIn, body: bytes(BODY) }),
   presence: shape('an event', { user: idIn, state: wordsIn(32) }, { at: time }),
+  'recording.shared': ofRecording({ kind: wordsIn(32), by: device }, { alert: flagIn, ...part('grant') }),
+  'recording.changed': ofRecording(
+    { state: wordsIn(32), reels: list(shape('a reel', { participant: participantIn, segments: numberIn(), head: bytes(64) }), 256) },
+    { notes: numberIn() },
+  ),
+  'recording.seen': ofRecording({ by: device }),
+  'recording.reached': ofRecording({ by: device }),
+  'recording.removed': ofRecording({}, { by: device }),
 }));
 
 /** The row for a request's path: `calls/6f0c…/tracks/1.1` is in the row `calls/tracks`. */

@@ -1,0 +1,325 @@
+// This device's recordings: those that it makes, from the first frame until they are sent, and those that it may read.
+
+import { SENT_TO, sameDevice } from '../trust/index.js';
+import { Refusal, callIDIn, fromBase64, idIn, listOf, numberIn, shape, wordsIn } from '../wire/index.js';
+import { draftLength, openDraft } from './draft.js';
+import { grantIn, makeGrant, openGrant } from './grants.js';
+import { manifestIn } from './manifest.js';
+import { RecordingReader, Unreadable } from './recording-reader.js';
+import { RecordingWriter, endWitness, ownerOf } from './recording-writer.js';
+import { ReelSource } from './reel-source.js';
+import { MAX_SEGMENT, REEL } from './segment.js';
+import { SegmentUploader } from './segment-uploader.js';
+
+const LISTED = 200;
+const PAGES = 132; // of 1,000 segments
+const GONE = [404, 410];
+const mediaOf = (hasPicture) => (hasPicture ? ['audio', 'video'] : ['audio']);
+
+const device = shape('a device', { user: idIn, device: idIn });
+const listed = shape('a list', {
+  recordings: listOf(
+    shape(
+      'a recording',
+      { id: callIDIn, kind: wordsIn(32), role: wordsIn(32), by: device, startedAt: numberIn(), bytes: numberIn(), state: wordsIn(32), expiresAt: numberIn() },
+      { call: callIDIn },
+    ),
+    LISTED,
+    'recordings',
+  ),
+});
+
+/**
+ * `connection` is a `Conclave` that is ready: its `identity` is the device that records and reads here. `store` is that of `openRecordings`, `base` the address of
+ * `/recordings`, and `token(wasRefused)` this user's token, or a promise of it: another one if the server has refused it. `fetch` and `now` (ms) are the browser's,
+ * but in tests.
+ */
+export class Recordings {
+  #identity;
+  #directory;
+  #store;
+  #request;
+  #base;
+  #token;
+  #fetch;
+  #now;
+  #uploads = new Map(); // id -> a SegmentUploader
+
+  constructor({ connection, store, base, token, fetch = (url, options) => globalThis.fetch(url, options), now = () => Date.now() }) {
+    this.#identity = connection.identity;
+    this.#directory = connection.directory;
+    this.#request = (path, body) => connection.request(path, body);
+    this.#store = store;
+    this.#base = base;
+    this.#token = token;
+    this.#fetch = fetch;
+    this.#now = now;
+  }
+
+  // Making
+
+  /**
+   * A new recording of `kind`, `message` or `own`, for `readers` besides this user: `{writer, upload}`, a `RecordingWriter` and the `SegmentUploader` that sends
+   * its segments while it records. It needs no network.
+   */
+  async begin({ kind, call = undefined, readers = [], hasPicture, streams }) {
+    const names = [...new Set([this.#identity.user, ...readers])];
+    const writer = await RecordingWriter.begin(this.#identity, this.#store, { kind, call, media: mediaOf(hasPicture), readers: names, streams, at: this.#now() });
+    return { writer, upload: this.#uploadFor(writer) };
+  }
+
+  /**
+   * The recordings of this device that were begun and neither sent nor deleted, `{id, kind, call?, readers, startedAt, length}`: those that a closed tab left, too.
+   * `length` is in ms, 0 if nothing was recorded.
+   */
+  async unfinished() {
+    const rows = (await this.#store.all('recordings')).filter(({ owner }) => owner === ownerOf(this.#identity));
+    const lengths = await Promise.all(rows.map((row) => draftLength(this.#store, row)));
+    return rows.map(({ id, kind, statement: { call, readers }, startedAt }, index) => ({ id, kind, call, readers, startedAt, length: lengths[index] }));
+  }
+
+  /** `{reel, source}` of one of them, as `open`: what its readers will play. It needs no network. */
+  async openDraft(id) {
+    return openDraft(this.#store, await this.#row(id), { identity: this.#identity, own: this.#own });
+  }
+
+  /** Goes on with the upload of what a closed tab left. */
+  async upload(id) {
+    if (!this.#uploads.has(id)) await this.#open(await this.#row(id)).start();
+    return this.#uploads.get(id);
+  }
+
+  /** Records on, after a closed tab: `{writer, upload}`, as `begin`. */
+  async resume(id) {
+    const writer = await RecordingWriter.resume(this.#identity, this.#store, id, this.#now() * 1_000);
+    return { writer, upload: this.#uploadFor(writer) };
+  }
+
+  /**
+   * Ends a recording of this device whose segments were all uploaded, and grants it to its readers and to this user's own devices; with `onlyOwn`, only to the latter.
+   * Returns how many devices of each reader can open it. Throws `RequestError`, or `Refusal` while segments are missing at the server.
+   */
+  async send(id, { onlyOwn = false } = {}) {
+    const row = await this.#row(id);
+    if (!row.isFinished) await this.#finish(row);
+    const readers = onlyOwn ? [this.#identity.user] : row.statement.readers;
+    const { st, statement, grant } = row;
+    const { scalar } = await openGrant(grantIn(grant), { id, st, publicKey: fromBase64(statement.publicKey), own: this.#own, keys: this.#identity.keys });
+    const devices = await this.#grant(scalar, { id, st }, await this.#holders(readers));
+    await this.forget(id);
+    return devices;
+  }
+
+  /** An answer to what follows may be lost, so that it is sent again; the server refuses a second end. */
+  async #finish(row) {
+    const { id } = row;
+    const upload = await this.upload(id);
+    if (upload.state !== 'stored') throw new Refusal('segments that are not uploaded yet');
+    const { reel, segments, head, at, sigAlg, signature } = await endWitness(this.#identity, this.#store, id, this.#now());
+    await this.#request('recordings/finish', { id, reels: [{ reel, segments, head, at, sigAlg, signature }] });
+    await this.#store.put(['recordings', id, { ...row, isFinished: true }]);
+  }
+
+  /** How many devices each of `users` has to which this device would grant a recording. */
+  async reachable(users) {
+    return countBy(await this.#holders(users));
+  }
+
+  /** Deletes recordings: this user's own for everybody, those of others for this user. */
+  async delete(ids) {
+    const begun = await Promise.all(ids.map((id) => this.#store.get('uploads', id)));
+    const known = ids.filter((_, index) => begun[index] === undefined || begun[index].ticket !== undefined);
+    if (known.length > 0) await this.#request('recordings/delete', { ids: known });
+    for (const id of ids) await this.forget(id);
+  }
+
+  /** Forgets what is kept of a recording here. */
+  async forget(id) {
+    this.#uploads.get(id)?.close();
+    this.#uploads.delete(id);
+    await this.#store.forget(id);
+  }
+
+  /** Forgets all recordings that this browser has made for this user, on any of the user's devices here, and what was seen of others. */
+  async forgetAll() {
+    this.close();
+    const made = (await this.#store.all('recordings')).filter(({ owner }) => owner.startsWith(`${this.#identity.user}/`));
+    const seen = await this.#store.keys('seen');
+    for (const id of [...made.map((row) => row.id), ...seen]) await this.#store.forget(id);
+  }
+
+  /** The network is back, or another one. */
+  hurry() {
+    for (const upload of this.#uploads.values()) upload.hurry();
+  }
+
+  close() {
+    for (const upload of this.#uploads.values()) upload.close();
+  }
+
+  // Reading
+
+  /**
+   * Newest first: `{id, kind, role, by, call?, startedAt, bytes, state, expiresAt}`, as the server says, and `isNew`: somebody else's that was never opened here.
+   * `open` and `describe` know who has signed it.
+   */
+  async list({ before = undefined } = {}) {
+    const { recordings } = listed(await this.#request('recordings/list', { limit: LISTED, ...(before === undefined ? {} : { before }) }));
+    const isNew = async ({ id, role }) => role === 'reader' && (await this.#store.get('seen', id)) === undefined;
+    return Promise.all(recordings.map(async (entry) => ({ ...entry, isNew: await isNew(entry) })));
+  }
+
+  /**
+   * `{by, readers, length}` of a recording, as its device has signed them, and `name`, the starter's by the server: one request, and it stays new. `length` is in
+   * ms; undefined if it is not known. Throws `Unreadable` or `RequestError`.
+   */
+  async describe(id) {
+    const manifest = await this.#page(id);
+    const { statement, reels } = await this.#reader(manifest, []);
+    const { name } = manifest.people.find((person) => sameDevice(person, statement.by));
+    return { by: statement.by, name, readers: statement.readers, length: pageIsFull(manifest) ? undefined : reels.get(REEL)?.duration };
+  }
+
+  /** Grants a recording that this device may open to the devices of `users`. Returns how many devices of each can open it. */
+  async share(id, users) {
+    const { scalar, st } = await this.#reader(await this.#page(id), [], { isGranting: true });
+    const holders = await this.#holders(users);
+    return this.#grant(scalar, { id, st }, holders.filter((holder) => users.includes(holder.user)));
+  }
+
+  /**
+   * `{reader, reel, source, notes}` of a recording: a `RecordingReader`, a `ReelReader`, the `ReelSource` that a player takes, and the contents of its notes by their
+   * numbers. Throws `Unreadable` or `RequestError`.
+   */
+  async open(id) {
+    const manifest = await this.#manifest(id);
+    const seen = (await this.#store.get('seen', id)) ?? [];
+    const reader = await this.#reader(manifest, seen);
+    const reel = reader.reels.get(REEL);
+    if (!reel) throw new Unreadable('no-key', 'a recording whose reel has no key that counts');
+    const longest = seen.find(([number]) => number === REEL)?.[1];
+    if (reel.seen && (longest?.segments ?? 0) <= reel.length && reel.state !== 'changed') await this.#store.put(['seen', id, [[REEL, reel.seen]]]);
+    const { notes } = await reader.notes(manifest.notes ?? []);
+    return { reader, reel, source: new ReelSource(reel, (n) => this.#segment(id, n)), notes };
+  }
+
+  /** `seen` are the reels as they were seen here before. */
+  async #reader(manifest, seen, { isGranting = false } = {}) {
+    const trusted = (entry) => this.#trusted(entry);
+    const reader = await RecordingReader.open(manifest, { trusted, own: this.#own, now: this.#now(), remembered: new Map(seen) });
+    if (!isGranting) reader.scalar.fill(0);
+    return reader;
+  }
+
+  // The upload
+
+  #uploadFor(writer) {
+    const upload = this.#open(writer.row);
+    writer.addEventListener('sealed', ({ detail: { n } }) => upload.add(n));
+    upload.start().catch(() => {}); // a store that fails ends the recording, too: the writer says so
+    return upload;
+  }
+
+  #open(row) {
+    const register = ({ statement, reelKey }) => this.#request('recordings/start', { statement, reelKey });
+    const upload = new SegmentUploader({ store: this.#store, row, register, base: this.#base, fetch: this.#fetch, now: this.#now });
+    this.#uploads.get(row.id)?.close();
+    this.#uploads.set(row.id, upload);
+    return upload;
+  }
+
+  /** This device as a holder of grants. */
+  get #own() {
+    const { user, device: name, wrap, keys } = this.#identity;
+    return { user, device: name, wrap, publicKey: fromBase64(wrapOf(keys).publicKey) };
+  }
+
+  async #row(id) {
+    const row = await this.#store.get('recordings', id);
+    if (!row || row.owner !== ownerOf(this.#identity)) throw new Refusal('a recording that was not made here');
+    return row;
+  }
+
+  // Grants
+
+  /** The devices of `users` that get a grant. This user's own have to be paired: the server lists devices, and could list one of its own. */
+  async #holders(users) {
+    const { user } = this.#identity;
+    const devices = await this.#directory.devicesOf([...new Set([user, ...users])], { pinsNews: false });
+    const isTrusted = ({ entry, keys, problem, level, isNew }) => {
+      if (sameDevice(entry, this.#identity)) return false;
+      if (!keys || problem) return false;
+      return entry.user === user ? SENT_TO.includes(level) : !isNew || level === 'vouched';
+    };
+    const trusted = devices.filter(isTrusted).map(({ entry, keys }) => ({ user: entry.user, device: entry.device, keys }));
+    return [{ user, device: this.#identity.device, keys: this.#identity.keys }, ...trusted];
+  }
+
+  /** Grants the recording with this private key to `holders`. Returns how many devices of each user can open it. */
+  async #grant(scalar, { id, st }, holders) {
+    const at = this.#now();
+    const made = await Promise.all(holders.map((to) => makeGrant(this.#identity, scalar, { id, st, to: { user: to.user, device: to.device }, target: wrapOf(to.keys), at })));
+    scalar.fill(0);
+    const grants = made.filter(Boolean);
+    if (grants.length > 0) await this.#request('recordings/share', { id, grants });
+    return countBy(holders.filter((_, index) => made[index]));
+  }
+
+  // The manifest and the files
+
+  /** The first page of the manifest. */
+  async #page(id) {
+    const manifest = manifestIn(await this.#request('recordings/get', { id }));
+    if (manifest.statement.id !== id) throw new Unreadable('not-signed', 'a manifest of another recording');
+    return manifest;
+  }
+
+  /** All pages as one manifest. */
+  async #manifest(id) {
+    const manifest = await this.#page(id);
+    for (let page = manifest, count = 1; pageIsFull(page) && count < PAGES; count += 1) {
+      const from = Math.max(...manifest.reels.map(({ segments }) => segments.length));
+      page = manifestIn(await this.#request('recordings/get', { id, from }));
+      for (const { reel, from: first, segments } of page.reels) {
+        const known = manifest.reels.find((each) => each.reel === reel);
+        if (first !== known?.segments.length) throw new Refusal('a page of segments that does not follow the one before it');
+        known.segments.push(...segments);
+      }
+    }
+    return manifest;
+  }
+
+  /** The keys of a device as they are pinned here: the manifest's count only if they hash to the pinned fingerprint. */
+  async #trusted(entry) {
+    const { user, device: name, fingerprint, keys } = entry;
+    if (sameDevice(entry, this.#identity)) return { keys: this.#identity.keys, level: 'verified' };
+    const options = { pinsNews: false };
+    const examined = fingerprint ? await this.#directory.examine([{ user, device: name, fingerprint, keys }], options) : await this.#directory.devicesOf([user], options);
+    const found = examined.find((each) => sameDevice(each.entry, entry));
+    return found?.keys && (!found.problem || found.problem === 'unverified') ? { keys: found.keys, level: found.level } : undefined;
+  }
+
+  async #segment(id, n) {
+    const path = `${this.#base}/${id}/${REEL}/${n}`;
+    let response = await this.#get(path, await this.#token(false));
+    if (response.status === 401) response = await this.#get(path, await this.#token(true));
+    if (GONE.includes(response.status)) return undefined;
+    if (response.status !== 200) throw new Error(`the server answers ${response.status}`);
+    if (Number(response.headers.get('content-length') ?? 0) > MAX_SEGMENT) return undefined;
+    return new Uint8Array(await response.arrayBuffer());
+  }
+
+  #get(path, token) {
+    return this.#fetch(path, { headers: { authorization: `Bearer ${token}` }, credentials: 'omit', cache: 'no-store', redirect: 'error' });
+  }
+}
+
+const PAGE = 1_000;
+const pageIsFull = ({ reels }) => reels.some(({ segments }) => segments.length > 0 && segments.length % PAGE === 0);
+const wrapOf = (keys) => keys.find(({ use }) => use === 'wrap');
+
+function countBy(holders) {
+  const counts = {};
+  for (const { user } of holders) counts[user] = (counts[user] ?? 0) + 1;
+  return counts;
+}

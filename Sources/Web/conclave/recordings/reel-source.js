@@ -1,0 +1,93 @@
+// The segments of a reel as a player wants them: opened when they are needed, with what is missing as gaps in time.
+
+import { Refusal } from '../wire/index.js';
+
+const KEPT = 8; // opened segments
+
+const byTime = (a, b) => a.time - b.time;
+
+/**
+ * `fetch(n)` resolves with the file of segment `n`, or with undefined if the server has none; it rejects while there is no network. Times are µs since 1970.
+ */
+export class ReelSource {
+  #reel;
+  #fetch;
+  #segments = new Map(); // n -> a promise, the newest last
+  #ends = new Map();
+
+  constructor(reel, fetch) {
+    this.#reel = reel;
+    this.#fetch = fetch;
+  }
+
+  /** How many segments there are. */
+  get length() {
+    return this.#reel.length;
+  }
+
+  /** When the recording begins. */
+  get start() {
+    return this.#reel.segments[0]?.start ?? 0;
+  }
+
+  /** When it ends, as far as that is known: the last segment has to be opened. */
+  get end() {
+    return this.#endOf(this.length - 1);
+  }
+
+  /** When segment `n` begins, by the list. */
+  startOf(n) {
+    return this.#reel.segments[n].start;
+  }
+
+  /** The segment in which `time` is; the first or the last if it is outside. */
+  indexAt(time) {
+    const { segments } = this.#reel;
+    let [low, high] = [0, segments.length - 1];
+    while (low < high) {
+      const middle = (low + high + 1) >> 1;
+      if (segments[middle].start <= time) low = middle;
+      else high = middle - 1;
+    }
+    return low;
+  }
+
+  /**
+   * `{n, start, end, frames, gaps}` of segment `n`: the frames in the order of their times, gaps `{from, to, why}`. A segment that is missing or
+   * refused is one gap, `why` being `missing` or `refused`. Rejects while it cannot be fetched.
+   */
+  segment(n) {
+    const opening = this.#segments.get(n) ?? this.#open(n);
+    this.#segments.delete(n);
+    this.#segments.set(n, opening);
+    if (this.#segments.size > KEPT) this.#segments.delete(this.#segments.keys().next().value);
+    opening.catch(() => this.#segments.get(n) === opening && this.#segments.delete(n)); // it is fetched again
+    return opening;
+  }
+
+  async #open(n) {
+    const file = await this.#fetch(n);
+    if (!file) {
+      this.#reel.lack(n);
+      return this.#hole(n, 'missing');
+    }
+    try {
+      const { start, frames, records, end } = await this.#reel.open(n, file);
+      if (end) this.#ends.set(n, end.time);
+      const gaps = records.filter(({ type }) => type === 'gap').map(({ from, to, why }) => ({ from: start + from * 1_000, to: start + to * 1_000, why }));
+      return { n, start, end: this.#endOf(n), frames: frames.sort(byTime), gaps };
+    } catch (error) {
+      if (!(error instanceof Refusal)) throw error;
+      return this.#hole(n, 'refused');
+    }
+  }
+
+  #hole(n, why) {
+    const [start, end] = [this.#reel.segments[n].start, this.#endOf(n)];
+    return { n, start, end, frames: [], gaps: [{ from: start, to: end, why }] };
+  }
+
+  #endOf(n) {
+    return this.#ends.get(n) ?? this.#reel.segments[n + 1]?.start ?? this.#reel.segments[n]?.start ?? 0;
+  }
+}
