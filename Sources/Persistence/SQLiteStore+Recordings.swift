@@ -105,8 +105,12 @@ extension SQLiteStore {
   package func unopened(from author: UserID, by user: UserID) throws(StoreError) -> Int {
     try reading { db in
       let sql = """
-        SELECT count(DISTINCT recording) FROM readerGrant WHERE user = ? AND author = ? AND NOT EXISTS
-          (SELECT 1 FROM reader WHERE reader.recording = readerGrant.recording AND reader.user = readerGrant.user AND opened)
+        SELECT count(DISTINCT recording) FROM readerGrant WHERE user = ? AND author = ?
+        AND NOT EXISTS (
+          SELECT 1 FROM reader
+          WHERE reader.recording = readerGrant.recording AND reader.user = readerGrant.user AND opened)
+        AND NOT EXISTS (
+          SELECT 1 FROM recording WHERE id = readerGrant.recording AND kind = 'call' AND state = 'running')
         """
       return try Int.fetchOne(db, sql: sql, arguments: [user.text, author.text]) ?? 0
     }

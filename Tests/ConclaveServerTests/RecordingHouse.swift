@@ -226,7 +226,7 @@ struct TestRecording {
     var statement = RecordingStatement(
       id: id, kind: .message, call: CallID(unchecked: "c1"),
       publicKey: Base64Bytes(Array(P256.KeyAgreement.PrivateKey().publicKey.derRepresentation)), media: [.audio],
-      readers: [device.user, UserID(unchecked: "bob")], at: Timestamp(milliseconds: 1_800_000_000_000),
+      readers: Set([device.user, UserID(unchecked: "bob")]).sorted(), at: Timestamp(milliseconds: 1_800_000_000_000),
       by: device.address, sigAlg: "ES256", signature: Base64Bytes([]))
     change(&statement)
     let transcript = Transcript.recording(statement, fingerprint: device.fingerprint)

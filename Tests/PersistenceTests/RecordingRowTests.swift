@@ -208,6 +208,12 @@ struct RecordingRowTests: RecordingSamples {
     #expect(try store.unopened(from: alice, by: bob) == 1)
     try store.write([.recording(.gone(id(2)))])
     #expect(try store.unopened(from: alice, by: bob) == 0)
+    var ofCall = recording(4, reels: [])
+    ofCall.kind = .call
+    try store.write([.recording(.begun(ofCall)), .recording(.grant(grant(4, to: bob)))])
+    #expect(try store.unopened(from: alice, by: bob) == 0, "bob cannot open it yet")
+    try store.write([.recording(.ended(id(4), .finished))])
+    #expect(try store.unopened(from: alice, by: bob) == 1)
   }
 
   @Test(arguments: StoreKind.allCases) func alertsWaitUntilTheyHaveReachedTheirUsers(kind: StoreKind) throws {

@@ -39,12 +39,16 @@ import Testing
       .number(call.id, 4, StoredNumber(device: device)), .presence(alice, StoredPresence(state: .unavailable)),
       .mailbox(device, StoredMailbox(envelopes: [], rung: [call.id])), .running(second(77)),
     ])
+    var draft = recording(3)
+    draft.isDraft = true
     let ofRecordings: [RecordingFact] = [
       .begun(recording(1, reels: [(1, alice), (7, bob)])), .described(id(1), record(1)), .grant(grant(1, to: bob)),
       .grant(grant(1, to: bob, nil)), .note(id(1), note(3)), .witness(id(1), witness(1)), .ended(id(1), .finished),
-      .begun(recording(2, of: bob, reels: [(1, bob)])), .begun(recording(3, reels: [])),
-      .reel(id(3), StoredReel(number: 2, user: bob), person(2)), .trackKeys(id(3), trackKeys(2, 9, [1, 255], of: 3)),
-      .trackKeys(id(3), trackKeys(2, 9, [2], of: 3)), .ended(id(3), .finished),
+      .reader(id(1), bob, .seen(second(3))), .reader(id(1), bob, .opened),
+      .begun(recording(2, of: bob, reels: [(1, bob)])), .begun(draft),
+      .begun(recording(4, reels: [])), .reel(id(4), StoredReel(number: 2, user: bob), person(2)),
+      .trackKeys(id(4), trackKeys(2, 9, [1, 255], of: 4)), .trackKeys(id(4), trackKeys(2, 9, [2], of: 4)),
+      .ended(id(4), .finished),
     ]
     // More than travel together.
     let segments: [RecordingFact] = (0..<1_200).map { .segment(id(1), reel: 7, segment($0)) }
@@ -108,9 +112,8 @@ import Testing
     let before = try rows(test.path)
     for name in [
       "call", "progress", "epoch", "entry", "link", "confirmation", "number", "presence", "mailbox", "history", "part",
-      "stay", "total", "report",
-      "forgotten", "recording", "reel", "segment", "witness", "description", "readerGrant", "note",
-      "person", "trackKey",
+      "stay", "total", "report", "forgotten", "recording", "reel", "segment", "witness", "description", "readerGrant",
+      "reader", "note", "person", "trackKey",
     ] {
       #expect(before[name]?.isEmpty == false, "\(name) has nothing to move")
     }
@@ -136,10 +139,13 @@ import Testing
     #expect(after == before)
     let store = try PostgresStore(try database.target)
     #expect(try store.recording(id(1))?.reels.map(\.position.next) == [0, 1_200])
-    #expect(try store.recordings().running.map(\.id) == [id(2)] && store.grants(of: id(1), to: bob).count == 2)
-    #expect(try store.people(of: id(3)) == [person(2)])
+    #expect(try store.recordings().running.map(\.id) == [id(2), id(3)])
+    #expect(try store.recording(id(3))?.isDraft == true && store.recording(id(2))?.isDraft == false)
     #expect(
-      try store.trackKeys(of: id(3)) == [trackKeys(2, 9, [1, 255], of: 3), trackKeys(2, 9, [2], of: 3)])
+      try store.readers(of: id(1)) == [StoredReader(user: bob, grants: 2, isOpened: true, seenAt: second(3))])
+    #expect(try store.people(of: id(4)) == [person(2)])
+    #expect(
+      try store.trackKeys(of: id(4)) == [trackKeys(2, 9, [1, 255], of: 4), trackKeys(2, 9, [2], of: 4)])
   }
 
   @Test func aStoreThatHasSomethingAlreadyIsNotTouched() throws {

@@ -343,12 +343,12 @@ final class RecordingService: Sendable {
 
   // MARK: of calls
 
-  /// The recording of a call begins. Grants to others than the statement's readers are left out.
+  /// The recording of a call begins. Grants to guests, and to others than the statement's readers, are left out.
   func begin(
     _ body: StartCallRecording, _ author: RecordedPerson, expiresAt: Timestamp, now: Timestamp
   ) async throws(RecordingRefusal) {
     let statement = body.statement
-    let grants = (body.grants ?? []).filter { statement.readers.contains($0.to.user) }
+    let grants = (body.grants ?? []).filter { statement.readers.contains($0.to.user) && !$0.to.user.isGuest }
     do throws(RequestError) {
       guard let checks = RecordingChecks(statement.by, fingerprint: author.fingerprint, keys: author.keys) else {
         throw .recordingNotFound

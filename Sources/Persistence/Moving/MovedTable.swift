@@ -163,11 +163,11 @@ struct MovedTable {
 
   private static let ofRecordings = [
     MovedTable(
-      name: "recording", columns: [.text, .text, .text, .text, .integer, .integer, .text],
+      name: "recording", columns: [.text, .text, .text, .text, .integer, .integer, .text, .flag],
       cursor: """
-        DECLARE moved CURSOR FOR SELECT id, kind, "user", device, startedAt, expiresAt, state FROM recording
+        DECLARE moved CURSOR FOR SELECT id, kind, "user", device, startedAt, expiresAt, state, draft FROM recording
         """,
-      insertion: "INSERT INTO recording VALUES ($1, $2, $3, $4, $5, $6, $7)"),
+      insertion: "INSERT INTO recording VALUES ($1, $2, $3, $4, $5, $6, $7, $8)"),
     MovedTable(
       name: "reel", columns: [.text, .integer, .text],
       cursor: #"DECLARE moved CURSOR FOR SELECT recording, reel, "user" FROM reel"#,
@@ -188,6 +188,12 @@ struct MovedTable {
       name: "readerGrant", columns: [.text, .text, .text, .text, .bytes],
       cursor: #"DECLARE moved CURSOR FOR SELECT recording, "user", device, author, record FROM readerGrant"#,
       insertion: "INSERT INTO readerGrant VALUES ($1, $2, $3, $4, $5)"),
+    MovedTable(
+      name: "reader", columns: [.text, .text, .flag, .integer, .integer, .integer],
+      cursor: """
+        DECLARE moved CURSOR FOR SELECT recording, "user", opened, seenAt, alertedAt, reachedAt FROM reader
+        """,
+      insertion: "INSERT INTO reader VALUES ($1, $2, $3, $4, $5, $6)"),
     MovedTable(
       name: "note", columns: [.text, .integer, .bytes],
       cursor: "DECLARE moved CURSOR FOR SELECT recording, number, record FROM note",

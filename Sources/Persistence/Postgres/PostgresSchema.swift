@@ -193,7 +193,8 @@ enum PostgresSchema {
       """
       CREATE TABLE recording (
         id text COLLATE "C" PRIMARY KEY, kind text NOT NULL, "user" text COLLATE "C" NOT NULL,
-        device text COLLATE "C" NOT NULL, startedAt bigint NOT NULL, expiresAt bigint NOT NULL, state text NOT NULL)
+        device text COLLATE "C" NOT NULL, startedAt bigint NOT NULL, expiresAt bigint NOT NULL, state text NOT NULL,
+        draft boolean NOT NULL)
       """),
     PostgresStatement(#"CREATE INDEX recordingByUser ON recording ("user")"#),
     PostgresStatement("CREATE INDEX recordingByExpiry ON recording (expiresAt)"),
@@ -232,6 +233,16 @@ enum PostgresSchema {
       """),
     PostgresStatement(#"CREATE INDEX readerGrantByUser ON readerGrant ("user")"#),
     PostgresStatement("CREATE INDEX readerGrantByAuthor ON readerGrant (author)"),
+    PostgresStatement(
+      """
+      CREATE TABLE reader (
+        recording text COLLATE "C" NOT NULL REFERENCES recording ON DELETE CASCADE, "user" text COLLATE "C" NOT NULL,
+        opened boolean NOT NULL DEFAULT false, seenAt bigint, alertedAt bigint, reachedAt bigint,
+        PRIMARY KEY (recording, "user"))
+      """),
+    PostgresStatement(#"CREATE INDEX readerByUser ON reader ("user")"#),
+    PostgresStatement(
+      "CREATE INDEX readerToReach ON reader (alertedAt) WHERE alertedAt IS NOT NULL AND reachedAt IS NULL"),
     PostgresStatement(
       """
       CREATE TABLE note (

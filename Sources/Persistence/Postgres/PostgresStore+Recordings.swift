@@ -13,14 +13,17 @@ extension PostgresStore {
         PostgresStatement("SELECT id FROM recording WHERE state = 'running' ORDER BY id"),
         PostgresStatement(
           """
-          SELECT recording."user", sum(segment.bytes)::bigint
-          FROM recording JOIN segment ON segment.recording = recording.id GROUP BY recording."user"
+          SELECT recording."user", coalesce(sum(whole.bytes), 0)::bigint, count(*), count(*) FILTER (WHERE draft)
+          FROM recording
+            LEFT JOIN (SELECT recording, sum(bytes) AS bytes FROM segment GROUP BY recording) AS whole
+            ON whole.recording = recording.id
+          GROUP BY recording."user"
           """),
       ])
       var stored = StoredRecordings()
       stored.running = try connection.recordings(try answers[0].map { try $0.text(0) })
-      for case (let user?, let bytes) in try answers[1].map({ (UserID(try $0.text(0)), try $0.integer(1)) }) {
-        stored.bytes[user] = bytes
+      for case (let user?, let usage) in try answers[1].map({ (UserID(try $0.text(0)), try $0.usage()) }) {
+        stored.usage[user] = usage
       }
       return stored
     }
@@ -43,9 +46,13 @@ extension PostgresStore {
         .text(user.text)))
   }
 
-  package func notes(of recording: RecordingID) throws(StoreError) -> [RecordingNote] {
+  package func notes(
+    of recording: RecordingID, from number: UInt32, limit: Int
+  ) throws(StoreError) -> [RecordingNote] {
     try records(
-      PostgresStatement("SELECT record FROM note WHERE recording = $1 ORDER BY number", .text(recording.text)))
+      PostgresStatement(
+        "SELECT record FROM note WHERE recording = $1 AND number >= $2 ORDER BY number LIMIT $3",
+        .text(recording.text), .integer(Int64(number)), .integer(Int64(limit))))
   }
 
   package func witnesses(of recording: RecordingID) throws(StoreError) -> [ReelWitness] {
@@ -68,17 +75,68 @@ extension PostgresStore {
     try reading(on: .upkeep) { connection in try connection.run([question])[0].map { try $0.record(Value.self, 0) } }
   }
 
-  package func recordings(of user: UserID, _ wanted: RecordingFilter) throws(StoreError) -> [StoredRecording] {
-    let ids = PostgresStatement(
+  package func readers(of recording: RecordingID) throws(StoreError) -> [StoredReader] {
+    let question = PostgresStatement(
       """
-      SELECT id FROM recording
-      WHERE id IN (
-          SELECT id FROM recording WHERE $2 AND "user" = $1
-          UNION ALL SELECT recording FROM readerGrant WHERE $3 AND "user" = $1)
-        AND ($2 OR "user" <> $1) AND ($4 IS NULL OR kind = $4) AND startedAt < $5
-      ORDER BY startedAt DESC, id LIMIT $6
-      """, .text(user.text), .flag(wanted.role != .reader), .flag(wanted.role != .owner), .text(wanted.kind?.rawValue),
-      .integer(wanted.before.milliseconds), .integer(Int64(wanted.limit)))
+      SELECT known."user", known.grants, coalesce(opened, false), seenAt, alertedAt, reachedAt
+      FROM (
+        SELECT "user", sum(granted)::bigint AS grants FROM (
+          SELECT "user", 1 AS granted FROM readerGrant WHERE recording = $1
+          UNION ALL SELECT "user", 0 FROM reader WHERE recording = $1) AS found
+        GROUP BY "user") AS known
+      LEFT JOIN reader ON reader.recording = $1 AND reader."user" = known."user" ORDER BY known."user"
+      """, .text(recording.text))
+    return try reading(on: .upkeep) { connection in
+      try connection.run([question])[0].map { try $0.reader() }.compactMap { $0 }
+    }
+  }
+
+  package func unopened(from author: UserID, by user: UserID) throws(StoreError) -> Int {
+    let question = PostgresStatement(
+      """
+      SELECT count(DISTINCT recording) FROM readerGrant WHERE "user" = $1 AND author = $2
+        AND NOT EXISTS (
+          SELECT FROM reader
+          WHERE reader.recording = readerGrant.recording AND reader."user" = readerGrant."user" AND opened)
+        AND NOT EXISTS (
+          SELECT FROM recording WHERE id = readerGrant.recording AND kind = 'call' AND state = 'running')
+      """, .text(user.text), .text(author.text))
+    return try reading(on: .upkeep) { connection in Int(try connection.run([question])[0].first?.integer(0) ?? 0) }
+  }
+
+  package func alerts() throws(StoreError) -> [StoredAlert] {
+    let question = PostgresStatement(
+      """
+      SELECT recording, "user", alertedAt FROM reader WHERE alertedAt IS NOT NULL AND reachedAt IS NULL
+      ORDER BY alertedAt, recording, "user"
+      """)
+    return try reading(on: .upkeep) { connection in
+      try connection.run([question])[0].map { try $0.alert() }.compactMap { $0 }
+    }
+  }
+
+  package func recordings(of user: UserID?, _ wanted: RecordingFilter) throws(StoreError) -> [StoredRecording] {
+    let kind = PostgresValue.text(wanted.kind?.rawValue)
+    let before = PostgresValue.integer(wanted.before.milliseconds)
+    let limit = PostgresValue.integer(Int64(wanted.limit))
+    let ids =
+      if let user {
+        PostgresStatement(
+          """
+          SELECT id FROM recording
+          WHERE id IN (
+              SELECT id FROM recording WHERE $2 AND "user" = $1
+              UNION ALL SELECT recording FROM readerGrant WHERE $3 AND "user" = $1)
+            AND ($2 OR "user" <> $1) AND ($4 IS NULL OR kind = $4) AND startedAt < $5
+          ORDER BY startedAt DESC, id LIMIT $6
+          """, .text(user.text), .flag(wanted.role != .reader), .flag(wanted.role != .owner), kind, before, limit)
+      } else {
+        PostgresStatement(
+          """
+          SELECT id FROM recording WHERE ($1 IS NULL OR kind = $1) AND startedAt < $2
+          ORDER BY startedAt DESC, id LIMIT $3
+          """, kind, before, limit)
+      }
     return try reading(on: .upkeep) { connection in
       try connection.recordings(try connection.run([ids])[0].map { try $0.text(0) })
     }
@@ -114,7 +172,8 @@ extension PostgresConnection {
   fileprivate func recordings(_ ids: [String]) throws -> [StoredRecording] {
     let answers = try run([
       PostgresStatement(
-        #"SELECT id, kind, "user", device, startedAt, expiresAt, state FROM recording WHERE id = ANY($1)"#, .texts(ids)),
+        #"SELECT id, kind, "user", device, startedAt, expiresAt, state, draft FROM recording WHERE id = ANY($1)"#,
+        .texts(ids)),
       PostgresStatement(
         """
         SELECT reel.recording, reel.reel, reel."user", whole.bytes, whole.start, last.number, last.bytes, last.hash,
@@ -152,7 +211,30 @@ extension PostgresRow {
     else { return nil }
     return StoredRecording(
       id: id, kind: kind, owner: Device(user: user, device: device), startedAt: Timestamp(milliseconds: try integer(4)),
-      expiresAt: Timestamp(milliseconds: try integer(5)), state: state, reels: reels)
+      expiresAt: Timestamp(milliseconds: try integer(5)), state: state, isDraft: try flag(7), reels: reels)
+  }
+
+  /// A user's bytes, recordings and drafts.
+  fileprivate func usage() throws -> StoredUsage {
+    StoredUsage(bytes: try integer(1), recordings: Int(try integer(2)), drafts: Int(try integer(3)))
+  }
+
+  /// nil for an invalid user.
+  fileprivate func reader() throws -> StoredReader? {
+    guard let user = UserID(try text(0)) else { return nil }
+    return StoredReader(
+      user: user, grants: Int(try integer(1)), isOpened: try flag(2), seenAt: try optionalTime(3),
+      alertedAt: try optionalTime(4), reachedAt: try optionalTime(5))
+  }
+
+  /// nil if a value is invalid.
+  fileprivate func alert() throws -> StoredAlert? {
+    guard let recording = RecordingID(try text(0)), let user = UserID(try text(1)) else { return nil }
+    return StoredAlert(recording: recording, user: user, at: Timestamp(milliseconds: try integer(2)))
+  }
+
+  private func optionalTime(_ column: Int) throws -> Timestamp? {
+    try optionalInteger(column).map(Timestamp.init(milliseconds:))
   }
 
   /// nil for an invalid user.
@@ -210,7 +292,9 @@ extension PostgresStatement {
     case .grantsGone(let id, let user):
       return [
         PostgresStatement(
-          #"DELETE FROM readerGrant WHERE recording = $1 AND "user" = $2"#, .text(id.text), .text(user.text))
+          #"DELETE FROM readerGrant WHERE recording = $1 AND "user" = $2"#, .text(id.text), .text(user.text)),
+        PostgresStatement(
+          #"DELETE FROM reader WHERE recording = $1 AND "user" = $2"#, .text(id.text), .text(user.text)),
       ]
     case .note(let id, let note):
       return [
@@ -227,6 +311,13 @@ extension PostgresStatement {
           """, .text(id.text), .integer(Int64(reel)), .integer(Int64(segment.number)),
           .integer(Int64(segment.byteCount)), .bytes(segment.hash.bytes), .integer(segment.start))
       ]
+    case .kept(let id, let expiry):
+      return [
+        PostgresStatement(
+          "UPDATE recording SET draft = false, expiresAt = $2 WHERE id = $1", .text(id.text),
+          .integer(expiry.milliseconds))
+      ]
+    case .reader(let id, let user, let mark): return [statement(for: mark, by: .text(user.text), to: .text(id.text))]
     case .reel(let id, let reel, let person):
       return [
         PostgresStatement(
@@ -263,10 +354,10 @@ extension PostgresStatement {
 
   private static func statements(for recording: StoredRecording) -> [PostgresStatement] {
     let begun = PostgresStatement(
-      "INSERT INTO recording VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT DO NOTHING", .text(recording.id.text),
-      .text(recording.kind.rawValue), .text(recording.owner.user.text), .text(recording.owner.device.text),
-      .integer(recording.startedAt.milliseconds), .integer(recording.expiresAt.milliseconds),
-      .text(recording.state.rawValue))
+      "INSERT INTO recording VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT DO NOTHING",
+      .text(recording.id.text), .text(recording.kind.rawValue), .text(recording.owner.user.text),
+      .text(recording.owner.device.text), .integer(recording.startedAt.milliseconds),
+      .integer(recording.expiresAt.milliseconds), .text(recording.state.rawValue), .flag(recording.isDraft))
     return [begun]
       + recording.reels.map { reel in
         PostgresStatement(
@@ -275,10 +366,43 @@ extension PostgresStatement {
       }
   }
 
+  /// The first mark of a kind stays.
+  private static func statement(
+    for mark: ReaderMark, by user: PostgresValue, to recording: PostgresValue
+  ) -> PostgresStatement {
+    switch mark {
+    case .opened:
+      PostgresStatement(
+        """
+        INSERT INTO reader (recording, "user", opened) SELECT id, $2, true FROM recording WHERE id = $1
+        ON CONFLICT (recording, "user") DO UPDATE SET opened = true
+        """, recording, user)
+    case .seen(let at):
+      PostgresStatement(
+        """
+        INSERT INTO reader (recording, "user", seenAt) SELECT id, $2, $3 FROM recording WHERE id = $1
+        ON CONFLICT (recording, "user") DO UPDATE SET seenAt = coalesce(reader.seenAt, excluded.seenAt)
+        """, recording, user, .integer(at.milliseconds))
+    case .alerted(let at):
+      PostgresStatement(
+        """
+        INSERT INTO reader (recording, "user", alertedAt) SELECT id, $2, $3 FROM recording WHERE id = $1
+        ON CONFLICT (recording, "user") DO UPDATE SET alertedAt = coalesce(reader.alertedAt, excluded.alertedAt)
+        """, recording, user, .integer(at.milliseconds))
+    case .reached(let at):
+      PostgresStatement(
+        """
+        INSERT INTO reader (recording, "user", reachedAt) SELECT id, $2, $3 FROM recording WHERE id = $1
+        ON CONFLICT (recording, "user") DO UPDATE SET reachedAt = coalesce(reader.reachedAt, excluded.reachedAt)
+        """, recording, user, .integer(at.milliseconds))
+    }
+  }
+
   /// The user's recordings, the reels of others' with the user in them, and grants to and by the user.
   static func forgetRecordings(of user: PostgresValue) -> [PostgresStatement] {
     [
       PostgresStatement(#"DELETE FROM readerGrant WHERE "user" = $1 OR author = $1"#, user),
+      PostgresStatement(#"DELETE FROM reader WHERE "user" = $1"#, user),
       PostgresStatement(#"DELETE FROM recording WHERE "user" = $1"#, user),
       PostgresStatement(#"DELETE FROM reel WHERE "user" = $1"#, user),
     ]
