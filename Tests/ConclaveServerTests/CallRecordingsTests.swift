@@ -130,6 +130,7 @@ import Testing
     #expect(await house.error(of: delete, by: house.alice)?.code == .recordingNotAllowed)
     let finish = RecordingsRequest.finish(FinishRecording(id: recording.id, reels: []))
     #expect(await house.error(of: finish, by: house.alice)?.code == .recordingNotAllowed)
+    try await expectNothingElse(grant)
 
     recordings.take(.change(.went(recording.id, Self.peer)))
     recordings.take(.change(.ended(recording.id)))
@@ -138,7 +139,7 @@ import Testing
     var announced: [RecordingShared] = []
     #expect(
       await eventually {
-        announced += house.announcements.take()
+        announced += house.announcements.takeShared()
         return !announced.isEmpty
       })
     let shared = RecordingShared(recording: recording.id, kind: .call, by: house.alice.address, grant: grant)
@@ -150,6 +151,36 @@ import Testing
     #expect(seen.reels.map(\.participant) == [2] && seen.reels.first?.segments.count == 1)
     #expect(try await house.request("GET", segmentPath, bearer: house.bob.token).status == 200)
     await recordings.stop()
+  }
+
+  /// The requests of others while the call is recorded, and those that would end the recording.
+  private func expectNothingElse(_ grant: RecordingGrant) async throws {
+    let (id, alice, bob) = (recording.id, house.alice, house.bob)
+    func code(_ request: RecordingsRequest, by device: RecordingDevice) async -> RequestError.Code? {
+      await house.error(of: request, by: device)?.code
+    }
+    func listed(by device: RecordingDevice) async throws -> [RecordingID]? {
+      guard case .recordings(let list) = try await house.ask(.list(ListRecordings()), by: device).get() else {
+        return nil
+      }
+      return list.recordings.map(\.id)
+    }
+    #expect(try await listed(by: alice) == [id])
+    #expect(try await listed(by: bob) == [])
+    #expect(await code(.seen(SeenRecording(id: id)), by: bob) == .recordingNotFound)
+    #expect(await code(.share(ShareRecording(id: id, grants: [grant])), by: alice) == .recordingNotFound)
+    // Bob's is the only reel: without it the recording would be gone.
+    for device in [alice, bob] {
+      #expect(await code(.erase(EraseReel(id: id, participant: 2)), by: device) == .recordingNotAllowed)
+    }
+    #expect(await code(.erase(EraseReel(id: id)), by: house.carol) == .recordingNotFound)
+    let other = TestRecording(alice, seed: 2)
+    _ = try await house.start(other)
+    let both = RecordingsRequest.delete(DeleteRecordings(ids: [other.id, id]))
+    #expect(await code(both, by: alice) == .recordingNotAllowed)
+    #expect(try house.storage.recording(other.id) != nil, "all are deleted, or none")
+    #expect(house.service.followers.withLock { $0.recordings }.isEmpty, "nobody is told that it grows")
+    #expect(try house.storage.recording(id)?.state == .running)
   }
 
   @Test func aRecordingThatIsRefusedIsToldToItsCall() async throws {
