@@ -6,7 +6,11 @@ package enum Files {
   package static func makeFolder(_ path: String) throws(SystemError) {
     guard mkdir(path, 0o700) != 0 else { return try syncFolder(parent(of: path)) }
     switch errno {
-    case EEXIST: return
+    case EEXIST:
+      // It may be a file.
+      let folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+      guard folder >= 0 else { throw SystemError("open the folder", code: errno) }
+      close(folder)
     case ENOENT:
       try makeFolder(parent(of: path))
       guard mkdir(path, 0o700) == 0 || errno == EEXIST else { throw SystemError("make a folder", code: errno) }

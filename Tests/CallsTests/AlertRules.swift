@@ -55,7 +55,7 @@ struct AlertRules {
     #expect(bob.events() == [told(by: alice, grant)])
     #expect(alice.events() == [reached(by: bob)])
     let push = PushRecording(user: bob.user, devices: [], from: alice.user, recording: id(1))
-    #expect(posted() == [.pushAlert(push), .recordingReached(RecordingMention(recording: id(1), by: bob.device))])
+    #expect(posted() == [.recordingReached(RecordingMention(recording: id(1), by: bob.device)), .pushAlert(push)])
     #expect(stage.disk.recordings == [.reader(id(1), bob.user, .reached(stage.now))])
     stage.advance(.seconds(200))
     #expect(pushes().isEmpty && stage.node.alertCounts == AlertCounts(raised: 1, reached: 1))

@@ -175,6 +175,7 @@ def test_a_short_absence_is_only_a_delay(serve, own, tmp_path):
     engine = own()
     server = serve(engine.store(tmp_path, engine.make_database()))
     alice, _, call = call_of_two(server)
+    Device(server, "carol").close()
     began = time.monotonic()
     engine.stop()
     engine.start()
@@ -317,7 +318,7 @@ def test_the_state_moves_into_the_database_and_back(serve, engine, tmp_path):
     file = server.state / "conclave.sqlite"
     alice, bob, call = call_of_two(server)
     carol, ring, sealed = rung(server, alice, "carol")
-    over, _ = alice.start("bob")
+    _, over, _ = rung(server, alice, "dora")
     alice.call(over, "end")
     alice.request(f"/app/calls/{call}/report", {"user": "bob", "text": "rude"})
     before = history(server, "alice")

@@ -46,7 +46,8 @@ struct StorageTests {
   // MARK: lists of epochs
 
   @Test(arguments: StoreKind.allCases) func aListIsStoredEntryByEntry(kind: StoreKind) throws {
-    let store = try TestStore().open(kind)
+    let test = try TestStore()
+    let store = try test.open(kind)
     let (call, other) = (runningCall("c1"), runningCall("c2"))
     let key = JoinKey(alg: "x", publicKey: Base64Bytes([2]), generation: 1, at: second(1), signature: Base64Bytes([3]))
     func epoch(_ number: UInt32, ringing: [ListEntry] = []) -> StoredEpoch {

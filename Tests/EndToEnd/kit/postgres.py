@@ -1,5 +1,6 @@
 """PostgreSQL servers of Debian's package in temporary folders, run by an unprivileged user, and PgBouncer in front of one."""
 
+import concurrent.futures
 import contextlib
 import os
 import pathlib
@@ -13,6 +14,8 @@ from waiting import PATIENCE, wait_for
 
 BINARIES = pathlib.Path("/usr/lib/postgresql/15/bin")
 ROLE = "conclave"
+# The kernel kills a server when the thread that started it ends. This one ends with the process.
+STARTER = concurrent.futures.ThreadPoolExecutor(1)
 
 
 def unprivileged(*command):
@@ -52,7 +55,8 @@ class Folder:
 
     def spawn(self, *command):
         with open(self.folder / "log", "ab") as log:
-            self.process = subprocess.Popen(unprivileged(*command), stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.folder)
+            options = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": log, "cwd": self.folder}
+            self.process = STARTER.submit(subprocess.Popen, unprivileged(*command), **options).result()
 
     def close(self):
         self.kill()
