@@ -42,6 +42,7 @@ let package = Package(
     .target(name: "Contract", dependencies: ["MediaModel"]),
     .target(name: "Recording", dependencies: ["Octets", "MediaModel", "Contract"]),
     .target(name: "RTP", dependencies: ["Octets"]),
+    .target(name: "Reels", dependencies: ["Octets", "MediaModel", "RTP", "Recording"]),
     .target(name: "CongestionControl"),
     .target(name: "SDP", dependencies: ["MediaModel"]),
     .target(name: "Transport", dependencies: ["Octets", "MediaModel", "COpenSSL", "CSTUN"]),
@@ -55,7 +56,7 @@ let package = Package(
 
     // Shells: they own sockets, clocks and threads.
     .target(name: "LinuxIO", dependencies: ["MediaModel", "CLinux"]),
-    .target(name: "MediaPlane", dependencies: ["MediaModel", "Forwarding", "Transport", "LinuxIO"]),
+    .target(name: "MediaPlane", dependencies: ["MediaModel", "RTP", "Reels", "Forwarding", "Transport", "LinuxIO"]),
     .target(name: "OutboundHTTP", dependencies: ["MediaModel", "LinuxIO", "CCurl"]),
     .target(
       name: "Listening",
@@ -86,7 +87,8 @@ let package = Package(
       ]),
     .target(name: "PostgreSQL", dependencies: ["MediaModel", "LinuxIO", "CPostgreSQL"]),
     .target(
-      name: "ReelStore", dependencies: ["MediaModel", "Contract", "Recording", "Calls", "Cryptography", "LinuxIO"]),
+      name: "ReelStore",
+      dependencies: ["MediaModel", "Contract", "Recording", "Reels", "Calls", "Cryptography", "LinuxIO"]),
     .target(
       name: "Persistence",
       dependencies: [
@@ -101,7 +103,7 @@ let package = Package(
       name: "ConclaveServer",
       dependencies: [
         "Octets", "MediaModel", "Contract", "SDP", "Calls", "Listening", "Connections", "STOMPFront", "Persistence",
-        "PostgreSQL", "Recording", "ReelStore", "MediaPlane", "Forwarding", "LinuxIO", "OutboundHTTP",
+        "PostgreSQL", "Recording", "Reels", "ReelStore", "MediaPlane", "Forwarding", "LinuxIO", "OutboundHTTP",
         "JSON", "Transport", "Cryptography", "CZlib", "Web",
         .product(name: "NIOSSL", package: "swift-nio-ssl"),
         .product(name: "NIOHTTP1", package: "swift-nio"),
@@ -156,6 +158,7 @@ let package = Package(
         "Seeded", "Octets", "MediaModel", "Contract", "Recording", .product(name: "Crypto", package: "swift-crypto"),
       ],
       exclude: ["Golden"]),
+    .testTarget(name: "ReelsTests", dependencies: ["Seeded", "Octets", "MediaModel", "RTP", "Recording", "Reels"]),
     .testTarget(name: "RTPTests", dependencies: ["Seeded", "RTP"], exclude: ["Vectors"]),
     .testTarget(name: "CongestionControlTests", dependencies: ["Seeded", "CongestionControl", "CAllocations"]),
     .testTarget(name: "SDPTests", dependencies: ["Seeded", "SDP"], exclude: ["Vectors"]),
@@ -178,7 +181,9 @@ let package = Package(
     .target(name: "StoreWriting", dependencies: ["Calls", "Persistence"], path: "Tests/StoreWriting"),
     .testTarget(
       name: "CallsTests",
-      dependencies: ["Seeded", "Calls", "Contract", "JSON", "LinuxIO", "MediaModel", "Recording", "Simulation"],
+      dependencies: [
+        "Seeded", "Octets", "Calls", "Contract", "JSON", "LinuxIO", "MediaModel", "Recording", "Simulation",
+      ],
       exclude: ["Golden"]),
     .testTarget(
       name: "EncryptedWorldTests",
@@ -191,7 +196,8 @@ let package = Package(
     .testTarget(
       name: "ReelStoreTests",
       dependencies: [
-        "Seeded", "Octets", "MediaModel", "Contract", "Recording", "Calls", "Cryptography", "Persistence", "ReelStore",
+        "Seeded", "Octets", "MediaModel", "Contract", "Recording", "Reels", "Calls", "Cryptography", "LinuxIO",
+        "Persistence", "ReelStore",
       ]),
     .testTarget(
       name: "PersistenceTests",
@@ -213,7 +219,10 @@ let package = Package(
     .testTarget(name: "LinuxIOTests", dependencies: ["LinuxIO", "MediaModel", "CAllocations"]),
     .testTarget(
       name: "MediaPlaneTests",
-      dependencies: ["MediaPlane", "Forwarding", "Transport", "RTP", "LinuxIO", "MediaModel", "CAllocations"]),
+      dependencies: [
+        "MediaPlane", "Forwarding", "Transport", "RTP", "Octets", "Recording", "Reels", "LinuxIO", "MediaModel",
+        "CAllocations",
+      ]),
     // Clients made of raw bytes, so that they can also break the rules; only for tests.
     .target(
       name: "WireClients",
@@ -258,8 +267,8 @@ let package = Package(
       name: "ConclaveServerTests",
       dependencies: [
         "Seeded", "Octets", "ConclaveServer", "MediaModel", "Contract", "SDP", "Calls", "Listening", "Connections",
-        "STOMPFront", "Persistence", "Recording", "ReelStore", "MediaPlane", "Transport", "Cryptography", "JSON",
-        "LinuxIO", "OutboundHTTP", "CZlib", "StoreWriting", "DatabaseServers",
+        "STOMPFront", "Persistence", "Recording", "Reels", "ReelStore", "MediaPlane", "Transport", "Cryptography",
+        "JSON", "LinuxIO", "OutboundHTTP", "CZlib", "StoreWriting", "DatabaseServers",
         .product(name: "GRDB", package: "GRDB.swift"),
         .product(name: "Logging", package: "swift-log"),
         .product(name: "Crypto", package: "swift-crypto"),
@@ -339,7 +348,7 @@ for target in package.targets where target.type != .system {
 // Optimizing the code of tests takes half of their compilers' time. These measure time, count allocations or simulate for long.
 let fast: Set = [
   "CallsTests", "EncryptedWorldTests", "CongestionControlTests", "ForwardingTests", "LinuxIOTests", "TransportTests",
-  "MediaPlaneTests",
+  "MediaPlaneTests", "ReelsTests",
 ]
 for target in package.targets where target.type == .test && !fast.contains(target.name) {
   target.swiftSettings?.append(.unsafeFlags(["-Onone"]))

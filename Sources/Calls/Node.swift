@@ -52,6 +52,8 @@ package struct Node {
     switch command {
     case .media(let event): control.take(event, now: now)
     case .drain: control.drain()
+    case .recordingFailed(let call, let recording, let reason):
+      control.stopRecording(recording, of: call, reason, now: now)
     case .failures(let call, let count): control.countFailures(count, in: call, now: now)
     case .end(let call): control.end(call, now: now)
     default: people.handle(command, now: now)
@@ -77,6 +79,12 @@ package struct Node {
     change(&control.configuration)
   }
 
+  /// The recordings of running calls.
+  package var recordings: [RecordingID: CallID] {
+    let recorded = control.calls.values.compactMap { call in call.recording.map { ($0.id, call.id) } }
+    return Dictionary(recorded) { first, _ in first }
+  }
+
   /// For the metrics.
   package var alertCounts: AlertCounts { people.alerts.counts }
 
@@ -97,7 +105,9 @@ package struct Node {
     case .answer(let question, _):
       people.questions.session(of: question).flatMap { people.directory.device(of: $0)?.user }
     case .recording(let news): news.payer
-    case .media, .pushGone, .waitsAtLink, .forget, .end, .disconnectUser, .failures, .drain, .timeout: nil
+    case .media, .recordingFailed, .pushGone, .waitsAtLink, .forget, .end, .disconnectUser, .failures, .drain,
+      .timeout:
+      nil
     }
   }
 

@@ -5,6 +5,7 @@ import MediaModel
 import MediaPlane
 import NIOPosix
 import Listening
+import Reels
 import STOMPFront
 import Transport
 
@@ -22,6 +23,8 @@ extension Server {
 
   static func mediaPlane(
     _ configuration: Configuration, node: Incarnation, certificate: DTLSCertificate,
+    wallClock: @escaping @Sendable () -> Int64 = { 0 },
+    onReels: @escaping @Sendable ([ReelOutput]) -> Void = { _ in },
     onEvent: @escaping @Sendable (MediaEvent) -> Void
   ) throws -> MediaWorkers {
     var layout = MediaPlaneConfiguration()
@@ -31,9 +34,16 @@ extension Server {
     layout.historyBudget = configuration.media.historyMiB << 20
     configuration.media.publishing.apply(to: &layout)
     layout.firstPort = UInt16(configuration.media.port)
+    layout.reels = configuration.recordings.map { recordings in
+      var reels = ReelTable.Configuration()
+      reels.cameraHeight = recordings.cameraHeight
+      reels.cameraMinimum = recordings.cameraMinimum
+      return reels
+    }
     do {
       return try MediaWorkers(
-        layout, node: node, certificate: certificate, seed: UInt64.random(in: .min ... .max), onEvent: onEvent)
+        layout, node: node, certificate: certificate, seed: UInt64.random(in: .min ... .max), wallClock: wallClock,
+        onReels: onReels, onEvent: onEvent)
     } catch {
       throw ConfigurationError("media.port: \(error)")
     }
@@ -46,6 +56,7 @@ extension Configuration {
     calls.ice = { turn.value?.ice(for: $0.user, now: clock.machineTime()) ?? ICE() }
     setLimits(&calls)
     calls.asksBackEnd = authorize != nil
+    calls.records = recordings?.start
     return calls
   }
 

@@ -105,6 +105,8 @@ package final class Server: Sendable {
     await ports.signaling.stop()
     await control.stop()
     await parts.services.stop()
+    // The media plane hands on segments until its end.
+    await parts.links.recordings.value?.stop()
   }
 
   /// The text that the operator sees at the start.

@@ -23,10 +23,12 @@ struct ServerParts: Sendable {
   func controlPlane(restoring stored: Stored) -> ControlPlane {
     var rules = configuration.calls(state.turn, state.clock)
     rules.pushKey = services.webPush?.publicKey
+    let node = Node(
+      configuration: rules, hashing: .sha256,
+      random: { UInt64.random(in: .min ... .max) }, restoring: stored, now: state.clock.now())
+    if let recordings = callRecordings(node.recordings) { links.recordings.set(recordings) }
     return ControlPlane(
-      node: Node(
-        configuration: rules, hashing: .sha256,
-        random: { UInt64.random(in: .min ... .max) }, restoring: stored, now: state.clock.now()),
+      node: node,
       ControlPlane.Parts(
         clock: state.clock, loop: services.group.next(), disk: disk(stored.token), media: media, clients: clients,
         backEnd: services.backEnd, webPush: services.webPush, measurements: measurements, log: CallLog(logger),
@@ -39,7 +41,16 @@ struct ServerParts: Sendable {
       recorder: Recorder(place: state.store.place, logger: logger, health: state.health), archive: state.archive,
       housekeeping: Housekeeping(
         store: state.store, health: state.health, clock: state.clock, historyDays: configuration.history.days,
-        log: state.log), recordings: services.recordings)
+        log: state.log), recordings: services.recordings, callRecordings: links.recordings.value)
+  }
+
+  /// - Parameter running: the recordings of calls that go on.
+  private func callRecordings(_ running: [RecordingID: CallID]) -> CallRecordings? {
+    guard let service = services.recordings, let days = configuration.recordings?.days.call else { return nil }
+    let (media, links) = (services.media, links)
+    return CallRecordings(
+      service, days: days, running: running, clock: state.clock, submit: { media.submit($0) },
+      tell: { links.control.value?.submit($0) })
   }
 
   private var media: ControlPlane.Media {
@@ -90,7 +101,8 @@ struct ServerParts: Sendable {
           outcomes: await control.callCounts,
           waitingForDisk: await control.waitingForDisk,
           backlog: control.backlog, guests: guests?.counts,
-          store: health.statistics, recordings: recorded, backEnd: services.backEnd,
+          store: health.statistics, recordings: recorded, reels: services.media.reelStatistics,
+          backEnd: services.backEnd,
           webPush: services.webPush, spans: services.spans,
           measured: measurements.values, process: ProcessFacts())
       })

@@ -22,7 +22,15 @@ struct ServerServices: Sendable {
   /// - Throws: `ConfigurationError`. Nothing runs then.
   init(_ configuration: Configuration, _ state: ServerState, _ links: ServerLinks) async throws {
     let log = state.log
-    media = try Server.mediaPlane(configuration, node: state.incarnation, certificate: state.certificate) { event in
+    let clock = state.clock
+    media = try Server.mediaPlane(
+      configuration, node: state.incarnation, certificate: state.certificate,
+      // The calls' clock, which never jumps.
+      wallClock: {
+        clock.now().milliseconds * 1_000 - Int64(clamping: MonotonicClock.now().nanoseconds / 1_000)
+      },
+      onReels: { links.recordings.value?.take($0) }
+    ) { event in
       if case .tooMuch = event {
         return log.log(
           .mediaFlood, .warning, "participants send more media than media.publishing lets them; the rest is dropped")

@@ -6,6 +6,8 @@ package enum CallMedia: String, Codable, Sendable, Hashable, CaseIterable { case
 package struct Policy: Codable, Sendable, Hashable {
   package enum Invite: String, Codable, Sendable, CaseIterable { case members, initiator }
   package enum WhenBusy: String, Codable, Sendable, CaseIterable { case ring, reject }
+  /// The people who may record the call.
+  package enum Record: String, Codable, Sendable, CaseIterable { case members, initiator, nobody }
 
   package var invite: Invite?
   package var whenBusy: WhenBusy?
@@ -18,6 +20,7 @@ package struct Policy: Codable, Sendable, Hashable {
   package var maxHours: Int?
   package var rotateMinutes: Int?
   package var codecs: [String]?
+  package var record: Record?
 
   package init() {}
 }
@@ -42,10 +45,12 @@ package struct CallState: Codable, Sendable, Hashable {
   package var policy: Policy
   package var members: [MemberState]
   package var metadata: Base64Bytes?
+  package var recording: CallRecordingState?
 
   package init(
     id: CallID, rev: UInt64? = nil, state: CallPhase, media: CallMedia, initiator: UserID, startedAt: Timestamp,
-    answeredAt: Timestamp? = nil, epoch: UInt32, policy: Policy, members: [MemberState], metadata: Base64Bytes?
+    answeredAt: Timestamp? = nil, epoch: UInt32, policy: Policy, members: [MemberState], metadata: Base64Bytes?,
+    recording: CallRecordingState? = nil
   ) {
     self.id = id
     self.rev = rev
@@ -58,6 +63,7 @@ package struct CallState: Codable, Sendable, Hashable {
     self.policy = policy
     self.members = members
     self.metadata = metadata
+    self.recording = recording
   }
 }
 

@@ -148,6 +148,12 @@ extension ParticipantRequest {
     Path("keys/confirmations", Self.listConfirmations, .confirmations) {
       if case .listConfirmations(let body) = $0 { body } else { nil }
     },
+    Path("record/start", Self.startRecording) { if case .startRecording(let body) = $0 { body } else { nil } },
+    Path("record/consent", Self.consentToRecording, .consented) {
+      if case .consentToRecording(let body) = $0 { body } else { nil }
+    },
+    Path("record/keys", Self.exportTrackKeys) { if case .exportTrackKeys(let body) = $0 { body } else { nil } },
+    Path("record/stop", Self.stopRecording) { if case .stopRecording(let body) = $0 { body } else { nil } },
   ])
 }
 

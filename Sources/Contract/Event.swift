@@ -30,6 +30,10 @@ package enum EventName: String, Codable, Sendable, CaseIterable {
   case recordingSeen = "recording.seen"
   case recordingReached = "recording.reached"
   case recordingRemoved = "recording.removed"
+  case recordingStarted = "recording.started"
+  case recordingConsent = "recording.consent"
+  case recordingRunning = "recording.running"
+  case recordingStopped = "recording.stopped"
   case mediaSlots = "media.slots"
   case mediaNeed = "media.need"
   case mediaWanted = "media.wanted"
@@ -73,6 +77,10 @@ package enum EventBody: Sendable, Hashable {
   case recordingSeen(RecordingMention)
   case recordingReached(RecordingMention)
   case recordingRemoved(RecordingRemoved)
+  case recordingStarted(RecordingStarted)
+  case recordingConsent(RecordingConsent)
+  case recordingRuns(RecordingRuns)
+  case recordingStopped(RecordingStopped)
   case slots(Slots)
   case need(Need)
   case wanted(Wanted)
@@ -129,6 +137,10 @@ package enum EventBody: Sendable, Hashable {
     case .recordingSeen(let body): (.recordingSeen, body)
     case .recordingReached(let body): (.recordingReached, body)
     case .recordingRemoved(let body): (.recordingRemoved, body)
+    case .recordingStarted(let body): (.recordingStarted, body)
+    case .recordingConsent(let body): (.recordingConsent, body)
+    case .recordingRuns(let body): (.recordingRunning, body)
+    case .recordingStopped(let body): (.recordingStopped, body)
     case .slots(let body): (.mediaSlots, body)
     case .need(let body): (.mediaNeed, body)
     case .wanted(let body): (.mediaWanted, body)

@@ -28,7 +28,9 @@ extension GuestKnock: EventContent {
   }
 }
 
-extension CallState: EventContent { package var cost: Int { 1_024 + (metadata?.length ?? 0) + members.length } }
+extension CallState: EventContent {
+  package var cost: Int { 1_024 + (metadata?.length ?? 0) + members.length + (recording?.length ?? 0) }
+}
 extension Ring: EventContent {
   package var cost: Int {
     512 + members.length + (list?.length ?? 0) + (envelope?.length ?? 0) + (metadata?.length ?? 0)
@@ -58,6 +60,10 @@ extension RecordingChanged: EventContent { package var cost: Int { 256 + 128 * r
 extension RecordingMention: EventContent { package var cost: Int { 448 } }
 extension RecordingRemoved: EventContent { package var cost: Int { 448 } }
 extension PushRecording: EventContent { package var cost: Int { 512 + 192 * devices.count } }
+extension RecordingStarted: EventContent { package var cost: Int { 256 + statement.length } }
+extension RecordingConsent: EventContent { package var cost: Int { shortCost } }
+extension RecordingRuns: EventContent { package var cost: Int { 256 + length } }
+extension RecordingStopped: EventContent { package var cost: Int { shortCost } }
 extension CallMessage: EventContent { package var cost: Int { 256 + body.length } }
 extension PushRing: EventContent { package var cost: Int { 512 + 192 * devices.count } }
 extension Report: EventContent { package var cost: Int { 512 + 2 * text.utf8.count } }
@@ -77,6 +83,22 @@ extension Base64Bytes {
 extension Envelope {
   /// The ciphertext is sent under two names.
   fileprivate var length: Int { 768 + 2 * ciphertext.length + (signature?.length ?? 0) }
+}
+
+extension RecordingStatement {
+  fileprivate var length: Int {
+    768 + publicKey.length + signature.length + sigAlg.utf8.count + readers.reduce(0) { $0 + 4 + $1.text.utf8.count }
+  }
+}
+
+extension RecordingRuns {
+  fileprivate var length: Int {
+    160 + 4 * tracks.count + ciphertext.length + sigAlg.utf8.count + signature.length
+  }
+}
+
+extension CallRecordingState {
+  fileprivate var length: Int { 128 + statement.length + 72 * consents.count + (running?.length ?? 0) }
 }
 
 extension MemberState {

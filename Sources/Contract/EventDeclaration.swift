@@ -99,6 +99,16 @@ extension EventName {
     case .recordingSeen: .init(to: [.users], .kept) { .recordingSeen(try .init(from: $0)) }
     case .recordingReached: .init(to: [.users, .services], .kept) { .recordingReached(try .init(from: $0)) }
     case .recordingRemoved: .init(to: [.users], .kept) { .recordingRemoved(try .init(from: $0)) }
+    case .recordingStarted:
+      .init(to: [.participants], .kept, [.changesState]) { .recordingStarted(try .init(from: $0)) }
+    case .recordingConsent:
+      .init(to: [.participants], .kept, [.changesState, .mayWait, .followsMembers]) {
+        .recordingConsent(try .init(from: $0))
+      }
+    case .recordingRunning:
+      .init(to: [.participants], .kept, [.changesState, .followsMembers]) { .recordingRuns(try .init(from: $0)) }
+    case .recordingStopped:
+      .init(to: [.participants], .kept, [.changesState]) { .recordingStopped(try .init(from: $0)) }
     case .mediaSlots: .init(to: [.participants], .newest) { .slots(try .init(from: $0)) }
     case .mediaNeed: .init(to: [.participants], .kept) { .need(try .init(from: $0)) }
     case .mediaWanted: .init(to: [.participants], .kept) { .wanted(try .init(from: $0)) }

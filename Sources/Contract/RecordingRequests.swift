@@ -261,9 +261,12 @@ package struct RecordedPerson: Codable, Sendable, Hashable {
   package var name: String?
   package var fingerprint: Base64Bytes
   package var keys: [DeviceKey]
+  /// The stay in the call; nil for a device that recorded by itself.
+  package var joinId: Base64Bytes?
 
   package init(
-    participant: UInt32, user: UserID, device: DeviceID, name: String?, fingerprint: Base64Bytes, keys: [DeviceKey]
+    participant: UInt32, user: UserID, device: DeviceID, name: String?, fingerprint: Base64Bytes, keys: [DeviceKey],
+    joinId: Base64Bytes? = nil
   ) {
     self.participant = participant
     self.user = user
@@ -271,6 +274,7 @@ package struct RecordedPerson: Codable, Sendable, Hashable {
     self.name = name
     self.fingerprint = fingerprint
     self.keys = keys
+    self.joinId = joinId
   }
 }
 
@@ -318,13 +322,15 @@ package struct RecordingManifest: Codable, Sendable, Hashable {
   package var notes: [RecordingNote]
   /// The newest of each reel.
   package var witnesses: [ReelWitness]
+  /// The keys of a call's recording, in the first page.
+  package var trackKeys: [TrackKeys]?
   /// For the owner: those who may open it, or were alerted of it.
   package var readers: [Reader]?
 
   package init(
     statement: RecordingStatement, state: RecordingState, bytes: Int, people: [RecordedPerson], reelKeys: [Key],
     reels: [ReelPage], grants: [RecordingGrant], notes: [RecordingNote], witnesses: [ReelWitness],
-    readers: [Reader]? = nil
+    trackKeys: [TrackKeys]? = nil, readers: [Reader]? = nil
   ) {
     self.statement = statement
     self.state = state
@@ -335,6 +341,7 @@ package struct RecordingManifest: Codable, Sendable, Hashable {
     self.grants = grants
     self.notes = notes
     self.witnesses = witnesses
+    self.trackKeys = trackKeys
     self.readers = readers
   }
 }

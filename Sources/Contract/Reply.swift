@@ -323,6 +323,7 @@ package struct RequestError: Error, Codable, Sendable, Hashable {
     case recordingIncomplete = "recording.incomplete"
     case recordingFull = "recording.full"
     case recordingUnavailable = "recording.unavailable"
+    case recordingBusy = "recording.busy"
     case `internal` = "internal"
   }
   package var code: Code

@@ -3,7 +3,7 @@
 package enum ReplyName: String, Codable, Sendable, CaseIterable {
   case joined, rejoined, started, results, registered, devices, state, calls, link, media, keys, keyList, confirmations,
     presence, history, totals, knocking, lastingLink, lastingLinks, openedLink, startedRecording, recordings, recording,
-    nothing
+    consented, nothing
 
   package var body: any (Codable & Sendable).Type {
     switch self {
@@ -30,6 +30,7 @@ package enum ReplyName: String, Codable, Sendable, CaseIterable {
     case .startedRecording: StartedRecording.self
     case .recordings: RecordingList.self
     case .recording: RecordingManifest.self
+    case .consented: Consented.self
     case .nothing: NoBody.self
     }
   }
@@ -60,6 +61,7 @@ package enum ReplyBody: Encodable, Sendable {
   case startedRecording(StartedRecording)
   case recordings(RecordingList)
   case recording(RecordingManifest)
+  case consented(Consented)
   case nothing
 
   package var content: any Codable & Sendable {
@@ -87,6 +89,7 @@ package enum ReplyBody: Encodable, Sendable {
     case .startedRecording(let body): body
     case .recordings(let body): body
     case .recording(let body): body
+    case .consented(let body): body
     case .nothing: NoBody()
     }
   }
@@ -118,6 +121,7 @@ package enum ReplyBody: Encodable, Sendable {
     case .startedRecording: .startedRecording
     case .recordings: .recordings
     case .recording: .recording
+    case .consented: .consented
     case .nothing: .nothing
     }
   }
@@ -148,6 +152,7 @@ package enum ReplyBody: Encodable, Sendable {
     case .startedRecording: self = .startedRecording(try .init(from: decoder))
     case .recordings: self = .recordings(try .init(from: decoder))
     case .recording: self = .recording(try .init(from: decoder))
+    case .consented: self = .consented(try .init(from: decoder))
     case .nothing: self = .nothing
     }
   }

@@ -79,6 +79,10 @@ package enum ParticipantRequest: Codable, Sendable {
   case waitForKey(WaitForKey)
   case confirmKey(ConfirmKey)
   case listConfirmations(ListConfirmations)
+  case startRecording(StartCallRecording)
+  case consentToRecording(ConsentToRecording)
+  case exportTrackKeys(ExportTrackKeys)
+  case stopRecording(StopCallRecording)
 }
 
 package struct RegisterDevice: Codable, Sendable {

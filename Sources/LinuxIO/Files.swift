@@ -28,12 +28,18 @@ package enum Files {
     var failure = write(bytes, to: file)
     if failure == 0, fdatasync(file) != 0 { failure = errno }
     if close(file) != 0, failure == 0 { failure = errno }
-    if failure == 0, rename(partial, path) != 0 { failure = errno }
+    if failure == 0, Glibc.rename(partial, path) != 0 { failure = errno }
     guard failure == 0 else {
       unlink(partial)
       throw SystemError("write a file", code: failure)
     }
     try syncFolder(parent(of: path))
+  }
+
+  /// Gives a file another name in its folder. When this returns, that is so also after a loss of power.
+  package static func rename(_ path: String, to name: String) throws(SystemError) {
+    guard Glibc.rename(path, name) == 0 else { throw SystemError("name a file", code: errno) }
+    try syncFolder(parent(of: name))
   }
 
   /// The suffix of a file that is not whole.
@@ -80,7 +86,7 @@ package enum Files {
   }
 
   /// - Returns: 0, or errno.
-  private static func write(_ bytes: [UInt8], to file: Int32) -> Int32 {
+  static func write(_ bytes: [UInt8], to file: Int32) -> Int32 {
     bytes.withUnsafeBytes { buffer in
       var done = 0
       while done < buffer.count {

@@ -1,5 +1,6 @@
 package import Forwarding
 package import LinuxIO
+package import Reels
 
 /// How the media plane is laid out.
 package struct MediaPlaneConfiguration: Sendable {
@@ -13,6 +14,8 @@ package struct MediaPlaneConfiguration: Sendable {
   package var isPinned = false
   package var socket = UDPSocket.Options()
   package var forwarding = SFUConfiguration()
+  /// How calls are recorded; nil: they are not.
+  package var reels: ReelTable.Configuration?
   /// How many microphones are forwarded at most in a call that has more.
   package var voices: Int {
     get { forwarding.voices }

@@ -3,7 +3,7 @@ import LinuxIO
 import MediaModel
 import Synchronization
 
-/// The rings between the workers of one server, and the means to wake each of them.
+/// The rings between the workers of one server and its recorder, and the means to wake each of them.
 final class RelayExchange: Sendable {
   /// Tells a worker that other workers have published something.
   final class Bell: Sendable {
@@ -23,22 +23,27 @@ final class RelayExchange: Sendable {
     }
   }
 
-  /// The workers' server.
-  let node: Incarnation
+  /// The workers by number, and behind them the recorder.
+  let ends: [RelayEnd]
   let bells: [Bell]
   /// The first index is the writing worker, the second the reading one. A ring's memory comes with its first message.
   let rings: [[RelayRing]]
 
-  init(workers: Int, of node: Incarnation) throws(SystemError) {
-    self.node = node
+  /// - Parameter node: the workers' server.
+  init(workers: Int, of node: Incarnation, hasRecorder: Bool = false) throws(SystemError) {
+    let workers = (0..<workers).map { RelayEnd.worker(WorkerAddress(node: node, worker: $0)) }
+    let ends = hasRecorder ? workers + [.recorder] : workers
+    self.ends = ends
     var bells: [Bell] = []
-    for _ in 0..<workers { bells.append(try Bell()) }
+    for _ in ends { bells.append(try Bell()) }
     self.bells = bells
-    rings = (0..<workers).map { _ in (0..<workers).map { _ in RelayRing() } }
+    rings = ends.map { _ in
+      ends.map { RelayRing(capacity: $0 == .recorder ? RelayRing.recorder : RelayRing.workers) }
+    }
   }
 }
 
-/// One worker's links to the other ends. Used only on its thread.
+/// The links of one worker, or of the recorder, to the other ends. Used only on its thread.
 final class RelayPort: Relay {
   /// The way to one end and back.
   private struct Link {
@@ -49,27 +54,34 @@ final class RelayPort: Relay {
     let incoming: RelayRing
   }
 
-  private let node: Incarnation
+  private let ends: [RelayEnd]
   private let bell: RelayExchange.Bell
-  /// Those to the workers of this server, by number; the one to this worker itself stays empty.
+  /// Those to the ends of this server, in their order; the one to itself stays empty.
   private let links: [Link]
+  /// The count of refused messages of each incoming ring when that was last asked.
+  private var refused: [Int]
   /// Something was written since `publish`.
   private var hasWritten = false
 
-  init(_ worker: Int, of exchange: RelayExchange) {
-    node = exchange.node
-    bell = exchange.bells[worker]
-    links = exchange.bells.indices.map { other in
+  /// - Parameter place: the worker's number, or that behind all workers for the recorder.
+  init(_ place: Int, of exchange: RelayExchange) {
+    ends = exchange.ends
+    bell = exchange.bells[place]
+    links = exchange.ends.indices.map { other in
       Link(
-        end: .worker(WorkerAddress(node: exchange.node, worker: other)), outgoing: exchange.rings[worker][other],
-        wake: exchange.bells[other], incoming: exchange.rings[other][worker])
+        end: exchange.ends[other], outgoing: exchange.rings[place][other], wake: exchange.bells[other],
+        incoming: exchange.rings[other][place])
     }
+    refused = [Int](repeating: 0, count: exchange.ends.count)
   }
 
   /// The index of the link to the end, in constant time; nil if there is none.
   private func link(to end: RelayEnd) -> Int? {
     switch end {
-    case .worker(let address): address.node == node && links.indices ~= address.worker ? address.worker : nil
+    case .worker(let address):
+      // The recorder is not at a worker's place.
+      links.indices ~= address.worker && ends[address.worker] == end ? address.worker : nil
+    case .recorder: ends.last == end ? ends.count - 1 : nil
     }
   }
 
@@ -101,5 +113,14 @@ final class RelayPort: Relay {
     var count = 0
     for link in links.indices { count += links[link].incoming.read(limit) { each($0, $1, links[link].end) } }
     return count
+  }
+
+  /// The ends whose messages to this one found no room since the last call.
+  func takeLosers() -> [RelayEnd] {
+    links.indices.compactMap { link in
+      let count = links[link].incoming.refusedCount
+      defer { refused[link] = count }
+      return count == refused[link] ? nil : links[link].end
+    }
   }
 }

@@ -7,13 +7,19 @@ import Synchronization
 /// with the first entry, because most pairs of workers share no call.
 final class RelayRing: @unchecked Sendable {
   /// In bytes: 40 ms of 200 Mbit/s.
-  static let capacity = 1 << 20
+  static let workers = 1 << 20
+  /// 240 ms of 270 Mbit/s: the recorder's thread has the lower priority.
+  static let recorder = 8 << 20
   private static let alignment = 16
   private static let messageOffset = 16
   private static let packetOffset = messageOffset + (MemoryLayout<RelayMessage>.size + 15) / 16 * 16
   /// In place of a length: the next entry is at the beginning of the ring.
   private static let wrap: UInt32 = 0
 
+  /// A power of two.
+  private let capacity: Int
+  /// Messages that found no room.
+  private let refused = Atomic<Int>(0)
   /// The total number of bytes published, and of bytes read.
   private let published = Atomic<Int>(0)
   private let consumed = Atomic<Int>(0)
@@ -25,21 +31,30 @@ final class RelayRing: @unchecked Sendable {
   /// Used by the reader.
   private var taken = 0
 
+  /// - Parameter capacity: in bytes, a power of two.
+  init(capacity: Int = RelayRing.workers) { self.capacity = capacity }
+
   deinit { memory?.deallocate() }
+
+  /// Messages that found no room since the start; for any thread.
+  var refusedCount: Int { refused.load(ordering: .relaxed) }
 
   /// For the writer: adds an entry, which the reader sees after `publish`.
   /// - Returns: false if there is no room.
   func write(_ message: RelayMessage, _ packet: UnsafeRawBufferPointer) -> Bool {
     let length = (Self.packetOffset + packet.count + Self.alignment - 1) / Self.alignment * Self.alignment
-    let offset = written & (Self.capacity - 1)
-    let rest = Self.capacity - offset
+    let offset = written & (capacity - 1)
+    let rest = capacity - offset
     let needed = rest < length ? rest + length : length
-    guard hasRoom(for: needed) else { return false }
+    guard hasRoom(for: needed) else {
+      refused.wrappingAdd(1, ordering: .relaxed)
+      return false
+    }
     let ring: UnsafeMutableRawPointer
     if let memory {
       ring = memory
     } else {
-      ring = .allocate(byteCount: Self.capacity, alignment: 64)
+      ring = .allocate(byteCount: capacity, alignment: 64)
       memory = ring
     }
     var entry = ring + offset
@@ -56,9 +71,9 @@ final class RelayRing: @unchecked Sendable {
   }
 
   private func hasRoom(for length: Int) -> Bool {
-    if written + length - knownConsumed <= Self.capacity { return true }
+    if written + length - knownConsumed <= capacity { return true }
     knownConsumed = consumed.load(ordering: .acquiring)
-    return written + length - knownConsumed <= Self.capacity
+    return written + length - knownConsumed <= capacity
   }
 
   /// For the writer: makes everything written visible to the reader. Returns whether there was anything.
@@ -75,10 +90,10 @@ final class RelayRing: @unchecked Sendable {
     guard taken < end, let ring = memory else { return 0 }
     var count = 0
     while taken < end, count < limit {
-      var entry = ring + taken & (Self.capacity - 1)
+      var entry = ring + taken & (capacity - 1)
       var length = Int(entry.load(as: UInt32.self))
       if length == Self.wrap {
-        taken += Self.capacity - taken & (Self.capacity - 1)
+        taken += capacity - taken & (capacity - 1)
         entry = ring
         length = Int(entry.load(as: UInt32.self))
       }

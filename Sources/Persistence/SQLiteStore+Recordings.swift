@@ -58,6 +58,14 @@ extension SQLiteStore {
     try records("witness", of: recording, "ORDER BY reel")
   }
 
+  package func people(of recording: RecordingID) throws(StoreError) -> [RecordedPerson] {
+    try records("person", of: recording, "ORDER BY reel")
+  }
+
+  package func trackKeys(of recording: RecordingID) throws(StoreError) -> [TrackKeys] {
+    try records("trackKey", of: recording, "ORDER BY reel, epoch, tracks")
+  }
+
   private func records<Value: Decodable & Sendable>(
     _ table: String, of recording: RecordingID, _ rest: String, _ arguments: StatementArguments = []
   ) throws(StoreError) -> [Value] {
@@ -97,8 +105,12 @@ extension SQLiteStore {
   package func unopened(from author: UserID, by user: UserID) throws(StoreError) -> Int {
     try reading { db in
       let sql = """
-        SELECT count(DISTINCT recording) FROM readerGrant WHERE user = ? AND author = ? AND NOT EXISTS
-          (SELECT 1 FROM reader WHERE reader.recording = readerGrant.recording AND reader.user = readerGrant.user AND opened)
+        SELECT count(DISTINCT recording) FROM readerGrant WHERE user = ? AND author = ?
+        AND NOT EXISTS (
+          SELECT 1 FROM reader
+          WHERE reader.recording = readerGrant.recording AND reader.user = readerGrant.user AND opened)
+        AND NOT EXISTS (
+          SELECT 1 FROM recording WHERE id = readerGrant.recording AND kind = 'call' AND state = 'running')
         """
       return try Int.fetchOne(db, sql: sql, arguments: [user.text, author.text]) ?? 0
     }
@@ -212,6 +224,17 @@ extension Database {
     case .kept(let id, let expiry):
       try run("UPDATE recording SET draft = 0, expiresAt = ? WHERE id = ?", [expiry.milliseconds, id.text])
     case .reader(let id, let user, let mark): try apply(mark, by: user.text, to: id.text)
+    case .reel(let id, let reel, let person):
+      try run(
+        "INSERT OR IGNORE INTO reel SELECT id, ?, ? FROM recording WHERE id = ?",
+        [reel.number, reel.user.text, id.text])
+      try run(
+        "INSERT OR REPLACE INTO person SELECT recording, reel, ? FROM reel WHERE recording = ? AND reel = ?",
+        [try blob(person), id.text, reel.number])
+    case .trackKeys(let id, let keys):
+      try run(
+        "INSERT OR IGNORE INTO trackKey SELECT recording, reel, ?, ?, ? FROM reel WHERE recording = ? AND reel = ?",
+        [keys.epoch, Data(keys.tracks), try blob(keys), id.text, keys.participant])
     case .ended(let id, let state): try run("UPDATE recording SET state = ? WHERE id = ?", [state.rawValue, id.text])
     case .gone(let id): try run("DELETE FROM recording WHERE id = ?", [id.text])
     case .reelGone(let id, let reel):

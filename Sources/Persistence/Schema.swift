@@ -13,6 +13,7 @@ enum Schema {
     migrator.registerMigration("7") { db in try db.execute(sql: seventh) }
     migrator.registerMigration("8") { db in try db.execute(sql: eighth) }
     migrator.registerMigration("9") { db in try db.execute(sql: ninth) }
+    migrator.registerMigration("10") { db in try db.execute(sql: tenth) }
     return migrator
   }
 
@@ -175,5 +176,16 @@ enum Schema {
   private static let ninth = """
     CREATE TABLE lastingLink (id TEXT PRIMARY KEY, user TEXT NOT NULL, madeAt INTEGER NOT NULL, record BLOB NOT NULL);
     CREATE INDEX lastingLinkByUser ON lastingLink (user);
+    """
+
+  /// Recordings of calls: whose the reels are, and the keys of their tracks. They go with the reel.
+  private static let tenth = """
+    CREATE TABLE person (
+      recording TEXT NOT NULL, reel INTEGER NOT NULL, record BLOB NOT NULL, PRIMARY KEY (recording, reel),
+      FOREIGN KEY (recording, reel) REFERENCES reel ON DELETE CASCADE);
+    CREATE TABLE trackKey (
+      recording TEXT NOT NULL, reel INTEGER NOT NULL, epoch INTEGER NOT NULL, tracks BLOB NOT NULL,
+      record BLOB NOT NULL, PRIMARY KEY (recording, reel, epoch, tracks),
+      FOREIGN KEY (recording, reel) REFERENCES reel ON DELETE CASCADE);
     """
 }

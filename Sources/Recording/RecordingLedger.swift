@@ -45,7 +45,7 @@ package struct RecordingLedger: Sendable {
     case earlier(ReelPosition)
   }
 
-  private struct Running {
+  struct Running {
     var recording: StoredRecording
     /// The uploads that continue reels.
     var writing: [UInt32: UInt64] = [:]
@@ -56,7 +56,7 @@ package struct RecordingLedger: Sendable {
     }
   }
 
-  private struct Usage {
+  struct Usage {
     var stored = StoredUsage()
     var uploads = 0
     /// The bytes of the uploads.
@@ -64,12 +64,12 @@ package struct RecordingLedger: Sendable {
   }
 
   package var limits: Limits
-  private var running: [RecordingID: Running] = [:]
-  private var usage: [UserID: Usage] = [:]
+  var running: [RecordingID: Running] = [:]
+  var usage: [UserID: Usage] = [:]
   private var uploads: Set<UInt64> = []
   private var lastUpload: UInt64 = 0
   /// The sum of all recordings.
-  package private(set) var bytes: Int64 = 0
+  package internal(set) var bytes: Int64 = 0
   /// The sum of all uploads.
   package private(set) var reserved: Int64 = 0
 
@@ -140,10 +140,11 @@ package struct RecordingLedger: Sendable {
     running.removeValue(forKey: id)?.recording
   }
 
-  /// The recordings that were begun too long ago. A segment that is being written counts first.
+  /// The recordings that devices began too long ago. A segment that is being written counts first. A call's recording ends with the call.
   package func overdue(now: Timestamp) -> [RecordingID] {
     running.values.filter {
-      $0.writing.isEmpty && $0.recording.startedAt + .seconds(3_600 * limits.hours) <= now
+      $0.recording.kind != .call && $0.writing.isEmpty
+        && $0.recording.startedAt + .seconds(3_600 * limits.hours) <= now
     }.map(\.recording.id)
   }
 
@@ -202,7 +203,8 @@ package struct RecordingLedger: Sendable {
   package mutating func admit(
     _ id: RecordingID, reel: UInt32, byteCount: Int
   ) throws(RecordingRefusal) -> Upload {
-    guard let entry = running[id] else { throw .notFound }
+    // The server itself writes the reels of calls.
+    guard let entry = running[id], entry.recording.kind != .call else { throw .notFound }
     _ = try entry.place(of: reel)
     guard byteCount >= SegmentHeader.byteCount + SegmentHeader.tagBytes else { throw .invalid }
     guard byteCount <= SegmentHeader.maximumSegmentBytes else { throw .tooLarge }

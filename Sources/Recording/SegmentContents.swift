@@ -16,11 +16,12 @@ package struct SegmentContents: Sendable {
 
   package private(set) var records: [SegmentRecord] = []
   package private(set) var ending = Ending.open
+  /// The bytes of all records that fit.
+  package private(set) var byteCount = 0
+  /// All types count.
+  package private(set) var recordCount = 0
 
   private var clocks: [StreamClock?] = Array(repeating: nil, count: Int(maximumStreams))
-  /// All types count.
-  private var recordCount = 0
-
   /// - Parameter start: of the segment, from its header.
   package init(parsing contents: RawSpan, start: Int64) {
     var offset = 0
@@ -30,6 +31,7 @@ package struct SegmentContents: Sendable {
         break
       }
       offset = next
+      byteCount = next
     }
     setTimes(start: start)
   }

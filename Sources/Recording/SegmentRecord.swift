@@ -23,6 +23,18 @@ package struct RecordedStream: Hashable, Sendable {
   package var clockRate: UInt32
   /// The epoch of the call's key; 0 in a sealed segment.
   package var epoch: UInt32
+
+  package init(
+    index: UInt8, n: UInt8, source: UInt8, codec: UInt8, layer: UInt8, clockRate: UInt32, epoch: UInt32
+  ) {
+    self.index = index
+    self.n = n
+    self.source = source
+    self.codec = codec
+    self.layer = layer
+    self.clockRate = clockRate
+    self.epoch = epoch
+  }
 }
 
 package struct RecordedFrame: Hashable, Sendable {
@@ -58,6 +70,13 @@ package struct RecordedClock: Hashable, Sendable {
   package var timestamp: UInt32
   /// Microseconds since 1970.
   package var time: Int64
+
+  package init(index: UInt8, source: Source, timestamp: UInt32, time: Int64) {
+    self.index = index
+    self.source = source
+    self.timestamp = timestamp
+    self.time = time
+  }
 }
 
 package struct RecordedGap: Hashable, Sendable {
@@ -69,6 +88,13 @@ package struct RecordedGap: Hashable, Sendable {
   package var range: ClosedRange<UInt32>
   /// Packets that are missing; 0 if that is not known.
   package var missing: UInt32
+
+  package init(index: UInt8?, reason: UInt8, range: ClosedRange<UInt32>, missing: UInt32) {
+    self.index = index
+    self.reason = reason
+    self.range = range
+    self.missing = missing
+  }
 }
 
 package struct RecordedMark: Hashable, Sendable {
@@ -78,6 +104,12 @@ package struct RecordedMark: Hashable, Sendable {
   package var what: UInt8
   /// In milliseconds since the segment's start.
   package var at: UInt32
+
+  package init(index: UInt8?, what: UInt8, at: UInt32) {
+    self.index = index
+    self.what = what
+    self.at = at
+  }
 }
 
 /// The last record of a segment.
@@ -94,4 +126,9 @@ package struct SegmentEnd: Hashable, Sendable {
   package var reason: Reason
   /// Microseconds since 1970.
   package var time: Int64
+
+  package init(reason: Reason, time: Int64) {
+    self.reason = reason
+    self.time = time
+  }
 }

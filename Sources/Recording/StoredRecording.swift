@@ -30,6 +30,11 @@ package struct StoredRecording: Hashable, Sendable {
     self.reels = reels
   }
 
+  /// While a call is recorded, its readers get nothing: with the server's help they could speak under an exported key.
+  package var isOfRunningCall: Bool { kind == .call && state == .running }
+
+  package func isOpen(to user: UserID, hasGrant: Bool) -> Bool { owner.user == user || hasGrant && !isOfRunningCall }
+
   /// The sum of all its segments.
   package var byteCount: Int64 { reels.reduce(0) { $0 + $1.position.byteCount } }
 
@@ -100,16 +105,19 @@ package struct ReelPosition: Hashable, Sendable {
   }
 }
 
-/// A device's words when it began a recording, and the ticket of its uploads.
+/// A device's words when it began a recording.
 package struct RecordingRecord: Codable, Hashable, Sendable {
   package var statement: RecordingStatement
   /// The device, with the keys that it had.
   package var author: RecordedPerson
-  package var reelKey: ReelKey
-  /// SHA-256 of the ticket.
-  package var ticket: Base64Bytes
+  /// nil for a call's: each participant has keys of its own.
+  package var reelKey: ReelKey?
+  /// SHA-256 of the ticket of its uploads; nil for a call's.
+  package var ticket: Base64Bytes?
 
-  package init(statement: RecordingStatement, author: RecordedPerson, reelKey: ReelKey, ticket: Base64Bytes) {
+  package init(
+    statement: RecordingStatement, author: RecordedPerson, reelKey: ReelKey? = nil, ticket: Base64Bytes? = nil
+  ) {
     self.statement = statement
     self.author = author
     self.reelKey = reelKey
@@ -139,6 +147,10 @@ package enum RecordingFact: Hashable, Sendable {
   case kept(RecordingID, until: Timestamp)
   /// A user is known as a reader. The first time of each kind stays.
   case reader(RecordingID, UserID, ReaderMark)
+  /// A call's reel begins, and whose it is.
+  case reel(RecordingID, StoredReel, RecordedPerson)
+  /// Keys of a call's reel; the first of the same tracks and epoch stay.
+  case trackKeys(RecordingID, TrackKeys)
   /// With all its reels.
   case gone(RecordingID)
   case reelGone(RecordingID, reel: UInt32)

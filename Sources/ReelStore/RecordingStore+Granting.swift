@@ -78,7 +78,7 @@ extension RecordingStore {
       var stored: [RecordingGrant] = []
       if let reader = readers[user], reader.grants > 0 {
         stored = try reading { store throws(StoreError) in try store.grants(of: id, to: user) }
-      } else if user != granting.author, !granting.alerts.contains(user) {
+      } else if user != granting.author, !granting.alerts.contains(user), !recording.isOfRunningCall {
         let unopened = try reading { store throws(StoreError) in try store.unopened(from: granting.author, by: user) }
         guard unopened < Self.maximumUnopened else {
           guard granting.leavesOut else { throw .unopened }

@@ -55,9 +55,16 @@ extension RecordingStore {
     for place in recording.reels.indices {
       let reel = recording.reels[place].number
       folder.removePartial(of: recording.id, reel: reel)
-      while let segment = segment(behind: recording.reels[place], of: recording.id) {
-        recording.reels[place].position.append(segment)
-        segments.append((reel, segment))
+      func adoptAll() {
+        while let segment = segment(behind: recording.reels[place], of: recording) {
+          recording.reels[place].position.append(segment)
+          segments.append((reel, segment))
+        }
+      }
+      adoptAll()
+      if recording.kind == .call {
+        closeOpen(recording.reels[place], of: recording.id)
+        adoptAll()
       }
       let next = recording.reels[place].position.next
       for number in folder.segments(of: recording.id, reel: reel) where number >= next {
@@ -67,13 +74,32 @@ extension RecordingStore {
     return (recording, segments)
   }
 
+  /// Ends the segment of a call that the last run was writing: cut behind its last whole record, and closed. It is removed if it does not
+  /// continue its reel or has no record.
+  private func closeOpen(_ reel: StoredReel, of id: RecordingID) {
+    let path = folder.openPath(of: id, reel: reel.number)
+    defer { folder.removeOpen(id, reel: reel.number) }
+    guard let count = Files.byteCount(of: path), count <= SegmentHeader.maximumSegmentBytes,
+      let bytes = try? Files.read(path, from: 0, count: count),
+      let header = try? SegmentHeader(parsing: bytes.span.bytes)
+    else { return }
+    guard !header.isSealed, header.recording == id, header.reel == reel.number, reel.position.isContinued(by: header),
+      let closed = SegmentWriter.closing(Array(bytes[SegmentHeader.byteCount...]), start: header.start)
+    else { return }
+    // A failure loses this segment, and no more.
+    try? folder.write(
+      bytes[..<SegmentHeader.byteCount] + closed, to: id, reel: reel.number, segment: header.number)
+  }
+
   /// The file that continues the reel, if there is one.
-  private func segment(behind reel: StoredReel, of id: RecordingID) -> StoredSegment? {
+  private func segment(behind reel: StoredReel, of recording: StoredRecording) -> StoredSegment? {
+    let id = recording.id
     let path = folder.path(of: id, reel: reel.number, segment: reel.position.next)
     guard let count = Files.byteCount(of: path), count <= SegmentHeader.maximumSegmentBytes,
       let bytes = try? Files.read(path, from: 0, count: count),
       let header = try? SegmentHeader(parsing: bytes.span.bytes),
-      header.isSealed, header.recording == id, header.reel == reel.number, reel.position.isContinued(by: header),
+      header.isSealed == (recording.kind != .call), header.recording == id, header.reel == reel.number,
+      reel.position.isContinued(by: header),
       let hash = SegmentHash(HashAlgorithm.sha256.digest(of: bytes))
     else { return nil }
     return StoredSegment(number: header.number, byteCount: count, hash: hash, start: header.start)

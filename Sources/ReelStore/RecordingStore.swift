@@ -36,7 +36,7 @@ package final class RecordingStore: Sendable {
   let token: FencingToken
   let lanes: DiskLanes
   let ledger: Mutex<RecordingLedger>
-  private let reserve: Int64
+  let reserve: Int64
   let totalBytes: Int64?
   private let counts = Mutex(RecordingCounts())
   /// When the newest segment of each running recording came, or it began; those of an earlier run are not in it.
@@ -285,12 +285,17 @@ package final class RecordingStore: Sendable {
     return try await ask { store throws(StoreError) in try store.recording(id) }
   }
 
+  /// The recordings of calls that have not ended.
+  package var runningCalls: [RecordingID] {
+    ledger.withLock { $0.recordings.filter { $0.kind == .call }.map(\.id) }
+  }
+
   /// The bytes that the user may still store.
   package func room(of user: UserID) -> Int64 { ledger.withLock { $0.room(of: user) } }
 
   // MARK: what the disk and the database say
 
-  private func freeBytes() throws(RecordingRefusal) -> Int64 {
+  func freeBytes() throws(RecordingRefusal) -> Int64 {
     do throws(SystemError) {
       return try Files.freeBytes(at: folder.path)
     } catch {

@@ -13,6 +13,9 @@ struct SegmentFolder: Sendable {
     "\(path(of: recording, reel: reel))/\(number)"
   }
 
+  /// A segment that the server is writing.
+  func openPath(of recording: RecordingID, reel: UInt32) -> String { "\(path(of: recording, reel: reel))/open" }
+
   func make() throws(SystemError) { try Files.makeFolder(path) }
 
   /// Replaces a file of the same name.
@@ -20,6 +23,14 @@ struct SegmentFolder: Sendable {
     try Files.makeFolder(path(of: recording, reel: reel))
     try Files.write(bytes, to: path(of: recording, reel: reel, segment: number))
   }
+
+  /// A new segment's file, in the place of one that was not finished.
+  func begin(_ recording: RecordingID, reel: UInt32) throws(SystemError) -> AppendedFile {
+    try Files.makeFolder(path(of: recording, reel: reel))
+    return try AppendedFile(openPath(of: recording, reel: reel))
+  }
+
+  func removeOpen(_ recording: RecordingID, reel: UInt32) { removeItem(openPath(of: recording, reel: reel)) }
 
   func remove(_ recording: RecordingID) { removeItem(path(of: recording)) }
   func remove(_ recording: RecordingID, reel: UInt32) { removeItem(path(of: recording, reel: reel)) }

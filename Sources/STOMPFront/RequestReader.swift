@@ -15,7 +15,7 @@ struct RequestReader {
   ///   - content: its body.
   func request(_ path: ArraySlice<Substring>, _ content: ByteBuffer) throws(RequestError) -> Request {
     // Requests that hand out keys may be larger than others.
-    let limit = path.first == "calls" && path.last == "keys" ? keysBody : body
+    let limit = path.count == 3 && path.first == "calls" && path.last == "keys" ? keysBody : body
     guard content.readableBytes <= limit else {
       throw RequestError(.requestTooLarge, "the body may have \(limit) bytes; split it or send less")
     }
@@ -88,7 +88,10 @@ extension ParticipantRequest {
     case .media: 8
     case .keys(let body): body.envelopes.count / 16
     case .message(let body): (body.to?.count ?? 0) / 8
-    case .track, .receive, .stats, .requestKey, .listKeys, .waitForKey, .confirmKey, .listConfirmations: 0
+    case .startRecording: 4
+    case .track, .receive, .stats, .requestKey, .listKeys, .waitForKey, .confirmKey, .listConfirmations,
+      .consentToRecording, .exportTrackKeys, .stopRecording:
+      0
     }
   }
 }

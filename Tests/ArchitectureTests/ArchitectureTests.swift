@@ -9,6 +9,7 @@ private let arrows: [(target: String, imports: Set<String>)] = [
   ("Contract", ["MediaModel"]),
   ("Recording", ["Octets", "MediaModel", "Contract"]),
   ("RTP", ["Octets"]),
+  ("Reels", ["Octets", "MediaModel", "Recording", "RTP"]),
   ("CongestionControl", []),
   ("SDP", ["MediaModel"]),
   ("Transport", ["Octets", "MediaModel", "COpenSSL", "CSTUN"]),
@@ -19,7 +20,7 @@ private let arrows: [(target: String, imports: Set<String>)] = [
   ("STOMP", []),
   ("JSON", ["CJansson"]),
   ("LinuxIO", ["MediaModel", "CLinux"]),
-  ("MediaPlane", ["MediaModel", "Forwarding", "Transport", "LinuxIO"]),
+  ("MediaPlane", ["MediaModel", "RTP", "Reels", "Forwarding", "Transport", "LinuxIO"]),
   ("OutboundHTTP", ["MediaModel", "LinuxIO", "CCurl"]),
   // It knows neither calls nor the protocol of any front.
   ("Listening", ["Octets", "MediaModel"]),
@@ -28,7 +29,7 @@ private let arrows: [(target: String, imports: Set<String>)] = [
   (
     "STOMPFront", ["Octets", "MediaModel", "Contract", "Calls", "STOMP", "JSON", "Listening", "Connections"]
   ),
-  ("ReelStore", ["MediaModel", "Contract", "Recording", "Calls", "Cryptography", "LinuxIO"]),
+  ("ReelStore", ["MediaModel", "Contract", "Recording", "Reels", "Calls", "Cryptography", "LinuxIO"]),
   // It knows nothing about calls.
   ("PostgreSQL", ["MediaModel", "LinuxIO", "CPostgreSQL"]),
   ("Persistence", ["MediaModel", "Contract", "Recording", "Calls", "JSON", "LinuxIO", "PostgreSQL"]),
@@ -37,7 +38,7 @@ private let arrows: [(target: String, imports: Set<String>)] = [
     "ConclaveServer",
     [
       "Octets", "MediaModel", "Contract", "SDP", "Calls", "Listening", "Connections", "STOMPFront", "Persistence",
-      "PostgreSQL", "Recording", "ReelStore", "MediaPlane", "Forwarding", "LinuxIO", "OutboundHTTP",
+      "PostgreSQL", "Recording", "Reels", "ReelStore", "MediaPlane", "Forwarding", "LinuxIO", "OutboundHTTP",
       "JSON", "Transport", "Cryptography", "CZlib", "Web",
     ]
   ),
@@ -54,7 +55,7 @@ private let arrows: [(target: String, imports: Set<String>)] = [
 
 /// The pure cores, and the external modules that each may use.
 private let pure: [String: Set<String>] = [
-  "Octets": [], "MediaModel": [], "Contract": [], "Recording": [], "RTP": [],
+  "Octets": [], "MediaModel": [], "Contract": [], "Recording": [], "RTP": [], "Reels": [],
   "CongestionControl": [], "SDP": [], "Transport": [],
   "Forwarding": [], "Calls": [], "STOMP": ["NIOCore"], "JSON": [], "Cryptography": [],
   "SFrame": ["Crypto"],

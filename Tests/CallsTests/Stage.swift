@@ -20,6 +20,7 @@ final class Stage {
   private(set) var webhooks: [(channel: Channel, event: EventMessage)] = []
   private(set) var others: [Calls.Effect] = []
   private(set) var negotiations: [Negotiate] = []
+  private var recorded: [CallRecordingChange] = []
   private var replies: [String: Reply] = [:]
   private(set) var disk = Disk()
   /// The public keys of the links that were made, by the server's tokens.
@@ -97,6 +98,7 @@ final class Stage {
       case .negotiate(_, _, let negotiate): negotiations.append(negotiate)
       case .media(let command): media.append(command)
       case .webhook(let channel, let event): webhooks.append((channel, event))
+      case .recorded(let change): recorded.append(change)
       case .client(.admission), .client(.publish), .read, .push, .ask, .history, .recordings, .measured, .keyless:
         others.append(effect)
       case .store(.device): writes += 1
@@ -152,6 +154,12 @@ final class Stage {
 
   /// The reply to a request whose id the test has made.
   func reply(_ id: String) -> Reply? { replies.removeValue(forKey: id) }
+
+  /// The changes of recordings that the store and the media plane were told since the last look.
+  func takeRecorded() -> [CallRecordingChange] {
+    defer { recorded = [] }
+    return recorded
+  }
 
   func takeOthers() -> [Calls.Effect] {
     defer { others = [] }

@@ -2,6 +2,7 @@ import Contract
 import Foundation
 import Logging
 import MediaModel
+import MediaPlane
 import NIOPosix
 import SDP
 import Listening
@@ -32,9 +33,16 @@ struct EffectOutletTests {
 
   init() throws {
     try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
-    let record = record
+    outlet = try Self.makeOutlet(
+      folder, record, measurements, OfferReader(threads: threads, inbox: inbox), callRecordings: nil)
+  }
+
+  private static func makeOutlet(
+    _ folder: String, _ record: Record, _ measurements: Measurements, _ reader: OfferReader,
+    callRecordings: CallRecordings?
+  ) throws -> EffectOutlet {
     let clock = WallClock()
-    outlet = EffectOutlet(
+    return EffectOutlet(
       parts: EffectOutlet.Parts(
         clients: ControlPlane.Clients(
           deliver: { deliveries in record.add(deliveries.map(Self.word).joined(separator: ",")) },
@@ -44,7 +52,7 @@ struct EffectOutletTests {
         archive: Archive(
           store: try SQLiteStore(path: folder + "/conclave.sqlite"), clock: clock,
           log: LimitedLog(Logger(label: "test"))),
-        backEnd: nil, webPush: nil, measurements: measurements,
+        callRecordings: callRecordings, backEnd: nil, webPush: nil, measurements: measurements,
         answer: { command in
           if case .answer(let id, let allowed) = command { record.add("\(id.rawValue) \(allowed.count)") }
         }),
@@ -52,7 +60,7 @@ struct EffectOutletTests {
         workers: addresses(2), callShare: 40,
         fingerprint: CertificateFingerprint(hash: "sha-256", digest: Array(repeating: 7, count: 32)),
         hasTCP: false),
-      reader: OfferReader(threads: threads, inbox: inbox), log: CallLog(Logger(label: "test")), telemetry: nil,
+      reader: reader, log: CallLog(Logger(label: "test")), telemetry: nil,
       clock: clock, loop: MultiThreadedEventLoopGroup.singleton.any())
   }
 
@@ -104,6 +112,41 @@ struct EffectOutletTests {
     #expect(record.take() == ["a ok"])
     outlet.carryOut([.media(.remove(PeerID(rawValue: 1))), .media(.remove(PeerID(rawValue: 1)))])
     #expect(record.take() == ["remove 0", "b call.not-joined"], "a peer that is gone has no worker")
+  }
+
+  private static func word(_ command: ReelCommand) -> String {
+    switch command {
+    case .keep(let kept, _, let worker): "keep \(kept.keys.count) \(worker.worker)"
+    case .media(let command): word(command)
+    case .end: "end"
+    case .erase, .written: "other"
+    }
+  }
+
+  @Test func theChangesOfARecordedPeerGoToTheThreadThatMakesReels() async throws {
+    let house = try await RecordingHouse()
+    let recording = TestRecording(house.alice) { $0.kind = .call }
+    let words = Record()
+    let recordings = CallRecordings(
+      house.service, days: 90, running: [:], clock: WallClock(), submit: { words.add(Self.word($0)) }, tell: { _ in })
+    let outlet = try Self.makeOutlet(
+      folder, record, measurements, OfferReader(threads: threads, inbox: inbox), callRecordings: recordings)
+    let peer = PeerID(rawValue: 1)
+    let person = RecordedPerson(
+      participant: 1, user: house.alice.user, device: house.alice.device, name: nil,
+      fingerprint: Base64Bytes(house.alice.fingerprint), keys: house.alice.entry.keys)
+    let kept = RecordedPeer(
+      recording: recording.id, call: call, peer: peer, participant: 1,
+      keys: [RecordedPeer.Key(epoch: 7, track: 1)])
+    outlet.carryOut([
+      .recorded(.began(StartCallRecording(statement: recording.statement, grants: nil, notes: nil), author: person)),
+      .recorded(.joined(person, recording.id)), negotiate(1, id: "a"), .media(.hold(peer, true)),
+      .recorded(.keeps(kept)), .media(.mute(peer, TrackID(participant: 1, index: 1), true)), negotiate(1, id: "b"),
+      .recorded(.went(recording.id, peer)), .media(.hold(peer, false)),
+    ])
+    await recordings.stop()
+    // The hold was before the peer was recorded, and the last one is after.
+    #expect(words.take() == ["keep 1 0", "other", "other", "configure", "end"])
   }
 
   @Test func withoutABackEndNobodyIsWithinReach() {

@@ -81,6 +81,28 @@ struct MachineTimesTests {
       [made.expiresAt, list.links[0].expiresAt, told.expiresAt, asked.expiresAt].allSatisfy { $0 == start + hour })
   }
 
+  @Test func aRecordingBeganWithTheMachinesTime() throws {
+    let recording = try #require(RecordingID([UInt8](repeating: 1, count: 16)))
+    let phone = Device(user: UserID(unchecked: "ann"), device: DeviceID(unchecked: "phone"))
+    let statement = RecordingStatement(
+      id: recording, kind: .call, call: id, publicKey: Base64Bytes([]), media: [.audio], readers: [], at: start,
+      by: phone, sigAlg: "ES256", signature: Base64Bytes([]))
+    let body = EventBody.recordingStarted(RecordingStarted(statement: statement, since: start))
+    guard case .recordingStarted(let told) = EventMessage(at: start, call: id, body: body).later(by: hour).body else {
+      Issue.record("it stays one")
+      return
+    }
+    // The statement is signed.
+    #expect(told.since == start + hour && told.statement == statement)
+    var recorded = state
+    recorded.recording = CallRecordingState(statement: statement, since: start, consents: [], running: nil)
+    guard case .state(let later) = ReplyBody.state(recorded).later(by: hour) else {
+      Issue.record("a state stays one")
+      return
+    }
+    #expect(later.recording?.since == start + hour && later.recording?.statement == statement)
+  }
+
   @Test func theHistoryHasTheStartThatWasTold() {
     let change = StoreChange.history(.call(id, .audio, startedAt: start))
     guard case .history(.call(_, _, let startedAt)) = change.later(by: hour) else {

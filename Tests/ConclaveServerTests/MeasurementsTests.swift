@@ -1,4 +1,6 @@
 import Contract
+import MediaPlane
+import Reels
 import Testing
 
 @testable import ConclaveServer
@@ -21,11 +23,15 @@ import Testing
 @Test func aHistogramIsWrittenCumulatively() {
   let measurements = Measurements()
   for rtt in [10.0, 30, 9999] { measurements.add(QualityNumbers(rtt: rtt)) }
+  var reels = ReelStatistics()
+  reels.backlog = 7
+  reels.counts.gaps[.serverLate] = 2
+  reels.counts.drops[.backlog] = 5
   let text = Metrics.text(
     media: [], signaling: nil, calls: (2, 5), lastingLinks: 7,
     outcomes: CallCounts(ends: [.endedByOperator: 3], joins: [.neverConnected: 4]), waitingForDisk: 0,
     backlog: (0, [:]), guests: nil,
-    store: StoreHealth.Statistics(), recordings: nil, backEnd: nil, webPush: nil, spans: nil,
+    store: StoreHealth.Statistics(), recordings: nil, reels: reels, backEnd: nil, webPush: nil, spans: nil,
     measured: measurements.values, process: ProcessFacts())
   let lines = text.split(separator: "\n")
   #expect(lines.contains(#"conclave_calls_ended_total{reason="ended-by-operator"} 3"#))
@@ -36,6 +42,9 @@ import Testing
   #expect(lines.contains(#"conclave_client_round_trip_seconds_bucket{le="+Inf"} 3"#))
   #expect(lines.contains("conclave_client_round_trip_seconds_count 3"))
   #expect(lines.contains("conclave_lasting_links 7"))
+  #expect(lines.contains("conclave_recording_backlog_bytes 7"))
+  #expect(lines.contains(#"conclave_recording_gaps_total{why="serverLate"} 2"#))
+  #expect(lines.contains(#"conclave_recording_dropped_frames_total{reason="backlog"} 5"#))
   #expect(lines.contains("conclave_calls 2") && lines.contains("conclave_participants 5"))
   // The figures are those of this process, so none is missing.
   for name in ["cpu_seconds_total", "resident_memory_bytes", "open_fds", "max_fds", "start_time_seconds"] {

@@ -1,3 +1,4 @@
+import Contract
 import Foundation
 import Recording
 import ReelStore
@@ -21,21 +22,24 @@ struct RecordingConfigurationTests {
     #expect(store.folder == "/state/recordings" && store.totalBytes == nil)
     #expect(store.limits.userBytes == 10 << 30 && store.reserve == 1 << 30)
     #expect(store.limits.messageSeconds == 180 && store.limits.hours == 12)
+    let read = Configuration.Recordings()
+    #expect(read.start == .members && read.days.call == 90 && read.cameraHeight == 720 && read.cameraMinimum == 360)
   }
 
   @Test func eachMemberCounts() throws {
     let json = #"""
-      {"recordings":{"folder":"/mnt/r","days":{"message":7,"own":8},"userMiB":3,"totalMiB":4,"reserveMiB":5,
-       "messageSeconds":60,"ownHours":2}}
+      {"recordings":{"folder":"/mnt/r","days":{"call":6,"message":7,"own":8},"userMiB":3,"totalMiB":4,"reserveMiB":5,
+       "messageSeconds":60,"ownHours":2,"start":"initiator","cameraHeight":360,"cameraMinimum":180}}
       """#
     let read = try #require(try recordings(json))
     let store = read.store(in: "/state")
     #expect(store.folder == "/mnt/r" && store.totalBytes == 4 << 20 && store.reserve == 5 << 20)
     #expect(store.limits.userBytes == 3 << 20 && store.limits.messageSeconds == 60 && store.limits.hours == 2)
-    #expect(read.days.message == 7 && read.days.own == 8)
+    #expect(read.days.call == 6 && read.days.message == 7 && read.days.own == 8)
+    #expect(read.start == .initiator && read.cameraHeight == 360 && read.cameraMinimum == 180)
   }
 
-  @Test(arguments: ["userMiB", "messageSeconds", "ownHours", "days"])
+  @Test(arguments: ["userMiB", "messageSeconds", "ownHours", "cameraHeight", "cameraMinimum", "days"])
   func aValueOutOfRangeIsNamed(member: String) {
     let value = member == "days" ? #"{"own":0}"# : "0"
     let error = #expect(throws: ConfigurationError.self) { try recordings("{\"recordings\":{\"\(member)\":\(value)}}") }

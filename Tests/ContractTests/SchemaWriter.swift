@@ -88,6 +88,11 @@ extension Int: Known {
   static var example: Int { JoinKey.version }
 }
 
+extension UInt8: Known {
+  static var schema: SchemaWriter.Schema { ["type": "integer", "minimum": 0, "maximum": Int(UInt8.max)] }
+  static var example: UInt8 { 1 }
+}
+
 extension UInt32: Known {
   static var schema: SchemaWriter.Schema { ["type": "integer", "minimum": 0, "maximum": Int(UInt32.max)] }
   static var example: UInt32 { 1 }

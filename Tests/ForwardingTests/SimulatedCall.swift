@@ -19,16 +19,19 @@ final class SimulatedCall {
   var network: SimulatedNetwork
   var peers: [TestPeer] = []
   var events: [MediaEvent] = []
+  /// The messages that were sent to the recorder.
+  private var recorded: [SimulatedRelays.Relayed] = []
   private(set) var millisecond: UInt64 = 1000
   private var numbers = SentNumbers()
   private var requests: UInt64 = 0
 
   /// - Parameters:
   ///   - receivers: at most.
+  ///   - hasRecorder: there is a way to a recorder, also if there is only one SFU.
   ///   - stepTime: milliseconds for each step of a handshake on another thread; nil: at once, without such a thread.
   init(
     seed: UInt64 = 1, _ conditions: NetworkConditions = .init(), receivers: Int = 64, workers: Int = 1,
-    stepTime: UInt64? = nil, configuration: SFUConfiguration = SFUConfiguration()
+    stepTime: UInt64? = nil, hasRecorder: Bool = false, configuration: SFUConfiguration = SFUConfiguration()
   ) {
     outbox = Outbox(chunks: receivers)
     let relays = relays
@@ -38,11 +41,16 @@ final class SimulatedCall {
       SFU(
         configuration: configuration, certificate: Self.certificate, seed: seed,
         address: Self.address(worker),
-        relay: workers > 1 ? SimulatedRelays.Way(from: .worker(Self.address(worker)), relays) : nil,
+        relay: workers > 1 || hasRecorder ? SimulatedRelays.Way(from: .worker(Self.address(worker)), relays) : nil,
         handshakes: handshakes.isEmpty ? nil : handshakes[worker])
     }
     network = SimulatedNetwork(seed: seed)
     network.conditions = conditions
+  }
+
+  func takeRecorded() -> [SimulatedRelays.Relayed] {
+    defer { recorded = [] }
+    return recorded
   }
 
   /// The SFU of the first peer.
@@ -204,6 +212,9 @@ final class SimulatedCall {
       let to: Int
       switch relayed.to {
       case .worker(let address): to = address.worker
+      case .recorder:
+        recorded.append(relayed)
+        continue
       }
       packet.withUnsafeMutableBytes {
         sfus[to].handle(relayed.message, $0, from: relayed.from, now: now, into: outbox)

@@ -125,6 +125,39 @@ struct RelayRingTests {
     #expect(senders == [Self.end(0)])
   }
 
+  @Test func theRecorderHasARingOfItsOwn() throws {
+    let exchange = try RelayExchange(workers: 2, of: Self.node, hasRecorder: true)
+    let (worker, recorder) = (RelayPort(1, of: exchange), RelayPort(2, of: exchange))
+    let nothing = UnsafeRawBufferPointer(start: nil, count: 0)
+    #expect(!worker.send(message(1), nothing, to: Self.end(2)), "the recorder is no worker")
+    #expect(worker.send(message(1), nothing, to: .recorder))
+    #expect(recorder.send(message(2), nothing, to: Self.end(1)))
+    worker.publish()
+    recorder.publish()
+    var senders: [RelayEnd] = []
+    #expect(recorder.receive(10) { _, _, sender in senders.append(sender) } == 1)
+    #expect(worker.receive(10) { _, _, sender in senders.append(sender) } == 1)
+    #expect(senders == [Self.end(1), .recorder])
+    let without = try RelayExchange(workers: 2, of: Self.node)
+    #expect(!RelayPort(0, of: without).send(message(1), nothing, to: .recorder))
+  }
+
+  @Test func aReaderLearnsOnceWhoseMessagesWereRefused() throws {
+    let exchange = try RelayExchange(workers: 2, of: Self.node, hasRecorder: true)
+    let (worker, recorder) = (RelayPort(1, of: exchange), RelayPort(2, of: exchange))
+    let bytes = [UInt8](repeating: 1, count: 1200)
+    var count = 0
+    while bytes.withUnsafeBytes({ worker.send(message(1), $0, to: .recorder) }) { count += 1 }
+    // More than the ring of a worker holds.
+    #expect(count * bytes.count > 7 << 20)
+    #expect(recorder.takeLosers() == [Self.end(1)])
+    #expect(recorder.takeLosers().isEmpty)
+    worker.publish()
+    #expect(recorder.receive(count + 1) { _, _, _ in } == count)
+    #expect(bytes.withUnsafeBytes { worker.send(message(1), $0, to: .recorder) })
+    #expect(recorder.takeLosers().isEmpty)
+  }
+
   @Test(.enabled(if: allocations_are_counted())) func aRingThatIsInUseAllocatesNothing() throws {
     let exchange = try RelayExchange(workers: 2, of: Self.node)
     let (from, to) = (RelayPort(0, of: exchange), RelayPort(1, of: exchange))

@@ -114,6 +114,28 @@ struct RecordingRowTests: RecordingSamples {
     #expect(try store.notes(of: id(1), from: 0, limit: 9).isEmpty && store.witnesses(of: id(1)).isEmpty)
   }
 
+  @Test(arguments: StoreKind.allCases) func theReelsOfACallHavePeopleAndKeys(kind: StoreKind) throws {
+    let store = try test.open(kind)
+    var expected = recording(1, reels: [])
+    let reel = StoredReel(number: 2, user: bob)
+    let facts: [RecordingFact] = [
+      .begun(expected), .reel(id(1), reel, person(2)), .trackKeys(id(1), trackKeys(2, 9, [2])),
+      .trackKeys(id(1), trackKeys(2, 8, [1, 2])), .trackKeys(id(1), trackKeys(2, 9, [1])),
+      // The first keys of the same tracks stay, and there are none without a reel.
+      .trackKeys(id(1), trackKeys(2, 9, [1], 4)), .trackKeys(id(1), trackKeys(3, 9, [1])),
+    ]
+    for _ in 0..<2 { try store.write(facts.map(StoreChange.recording)) }
+    expected.reels = [reel]
+    #expect(try store.recording(id(1)) == expected)
+    #expect(try store.people(of: id(1)) == [person(2)])
+    #expect(
+      try store.trackKeys(of: id(1)) == [trackKeys(2, 8, [1, 2]), trackKeys(2, 9, [1]), trackKeys(2, 9, [2])])
+    try store.write([.recording(.reelGone(id(1), reel: 2))])
+    #expect(try store.people(of: id(1)).isEmpty && store.trackKeys(of: id(1)).isEmpty)
+    try store.write([.recording(.reel(id(1), reel, person(2, "Bobby"))), .recording(.gone(id(1)))])
+    #expect(try store.people(of: id(1)).isEmpty)
+  }
+
   @Test(arguments: StoreKind.allCases) func aUsersRecordingsAreListed(kind: StoreKind) throws {
     let store = try test.open(kind)
     var own = recording(3, of: bob, reels: [(1, bob)])
@@ -186,6 +208,12 @@ struct RecordingRowTests: RecordingSamples {
     #expect(try store.unopened(from: alice, by: bob) == 1)
     try store.write([.recording(.gone(id(2)))])
     #expect(try store.unopened(from: alice, by: bob) == 0)
+    var ofCall = recording(4, reels: [])
+    ofCall.kind = .call
+    try store.write([.recording(.begun(ofCall)), .recording(.grant(grant(4, to: bob)))])
+    #expect(try store.unopened(from: alice, by: bob) == 0, "bob cannot open it yet")
+    try store.write([.recording(.ended(id(4), .finished))])
+    #expect(try store.unopened(from: alice, by: bob) == 1)
   }
 
   @Test(arguments: StoreKind.allCases) func alertsWaitUntilTheyHaveReachedTheirUsers(kind: StoreKind) throws {

@@ -58,4 +58,19 @@ extension RecordingSamples {
       reel: 1, segments: segments, head: Base64Bytes([4]), at: second(2), isEnd: false, by: recorder, sigAlg: "ES256",
       signature: Base64Bytes([5]))
   }
+
+  func person(_ reel: UInt32, _ name: String = "Bob") -> RecordedPerson {
+    RecordedPerson(
+      participant: reel, user: bob, device: recorder.device, name: name, fingerprint: Base64Bytes([1]), keys: [],
+      joinId: Base64Bytes([6]))
+  }
+
+  func trackKeys(_ reel: UInt32, _ epoch: UInt32, _ tracks: [UInt8], _ byte: UInt8 = 1, of number: UInt8 = 1)
+    -> TrackKeys
+  {
+    TrackKeys(
+      ExportTrackKeys(
+        recording: id(number), epoch: epoch, tracks: tracks, ciphertext: Base64Bytes([byte]), sigAlg: "ES256",
+        signature: Base64Bytes([5])), of: reel, listHash: Base64Bytes([2]))
+  }
 }

@@ -50,6 +50,9 @@ import Testing
       .grant(grant(1, to: bob, nil)), .note(id(1), note(3)), .witness(id(1), witness(1)), .ended(id(1), .finished),
       .reader(id(1), bob, .seen(second(3))), .reader(id(1), bob, .opened),
       .begun(recording(2, of: bob, reels: [(1, bob)])), .begun(draft),
+      .begun(recording(4, reels: [])), .reel(id(4), StoredReel(number: 2, user: bob), person(2)),
+      .trackKeys(id(4), trackKeys(2, 9, [1, 255], of: 4)), .trackKeys(id(4), trackKeys(2, 9, [2], of: 4)),
+      .ended(id(4), .finished),
     ]
     // More than travel together.
     let segments: [RecordingFact] = (0..<1_200).map { .segment(id(1), reel: 7, segment($0)) }
@@ -114,7 +117,7 @@ import Testing
     for name in [
       "call", "progress", "epoch", "entry", "link", "confirmation", "number", "presence", "mailbox", "lastingLink",
       "history", "part", "stay", "total", "report", "forgotten", "recording", "reel", "segment", "witness",
-      "description", "readerGrant", "reader", "note",
+      "description", "readerGrant", "reader", "note", "person", "trackKey",
     ] {
       #expect(before[name]?.isEmpty == false, "\(name) has nothing to move")
     }
@@ -144,6 +147,9 @@ import Testing
     #expect(try store.recording(id(3))?.isDraft == true && store.recording(id(2))?.isDraft == false)
     #expect(
       try store.readers(of: id(1)) == [StoredReader(user: bob, grants: 2, isOpened: true, seenAt: second(3))])
+    #expect(try store.people(of: id(4)) == [person(2)])
+    #expect(
+      try store.trackKeys(of: id(4)) == [trackKeys(2, 9, [1, 255], of: 4), trackKeys(2, 9, [2], of: 4)])
   }
 
   @Test func aStoreThatHasSomethingAlreadyIsNotTouched() throws {

@@ -293,6 +293,44 @@ struct RecordingLedgerTests {
     #expect(ledger.overdue(now: now + .seconds(12 * 3_600)) == [id(1)])
   }
 
+  @Test func aRecordingOfACallEndsWithTheCall() {
+    var ledger = RecordingLedger()
+    ledger.begin(recording(1, kind: .call, reels: []))
+    #expect(ledger.overdue(now: now + .seconds(1_000 * 3_600)).isEmpty)
+  }
+
+  @Test func theServerItselfContinuesTheReelsOfACall() {
+    var ledger = RecordingLedger()
+    let reel = StoredReel(number: 3, user: bob.user)
+    let (first, second) = (0, 1) as (UInt32, UInt32)
+    func segment(_ number: UInt32) -> StoredSegment {
+      StoredSegment(number: number, byteCount: 500, hash: hash(UInt8(number + 1)), start: 1)
+    }
+    let earlyReel = ledger.add(reel, to: id(1))
+    #expect(!earlyReel && ledger.position(of: id(1), reel: 3) == nil)
+    ledger.begin(recording(1, kind: .call, reels: []))
+    let withoutReel = ledger.append(segment(first), to: id(1), reel: 3)
+    #expect(!withoutReel, "there is no such reel")
+    let added = [ledger.add(reel, to: id(1)), ledger.add(reel, to: id(1))]
+    let appended = [first, first, second].map { ledger.append(segment($0), to: id(1), reel: 3) }
+    #expect(added == [true, true] && appended == [true, false, true], "the second one is stored already")
+    #expect(ledger.position(of: id(1), reel: 3)?.next == 2 && ledger.position(of: id(1), reel: 3)?.head == hash(2))
+    #expect(ledger[id(1)]?.reels.count == 1)
+    #expect(throws: RecordingRefusal.notFound) { try ledger.admit(id(1), reel: 3, byteCount: 500) }
+    // The starter's room is used, not that of the person who is recorded.
+    #expect(ledger.bytes(of: alice.user) == 1_000 && ledger.bytes(of: bob.user) == 0 && ledger.bytes == 1_000)
+  }
+
+  @Test func aCallsRecordingHasTheRoomOfItsStarter() {
+    var ledger = RecordingLedger()
+    ledger.limits.userBytes = 600
+    ledger.begin(recording(1, kind: .call, reels: [3]))
+    #expect(ledger.hasRoom(for: id(1)) && !ledger.hasRoom(for: id(2)))
+    let segment = StoredSegment(number: 0, byteCount: 700, hash: hash(1), start: 1)
+    let isStored = ledger.append(segment, to: id(1), reel: 3)
+    #expect(isStored && !ledger.hasRoom(for: id(1)))
+  }
+
   @Test func aSegmentThatIsBeingWrittenCountsBeforeTheEnd() throws {
     var ledger = RecordingLedger()
     ledger.begin(recording(1))

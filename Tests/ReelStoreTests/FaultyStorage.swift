@@ -77,6 +77,8 @@ final class FaultyStorage: Storage {
   func grants(of recording: RecordingID, to user: UserID) throws(StoreError) -> [RecordingGrant] {
     try base.grants(of: recording, to: user)
   }
+  func people(of recording: RecordingID) throws(StoreError) -> [RecordedPerson] { try base.people(of: recording) }
+  func trackKeys(of recording: RecordingID) throws(StoreError) -> [TrackKeys] { try base.trackKeys(of: recording) }
   func notes(of recording: RecordingID, from number: UInt32, limit: Int) throws(StoreError) -> [RecordingNote] {
     try base.notes(of: recording, from: number, limit: limit)
   }

@@ -105,6 +105,11 @@ import Testing
     let alert = try await store.grant(granting([grant(11, to: "bob")], alerts: ["bob"]), of: id(11))
     #expect(alert.newcomers == [UserID(unchecked: "bob")])
     _ = try await store.grant(granting([grant(3, to: "bob", "laptop")]), of: id(3))
+    // A reader who is in the call cannot open its recording yet.
+    var ofCall = recording(13)
+    (ofCall.kind, ofCall.reels) = (.call, [])
+    let recorded = try await store.begin(ofCall, granting([grant(13, to: "bob")]))
+    #expect(recorded.newcomers == [UserID(unchecked: "bob")])
     try await store.note([
       .reader(id(1), UserID(unchecked: "bob"), .opened), .reader(id(2), UserID(unchecked: "bob"), .opened),
     ])

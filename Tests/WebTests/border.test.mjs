@@ -20,11 +20,11 @@ const ID = '6f0c2f6e-4d5e-4b52-9f0c-1f2a3b4c5d6e';
 const PATHS = {
   'devices/register': 'registered', 'devices/list': 'devices', 'calls/start': 'joined', 'calls/ID/accept': 'joined', 'calls/ID/join': 'joined', 'calls/ID/rejoin': 'joined', 'calls/ID/transfer': 'joined',
   'calls/ID/invite': 'results', 'calls/ID/state': 'state', 'calls/list': 'calls', 'calls/ID/link': 'link', 'calls/ID/media': 'media', 'calls/ID/keys/list': 'keyList',
-  'calls/ID/keys/confirmations': 'confirmations', 'presence/watch': 'presence', 'history/list': 'history', 'history/totals': 'totals', 'links/make': 'lastingLink', 'links/list': 'lastingLinks', 'links/open': 'openedLink', 'recordings/start': 'startedRecording', 'recordings/list': 'recordings', 'recordings/get': 'recording', 'recordings/share': 'nothing', 'calls/ID/tracks/1.2': 'nothing', 'calls/ID/leave': 'nothing',
+  'calls/ID/keys/confirmations': 'confirmations', 'calls/ID/record/consent': 'consented', 'presence/watch': 'presence', 'history/list': 'history', 'history/totals': 'totals', 'links/make': 'lastingLink', 'links/list': 'lastingLinks', 'links/open': 'openedLink', 'recordings/start': 'startedRecording', 'recordings/list': 'recordings', 'recordings/get': 'recording', 'recordings/share': 'nothing', 'calls/ID/tracks/1.2': 'nothing', 'calls/ID/leave': 'nothing',
 };
 const UNREAD = ['speakers', 'push.ring', 'push.cancel', 'push.message', 'push.alert', 'report']; // events for others, or useless to this client
 /** Members that this client does not read. */
-const DROPPED = { quality: ['participant', 'bitrate'], 'call.state': ['metadata'], state: ['metadata'], joined: ['metadata'], calls: ['metadata'] };
+const DROPPED = { recording: ['trackKeys'], quality: ['participant', 'bitrate'], 'call.state': ['metadata'], state: ['metadata'], joined: ['metadata'], calls: ['metadata'] };
 /** Values by id, or read by checks of the key agreement, of recordings or of `ServerPath`, which report what they refuse. */
 const OTHERS_CHECK = /\.results$|^keys\.|^keyList$|^startedRecording$|^recordings?$|^\.grant|^confirmations$|envelope|^\.(list|admissions|signers)|\.tracks\.\d+\.track$/;
 

@@ -104,6 +104,7 @@ extension Call {
     for timer in [CallTimer.disconnect(device), .away(device.user), .connect(device)] { out.cancel(timer) }
     out.add(.peerGone(participant.peer))
     out.tell(.participantGone(device))
+    forgetConsent(of: participant.number, out: &out)
     return participant.tracks.live
   }
 
@@ -117,6 +118,7 @@ extension Call {
   /// member.
   mutating func settle(now: Timestamp, out: inout Outputs) {
     guard !isEnded else { return }
+    settleRecording(now: now, out: &out)
     guard presentCount > 0 || canBegin else { return end(reasonOfDesertion, by: nil, now: now, out: &out) }
     guard presentCount == 1, ringingCount == 0 else {
       if aloneSince != nil { out.cancel(.alone) }
@@ -186,6 +188,7 @@ extension Call {
   mutating func end(_ reason: EndReason, by user: UserID?, now: Timestamp, out: inout Outputs) {
     let seconds = talkSeconds(now: now)
     wasActive = isActive
+    endRecording(.callEnded, now: now, out: &out)
     out.add(.changesDue(listeners))
     phase = .ended
     for member in members {

@@ -27,6 +27,7 @@ extension Call {
       return participant.tracks.update(to: wanted, now: now)
     }
     guard let update else { throw RequestError(.internal, "the participant is not there") }
+    recording?.tracksChanged(of: participant.number)
     // Only from here on does the media plane know the peer.
     if !participant.isNegotiated {
       if participant.isHeld { out.add(.media(.hold(participant.peer, true))) }

@@ -5,7 +5,8 @@ import MediaModel
 extension Call {
   /// A request of a participant.
   mutating func answer(
-    _ request: ParticipantRequest, from device: Device, now: Timestamp, out: inout Outputs
+    _ request: ParticipantRequest, from device: Device, records: Policy.Record?, hashing: Hashing, now: Timestamp,
+    out: inout Outputs
   ) throws(RequestError) -> Transition.Answer {
     switch request {
     case .media(let body):
@@ -22,6 +23,12 @@ extension Call {
     case .waitForKey(let body): try waitForKey(body, from: device, now: now, out: &out)
     case .confirmKey(let body): try confirmKey(body, from: device, now: now, out: &out)
     case .listConfirmations(let body): return .reply(.confirmations(try confirmations(body, for: device)))
+    case .startRecording(let body):
+      try startRecording(body, from: device, records: records, hashing: hashing, now: now, out: &out)
+    case .consentToRecording(let body):
+      return .reply(.consented(try consent(body, from: device, now: now, out: &out)))
+    case .exportTrackKeys(let body): try export(body, from: device, out: &out)
+    case .stopRecording(let body): try stopRecording(body, by: device, now: now, out: &out)
     }
     return .done
   }

@@ -132,7 +132,9 @@ extension Call {
       aloneSince: aloneSince, lastThere: lastThere, failures: failures,
       links: links?.stored, rotateAt: epochs.rotateAt, epoch: epochs.current, isSettled: epochs.isSettled,
       distributor: epochs.distributor,
-      revisionLimit: (revision + Self.revisionStep - 1) / Self.revisionStep * Self.revisionStep)
+      revisionLimit: (revision + Self.revisionStep - 1) / Self.revisionStep * Self.revisionStep,
+      recording: recording.map { StoredCallRecording(statement: $0.statement, since: $0.since) },
+      endedRecordings: endedRecordings.isEmpty ? nil : endedRecordings)
   }
 
   func stored(_ member: Member) -> StoredMember {

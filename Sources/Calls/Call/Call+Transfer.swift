@@ -36,6 +36,7 @@ extension Call {
     tellGone(tracks, out: &out)
     announce(member.user, cause, out: &out)
     epochs.replace(former?.device ?? joiner.device, by: keyedDevice(participant, joiner), now: now, out: &out)
+    settleRecording(now: now, out: &out)
     return participant.number
   }
 
@@ -48,6 +49,7 @@ extension Call {
     tellGone(tracks, out: &out)
     announce(user, .transferred, out: &out)
     epochs.leave(old.device, now: now, out: &out)
+    settleRecording(now: now, out: &out)
   }
 
   /// The new device is gone, or no media arrived: the old device stays.
@@ -58,6 +60,7 @@ extension Call {
     tellGone(tracks, out: &out)
     announce(user, .failed, out: &out)
     epochs.leave(new.device, now: now, out: &out)
+    settleRecording(now: now, out: &out)
   }
 
   func tellGone(_ tracks: [TrackTable.Track], out: inout Outputs) {

@@ -56,6 +56,10 @@ struct Call {
   /// Guests who wait to be admitted. A restart forgets them, and they knock again.
   var knocks = Knocks()
   var waiting = WaitingChanges()
+  /// nil while the call is not recorded.
+  var recording: CallRecording?
+  /// The recordings that have ended; their ids are not taken again.
+  var endedRecordings: [RecordingID] = []
   /// Rises with each change of the state, also across restarts.
   var revision: UInt64 = 0
   /// Revisions are stored in steps, so that a change of a track writes nothing else.
@@ -103,6 +107,8 @@ struct Call {
     failures = progress.failures ?? 0
     links = progress.links.map(CallLinks.init)
     revision = progress.revisionLimit
+    recording = progress.recording.map { CallRecording($0.statement, since: $0.since) }
+    endedRecordings = progress.endedRecordings ?? []
     self.numbers = numbers
     self.members = members
     for (place, member) in members.enumerated() {
@@ -272,7 +278,8 @@ struct Call {
   var stateWithoutMembers: CallState {
     CallState(
       id: id, rev: revision, state: state(of: phase), media: media, initiator: initiator, startedAt: startedAt,
-      answeredAt: activeSince, epoch: max(1, epochs.current), policy: rules.shown, members: [], metadata: metadata)
+      answeredAt: activeSince, epoch: max(1, epochs.current), policy: rules.shown, members: [], metadata: metadata,
+      recording: recording?.state)
   }
 
   /// When somebody other than the initiator joined first; nil before that, and after the end of the call.

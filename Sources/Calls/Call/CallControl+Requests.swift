@@ -129,8 +129,9 @@ extension CallControl {
       }
     case .call(let id, .report(let body)): return Transition(.report(try report(id, body, device), of: id))
     case .inCall(let id, let request):
+      let (records, hashing) = (configuration.records, hashing)
       return try run(id, by: device.user) { call, now, out throws(RequestError) in
-        try call.answer(request, from: device, now: now, out: &out)
+        try call.answer(request, from: device, records: records, hashing: hashing, now: now, out: &out)
       }
     }
   }

@@ -89,6 +89,15 @@ struct CallControl {
     change(id) { call, now, out in call.endFromOutside(.endedByOperator, now: now, out: &out) }
   }
 
+  mutating func stopRecording(
+    _ recording: RecordingID, of id: CallID, _ reason: RecordingStopped.Reason, now time: Timestamp
+  ) {
+    now = max(now, time)
+    change(id) { call, now, out in
+      if call.recording?.id == recording { call.endRecording(reason, now: now, out: &out) }
+    }
+  }
+
   mutating func countFailures(_ count: Int, in id: CallID, now time: Timestamp) {
     now = max(now, time)
     change(id) { call, _, _ in call.failures += count }
@@ -143,6 +152,8 @@ struct CallControl {
     // The end removes the listeners, so they are told what waited before it.
     if calls[id]?.isEnded == true, let listeners = outputs.formerListeners { tellChanges(of: id, to: listeners) }
     for item in outputs.items { carryOut(item, of: id) }
+    // After the transition, because it may have announced an epoch.
+    for change in calls[id]?.takeRecorded() ?? [] { out.effects.append(.recorded(change)) }
   }
 
   private mutating func carryOut(_ item: Outputs.Item, of id: CallID) {
@@ -163,6 +174,7 @@ struct CallControl {
     case .media(let command): out.effects.append(.media(command))
     case .keyless(let participant, let state): out.effects.append(.keyless(id, participant, state))
     case .measured(let numbers): out.effects.append(.measured(numbers))
+    case .recorded(let change): out.effects.append(.recorded(change))
     case .setTimer(let timer, let due):
       timers.set(timer, of: id, at: due)
       note(timer, due, of: id)

@@ -15,6 +15,8 @@ struct CallRules {
   var lifetime: Duration
   var rotationTime: Duration
   var codecs: [String]
+  /// nil: as the server allows it.
+  var record: Policy.Record?
   /// As in the call's state: the first four always, the others if `start` named them.
   var shown: Policy
 
@@ -36,6 +38,7 @@ struct CallRules {
     lifetime = .seconds(3_600 * (try checked(policy.maxHours, "maxHours", 1...168) ?? 24))
     rotationTime = .seconds(60 * (try checked(policy.rotateMinutes, "rotateMinutes", 1...1_440) ?? 10))
     codecs = policy.codecs ?? defaultCodecs
+    record = policy.record
     guard (1...16).contains(codecs.count), codecs.allSatisfy({ (1...32).contains($0.utf8.count) }) else {
       throw RequestError(.requestInvalid, "codecs is a list of 1 to 16 codec names", field: "policy.codecs")
     }

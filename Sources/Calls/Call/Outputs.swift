@@ -26,6 +26,7 @@ struct Outputs {
     case keyless(ParticipantNumber, KeyState)
     /// A participant's client has measured the call's quality.
     case measured(QualityNumbers)
+    case recorded(CallRecordingChange)
     case ended(Ended)
   }
 

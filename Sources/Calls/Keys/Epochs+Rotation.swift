@@ -4,8 +4,9 @@ import MediaModel
 /// Announcing an epoch and finding its leader (Epochs 2 to 4), and switching to it (Epochs 5).
 extension Epochs {
   /// How long changes wait for others: 100 ms, so that a newcomer has its key soon. If devices only joined, a quarter of a millisecond for each device on the list,
-  /// at most 300 ms, because an announcement to many costs more.
+  /// at most 300 ms, because an announcement to many costs more. Consents alone wait longer.
   private func batchTime(of pending: Pending) -> Duration {
+    guard !pending.waitsForConsents else { return Self.consentTime }
     guard pending.joinsOnly else { return Self.batchTime }
     return min(max(Self.batchTime, .microseconds(250 * newest.list.count)), Self.longestBatchTime)
   }
@@ -51,7 +52,9 @@ extension Epochs {
   }
 
   private func mode(_ changes: Pending, leader: Device?, before old: AnnouncedEpoch) -> RotationMode {
-    guard changes.joinsOnly, current == old.number, !old.isOfRing, let leader, let keyedDevice = keyedDevices[leader],
+    // Clients refuse a ratchet without a newcomer: a server could call each epoch one, and no key would ever heal.
+    guard changes.joinsOnly, !changes.waitsForConsents, current == old.number, !old.isOfRing, let leader,
+      let keyedDevice = keyedDevices[leader],
       old.holdsJoin(leader, keyedDevice.joinId)
     else { return .fresh }
     let fingerprints = Set(keyedDevices.values.map(\.keys.fingerprint))

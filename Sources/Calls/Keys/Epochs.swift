@@ -11,12 +11,17 @@ struct Epochs {
     case went
     /// `rotateMinutes` have passed, or nobody can hand out the old secret.
     case due
+    /// Somebody agreed to be recorded, or no longer, or a recording stopped.
+    case consented
   }
 
   /// The changes since the newest epoch was announced; they go into the next one together.
   struct Pending {
     var since: Timestamp
+    /// Everybody who had the old secret may have the next one.
     var joinsOnly = true
+    /// Only consents called for it.
+    var waitsForConsents = false
     var somebodyWent = false
   }
 
@@ -43,6 +48,8 @@ struct Epochs {
 
   static let batchTime = Duration.milliseconds(100)
   static let longestBatchTime = Duration.milliseconds(300)
+  /// How long a consent to be recorded waits for those of others.
+  static let consentTime = Duration.seconds(2)
   static let leaderTime = Duration.seconds(3)
   static let spreadTime = Duration.seconds(2)
   static let hurriedSpreadTime = Duration.seconds(1)
@@ -223,9 +230,14 @@ struct Epochs {
   }
 
   private mutating func note(_ change: Change, now: Timestamp) {
-    if pending == nil { pending = Pending(since: now) }
+    if change == .consented {
+      if pending == nil { pending = Pending(since: now, waitsForConsents: true) }
+      return
+    }
+    // Others do not wait for consents.
+    if pending == nil || pending?.waitsForConsents == true { pending = Pending(since: now) }
     switch change {
-    case .joined: break
+    case .joined, .consented: break
     case .went:
       pending?.joinsOnly = false
       pending?.somebodyWent = true
@@ -270,6 +282,12 @@ struct Epochs {
   mutating func forgetRingEnvelopes(where isOver: (Device) -> Bool) {
     guard !ringEnvelopes.isEmpty else { return }
     ringEnvelopes = ringEnvelopes.filter { !isOver($0.key) }
+  }
+
+  /// The newest epoch, or the one in use; nil for another number.
+  func announced(_ number: UInt32) -> AnnouncedEpoch? {
+    if newest.number == number { return newest }
+    return before?.number == number && current == number ? before : nil
   }
 
   func isJoined(_ device: Device, on epoch: AnnouncedEpoch) -> Bool { keyedDevices[device].map(epoch.holds) ?? false }

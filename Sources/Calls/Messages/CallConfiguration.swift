@@ -28,6 +28,8 @@ package struct CallConfiguration: Sendable {
   /// How long its answer may take, after which it counts as no.
   package var answerTime = Duration.seconds(1)
 
+  /// The people who may record calls; nil if the server stores no recordings.
+  package var records: Policy.Record?
   /// The public key that push subscriptions are made for; nil without Web Push.
   package var pushKey: Base64Bytes?
 

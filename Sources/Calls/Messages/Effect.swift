@@ -46,6 +46,8 @@ package enum Effect: Sendable {
   case history(SessionID, id: String, HistoryQuery)
   /// A request about recordings. The shell checks it and answers it.
   case recordings(SessionID, id: String, RecordingQuery)
+  /// A call is recorded: for the store and the media plane.
+  case recorded(CallRecordingChange)
   /// Written to the disk. All changes of one command are in one transaction, committed before its other effects go out. The transaction may also contain
   /// changes of other commands.
   case store(StoreChange)

@@ -21,6 +21,8 @@ package enum NodeCommand: Sendable {
   case answer(QuestionID, allowed: Set<UserID>)
   /// The store of recordings has news for people.
   case recording(RecordingNews)
+  /// The store does not take the recording of the call, or no more of it.
+  case recordingFailed(CallID, RecordingID, RecordingStopped.Reason)
   /// The push service has dropped this endpoint of the user.
   case pushGone(UserID, endpoint: String)
   /// Somebody without an account waits at the link.

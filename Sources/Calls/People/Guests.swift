@@ -8,7 +8,7 @@ extension Request {
     switch self {
     case .people(.registerDevice), .people(.listDevices): true
     case .people, .history, .recordings, .calls(.start), .calls(.list): false
-    case .calls(.inCall(let id, _)): id == call
+    case .calls(.inCall(let id, let request)): id == call && request.isOpenToGuests
     case .calls(.call(let id, let request)): id == call && request.isOpenToGuests
     }
   }
@@ -20,6 +20,18 @@ extension MemberRequest {
     case .join, .rejoin, .knock, .leave, .state, .report: true
     case .accept, .decline, .invite, .cancel, .transfer, .end, .link, .admitGuest, .refuseGuest, .removeGuest, .hold:
       false
+    }
+  }
+}
+
+extension ParticipantRequest {
+  /// Guests are recorded if they agree, and record nobody.
+  fileprivate var isOpenToGuests: Bool {
+    switch self {
+    case .startRecording, .stopRecording: false
+    case .media, .track, .receive, .message, .stats, .keys, .requestKey, .listKeys, .waitForKey, .confirmKey,
+      .listConfirmations, .consentToRecording, .exportTrackKeys:
+      true
     }
   }
 }

@@ -58,7 +58,7 @@ struct People {
     case .waitsAtLink(let link): noteWaiting(at: link)
     case .forget(let user): dismiss(.user(user))
     case .disconnectUser(let user): disconnect(user)
-    case .media, .drain, .end, .failures, .timeout: break
+    case .media, .recordingFailed, .drain, .end, .failures, .timeout: break
     }
   }
 

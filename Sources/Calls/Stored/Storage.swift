@@ -98,10 +98,16 @@ package protocol Storage: Sendable {
   /// The newest of each reel.
   func witnesses(of recording: RecordingID) throws(StoreError) -> [ReelWitness]
 
+  /// The people of a call's reels.
+  func people(of recording: RecordingID) throws(StoreError) -> [RecordedPerson]
+
+  /// The keys of a call's tracks.
+  func trackKeys(of recording: RecordingID) throws(StoreError) -> [TrackKeys]
+
   /// The users with a grant of the recording, or alerted of it, by their ids.
   func readers(of recording: RecordingID) throws(StoreError) -> [StoredReader]
 
-  /// How many recordings `author` has granted to the user that the user has not opened.
+  /// How many recordings `author` has granted to the user that the user has not opened. That of a running call opens later, and does not count.
   func unopened(from author: UserID, by user: UserID) throws(StoreError) -> Int
 
   /// The alerts that have not reached their users, the oldest first.

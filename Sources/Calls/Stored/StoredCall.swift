@@ -39,6 +39,14 @@ package struct StoredProgress: Hashable, Sendable, Codable {
   package var distributor: Device?
   /// No announced revision is higher.
   package var revisionLimit: UInt64
+  package var recording: StoredCallRecording?
+  package var endedRecordings: [RecordingID]?
+}
+
+/// A recording that runs. The consents are not stored: after a restart nothing is recorded of anybody who does not agree again.
+package struct StoredCallRecording: Hashable, Sendable, Codable {
+  package var statement: RecordingStatement
+  package var since: Timestamp
 }
 
 /// The data against which a call's links are checked.

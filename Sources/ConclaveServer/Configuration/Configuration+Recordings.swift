@@ -1,3 +1,4 @@
+package import Contract
 import Foundation
 import Glibc
 import LinuxIO
@@ -20,11 +21,18 @@ extension Configuration {
     package var messageSeconds = 180
     /// How long a recording takes uploads after it was begun.
     package var ownHours = 12
+    /// The people who may record calls, unless a call's policy allows less.
+    package var start = Policy.Record.members
+    /// A camera is stored in at most this height.
+    package var cameraHeight = 720
+    /// A sender encodes a layer of this height for a recording.
+    package var cameraMinimum = 360
 
     package init() {}
 
     /// How long recordings are kept, by kind.
     package struct Days: Sendable {
+      package var call = 90
       package var message = 30
       package var own = 365
 
@@ -44,6 +52,11 @@ extension Configuration.Recordings: ConfigurationSection {
       .integer("reserveMiB", \.reserveMiB, 0...1_000_000_000, "Left free on the file system, in MiB."),
       .integer("messageSeconds", \.messageSeconds, 1...3_600, "How long a message may be."),
       .integer("ownHours", \.ownHours, 1...720, "How long a recording takes uploads after it was begun."),
+      .choice("start", \.start, "The people who may record calls; a call's policy may allow less."),
+      .integer("cameraHeight", \.cameraHeight, 90...4_320, "The most lines of a camera in a call's recording."),
+      .integer(
+        "cameraMinimum", \.cameraMinimum, 90...4_320,
+        "A sender encodes a layer of so many lines for a call's recording, and more only for others."),
     ]
   }
 }
@@ -51,6 +64,7 @@ extension Configuration.Recordings: ConfigurationSection {
 extension Configuration.Recordings.Days: ConfigurationSection {
   static var members: [ConfigurationMember<Self>] {
     [
+      .integer("call", \.call, 1...3_650, "Recordings of calls."),
       .integer("message", \.message, 1...3_650, "Messages for somebody who was not reached."),
       .integer("own", \.own, 1...3_650, "Recordings of one's own."),
     ]

@@ -123,7 +123,8 @@ extension NodeCommand {
       .unsubscribe(let session, _),
       .acknowledge(let session, _, _), .request(let session, _, _), .offer(let session, _, _, _, _):
       session
-    case .media, .answer, .recording, .pushGone, .waitsAtLink, .forget, .end, .disconnectUser, .failures, .drain,
+    case .media, .answer, .recording, .recordingFailed, .pushGone, .waitsAtLink, .forget, .end, .disconnectUser,
+      .failures, .drain,
       .timeout:
       nil
     }

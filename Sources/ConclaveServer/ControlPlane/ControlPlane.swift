@@ -65,6 +65,8 @@ actor ControlPlane: SignalingSink {
     var housekeeping: Housekeeping
     /// nil if the server stores no recordings.
     var recordings: RecordingService?
+    /// nil if it records no calls.
+    var callRecordings: CallRecordings?
   }
 
   /// The media plane, and what offers to it are answered with.
@@ -124,8 +126,8 @@ actor ControlPlane: SignalingSink {
           // All of them are this server's.
           submit: { workers.submit($0, worker: $1.worker) },
           candidates: { announced.addresses(of: $0.worker, in: workers) }),
-        archive: parts.disk.archive, recordings: parts.disk.recordings, backEnd: parts.backEnd, webPush: parts.webPush,
-        measurements: parts.measurements,
+        archive: parts.disk.archive, recordings: parts.disk.recordings, callRecordings: parts.disk.callRecordings,
+        backEnd: parts.backEnd, webPush: parts.webPush, measurements: parts.measurements,
         answer: { _ = inbox.append($0) }),
       peers: MediaPeers(
         workers: workers.addresses, callShare: parts.media.callShare, fingerprint: parts.media.fingerprint,
@@ -363,8 +365,8 @@ extension Calls.Effect {
   fileprivate var tellsNobody: Bool {
     switch self {
     case .ask(_, .authorize), .read: true
-    case .ask(_, .acquainted), .client, .negotiate, .media, .webhook, .push, .history, .recordings, .store, .measured,
-      .keyless:
+    case .ask(_, .acquainted), .client, .negotiate, .media, .webhook, .push, .history, .recordings, .recorded, .store,
+      .measured, .keyless:
       false
     }
   }

@@ -12,6 +12,8 @@ final class EffectOutlet {
     var archive: Archive
     /// nil if the server stores no recordings.
     var recordings: RecordingService?
+    /// nil if it records no calls.
+    var callRecordings: CallRecordings?
     var backEnd: BackEnd?
     var webPush: WebPush?
     var measurements: Measurements
@@ -32,6 +34,8 @@ final class EffectOutlet {
   private var peers: MediaPeers
   private var log: CallLog
   private var telemetry: Telemetry?
+  /// Participants who agreed to be recorded.
+  private var recorded: [PeerID: RecordingID] = [:]
 
   init(
     parts: Parts, peers: MediaPeers, reader: OfferReader, log: CallLog, telemetry: Telemetry?, clock: WallClock,
@@ -67,6 +71,7 @@ final class EffectOutlet {
       case .negotiate(let session, let id, let negotiate): self.negotiate(negotiate, session, id)
       case .media(let command):
         submit(peers.route(command))
+        if let peer = command.peer, recorded[peer] != nil { parts.callRecordings?.take(.media(command)) }
         guard case .remove(let peer) = command else { continue }
         let (replies, commands) = peers.remove(peer)
         submit(commands)
@@ -102,6 +107,7 @@ final class EffectOutlet {
         recordings.answer(query, done: deliver)
       case .measured(let numbers): parts.measurements.add(numbers)
       case .keyless(let call, let participant, let state): log.take(participant, wasWithoutKey: state, in: call)
+      case .recorded(let change): record(change)
       case .store: break
       }
     }
@@ -115,7 +121,29 @@ final class EffectOutlet {
   }
 
   private func submit(_ commands: [MediaPeers.Routed]) {
-    for (command, worker) in commands { parts.media.submit(command, worker) }
+    for (command, worker) in commands {
+      parts.media.submit(command, worker)
+      if case .configure(let configuration, _) = command, recorded[configuration.peer] != nil {
+        parts.callRecordings?.take(.described(configuration, worker))
+      }
+    }
+  }
+
+  private func record(_ change: CallRecordingChange) {
+    guard let recordings = parts.callRecordings else { return }
+    switch change {
+    case .keeps(let kept):
+      let isNew = recorded.updateValue(kept.recording, forKey: kept.peer) == nil
+      guard isNew, let (configuration, worker, isHeld) = peers.description(of: kept.peer) else { break }
+      recordings.take(.described(configuration, worker))
+      recordings.take(.change(change))
+      if isHeld { recordings.take(.media(.hold(kept.peer, true))) }
+      return
+    case .went(_, let peer): recorded[peer] = nil
+    case .ended(let id): recorded = recorded.filter { $0.value != id }
+    case .began, .joined, .exported, .erased: break
+    }
+    recordings.take(.change(change))
   }
 
   private func ask(_ question: QuestionID, _ action: Question.Action, from: UserID, to: [UserID], _ call: CallID?) {

@@ -10,6 +10,7 @@ extension CallState {
     var later = self
     later.startedAt = startedAt + lag
     later.answeredAt = answeredAt.map { $0 + lag }
+    if let recording { later.recording?.since = recording.since + lag }
     return later
   }
 }
@@ -30,6 +31,9 @@ extension EventMessage {
     case .knock(var knock):
       knock.expiresAt = knock.expiresAt + lag
       later.body = .knock(knock)
+    case .recordingStarted(var started):
+      started.since = started.since + lag
+      later.body = .recordingStarted(started)
     default: break
     }
     return later
@@ -58,7 +62,7 @@ extension ReplyBody {
       return .lastingLinks(list)
     case .openedLink(let opened): return .openedLink(opened.later(by: lag))
     case .rejoined, .results, .registered, .devices, .media, .keys, .keyList, .confirmations, .presence, .history,
-      .totals, .startedRecording, .recordings, .recording, .nothing:
+      .totals, .startedRecording, .recordings, .recording, .consented, .nothing:
       return self
     }
   }

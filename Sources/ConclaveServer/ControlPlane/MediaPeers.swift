@@ -58,6 +58,14 @@ struct MediaPeers {
   /// The worker that has the peer; nil for a peer that never made an offer, or is gone.
   func worker(of peer: PeerID) -> WorkerAddress? { placement.worker(of: peer) }
 
+  /// A peer as its worker has it; nil for one that never made an offer, or is gone.
+  func description(of id: PeerID) -> (configuration: PeerConfiguration, worker: WorkerAddress, isHeld: Bool)? {
+    guard let peer = peers[id], let configuration = peer.configuration, let worker = placement.worker(of: id) else {
+      return nil
+    }
+    return (configuration, worker, peer.isHeld)
+  }
+
   /// Takes an offer, and keeps its answer until `configured`.
   /// - Parameters:
   ///   - id: the header `request-id` of the session's request.

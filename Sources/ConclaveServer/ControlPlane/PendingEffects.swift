@@ -99,7 +99,7 @@ struct PendingEffects {
       case .push(_, let subscription, _, _): bytes += 512 + subscription.endpoint.utf8.count
       case .read(_, _, _, let request): bytes += request.sdp.utf8.count
       case .client(.reply), .client(.close), .client(.admission), .media, .ask, .history, .recordings, .store,
-        .measured, .keyless:
+        .measured, .keyless, .recorded:
         break
       }
     }
@@ -129,12 +129,15 @@ extension ReplyBody {
     case .keyList(let list): 512 + 1_024 * list.list.count + 64 * list.links.count + 128 * list.confirmed.count
     case .lastingLinks(let list): 256 + 384 * list.links.count
     case .rejoined, .results, .registered, .link, .media, .keys, .confirmations, .presence, .history, .totals,
-      .knocking, .lastingLink, .openedLink, .startedRecording, .recordings, .recording, .nothing:
+      .knocking, .lastingLink, .openedLink, .startedRecording, .recordings, .recording, .consented, .nothing:
       256
     }
   }
 }
 
 extension CallState {
-  fileprivate var bytes: Int { 512 + 512 * members.count + (metadata?.bytes.count ?? 0) }
+  fileprivate var bytes: Int {
+    512 + 512 * members.count + (metadata?.bytes.count ?? 0)
+      + (recording.map { 2_048 + 64 * ($0.statement.readers.count + $0.consents.count) } ?? 0)
+  }
 }

@@ -1,5 +1,7 @@
 import Calls
+import MediaPlane
 import ReelStore
+import Reels
 
 extension Metrics.Page {
   mutating func add(_ recordings: RecordingStatistics, _ alerts: AlertCounts) {
@@ -30,5 +32,22 @@ extension Metrics.Page {
         ("result=\"raised\"", alerts.raised), ("result=\"reached\"", alerts.reached),
         ("result=\"givenUp\"", alerts.givenUp),
       ])
+  }
+
+  /// The thread that makes reels of calls.
+  mutating func add(_ reels: ReelStatistics) {
+    let counts = reels.counts
+    gauge(
+      "conclave_recording_backlog_bytes", "Bytes of calls' recordings that wait for the disk.", reels.backlog)
+    counter("conclave_recorded_frames_total", "Frames of calls that were stored.", counts.frames)
+    counter(
+      "conclave_recording_gaps_total", "Parts of calls' recordings that are missing, by reason.",
+      GapReason.allCases.map { ("why=\"\($0)\"", counts.gaps[$0, default: 0]) })
+    counter(
+      "conclave_recording_dropped_frames_total", "Frames of recorded participants that were not stored, by reason.",
+      ReelCounts.Drop.allCases.map { ("reason=\"\($0.rawValue)\"", counts.drops[$0, default: 0]) })
+    counter(
+      "conclave_recording_key_frame_requests_total", "Key frames that were asked for, for recordings.",
+      counts.keyFrameRequests)
   }
 }

@@ -13,8 +13,8 @@ enum Metrics {
     media workers: [WorkerStatistics], signaling: SignalingStatistics?, calls: (calls: Int, participants: Int),
     lastingLinks: Int, outcomes: CallCounts, waitingForDisk: Int,
     backlog: (waiting: Int, refused: [CommandQueue.Overflow: UInt64]), guests: GuestEntry.Counts?,
-    store: StoreHealth.Statistics, recordings: (RecordingStatistics, AlertCounts)?, backEnd: BackEnd?,
-    webPush: WebPush?,
+    store: StoreHealth.Statistics, recordings: (RecordingStatistics, AlertCounts)?, reels: ReelStatistics? = nil,
+    backEnd: BackEnd?, webPush: WebPush?,
     spans: SpanExporter?,
     measured: Measurements.Values, process: ProcessFacts
   ) -> String {
@@ -43,6 +43,7 @@ enum Metrics {
       waitingForDisk)
     page.add(store)
     if let (recordings, alerts) = recordings { page.add(recordings, alerts) }
+    if let reels { page.add(reels) }
     if let webhooks = backEnd?.webhooks { page.add(webhooks.statistics) }
     if let authorizer = backEnd?.authorizer { page.add(authorizer.statistics) }
     if let webPush { page.add(webPush.statistics) }

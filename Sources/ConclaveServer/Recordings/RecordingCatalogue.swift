@@ -28,6 +28,7 @@ struct RecordingCatalogue: Sendable {
       var entries: [RecordingEntry] = []
       for recording in try storage.recordings(of: user, filter) {
         let grants = try storage.grants(of: recording.id, to: user)
+        guard recording.isOpen(to: user, hasGrant: !grants.isEmpty) else { continue }
         let grant = grants.first { $0.to.device == device.device } ?? grants.first { $0.to.device == nil }
         let call = try storage.record(of: recording.id)?.statement.call
         let isOwner = recording.owner.user == user
@@ -59,7 +60,7 @@ struct RecordingCatalogue: Sendable {
       }
       let grants = try storage.grants(of: body.id, to: user)
       let isOwner = recording.owner.user == user
-      guard isOwner || !grants.isEmpty else { return nil }
+      guard recording.isOpen(to: user, hasGrant: !grants.isEmpty) else { return nil }
       var reels: [ReelPage] = []
       for reel in recording.reels {
         let segments = try storage.segments(of: body.id, reel: reel.number, from: from, limit: Self.page)
@@ -78,10 +79,12 @@ struct RecordingCatalogue: Sendable {
       }
       let manifest = RecordingManifest(
         statement: record.statement, state: state(of: recording).0, bytes: Int(recording.byteCount),
-        people: [record.author], reelKeys: [.init(reel: RecordingService.reel, record.reelKey)], reels: reels,
-        grants: grants,
+        people: try Self.people(record.author, storage.people(of: body.id)),
+        reelKeys: record.reelKey.map { [.init(reel: RecordingService.reel, $0)] } ?? [], reels: reels, grants: grants,
         notes: try storage.notes(of: body.id, from: body.notes ?? 0, limit: Self.notesOfPage),
-        witnesses: try storage.witnesses(of: body.id), readers: isOwner ? others : nil)
+        witnesses: try storage.witnesses(of: body.id),
+        trackKeys: try recording.kind == .call && from == 0 ? storage.trackKeys(of: body.id) : nil,
+        readers: isOwner ? others : nil)
       let isNew = !isOwner && readers.contains { $0.user == user && !$0.isOpened }
       return (manifest, recording, isNew)
     }
@@ -89,6 +92,11 @@ struct RecordingCatalogue: Sendable {
     // Its senders may send more.
     if found.isNew { try await store.note([.reader(body.id, user, .opened)]) }
     return (found.manifest, found.recording)
+  }
+
+  /// The device that recorded is first, and its reel may be among the others.
+  private static func people(_ author: RecordedPerson, _ others: [RecordedPerson]) -> [RecordedPerson] {
+    [author] + others.filter { $0.participant != author.participant }
   }
 
   /// A recording as devices that have it open are told.
@@ -101,8 +109,9 @@ struct RecordingCatalogue: Sendable {
       })
   }
 
+  /// A call's recording is never silent: it has no uploads.
   private func state(of recording: StoredRecording) -> (RecordingState, heardAt: Timestamp?) {
-    guard recording.state == .running, let silence = store.silence(of: recording.id) else {
+    guard recording.state == .running, !recording.isOfRunningCall, let silence = store.silence(of: recording.id) else {
       return (recording.state, nil)
     }
     return (silence >= Self.silence ? .silent : .running, clock.now() - silence + clock.lag)

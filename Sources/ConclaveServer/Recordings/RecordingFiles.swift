@@ -129,7 +129,8 @@ final class RecordingFiles: Sendable {
     let by = record.statement.by
     if claims.user == by.user { return claims.device == by.device ? .author(by.user) : .reader(by.user) }
     let grants = try await store.ask { store throws(StoreError) in try store.grants(of: id, to: claims.user) }
-    return grants.isEmpty ? .nobody : .reader(claims.user)
+    let recording = try await store.recording(id)
+    return recording?.isOpen(to: claims.user, hasGrant: !grants.isEmpty) == true ? .reader(claims.user) : .nobody
   }
 
   private func record(of id: RecordingID) async throws(RecordingRefusal) -> RecordingRecord? {

@@ -82,10 +82,7 @@ final class RecordingService: Sendable {
       case .share(let body): return (.ok(.nothing), try await share(body, query))
       case .seen(let body): return (.ok(.nothing), try await see(body.id, by: device))
       case .erase(let body): return (.ok(.nothing), try await erase(body, by: device))
-      case .delete(let body):
-        var news: [RecordingNews] = []
-        for id in body.ids { news += try await delete(id, by: device) }
-        return (.ok(.nothing), news)
+      case .delete(let body): return (.ok(.nothing), try await delete(body.ids, by: device))
       }
     } catch {
       return (.failed(error), [])
@@ -149,11 +146,20 @@ final class RecordingService: Sendable {
   }
 
   private func keeping(_ kind: RecordingKind) -> Duration {
-    .seconds(86_400 * (kind == .message ? days.message : days.own))
+    let days =
+      switch kind {
+      case .call: days.call
+      case .message: days.message
+      case .own: days.own
+      }
+    return .seconds(86_400 * days)
   }
 
   private func finish(_ body: FinishRecording, by device: Device) async throws(RequestError) {
     let (record, checks) = try await authored(body.id, by: device)
+    guard record.statement.kind != .call else {
+      throw RequestError(.recordingNotAllowed, "a call's recording ends by record/stop, or with the call", field: "id")
+    }
     let hash = checks.hash(of: record.statement)
     var heads: [UInt32: ReelHead] = [:]
     var facts: [RecordingFact] = []
@@ -195,7 +201,8 @@ final class RecordingService: Sendable {
       try await catalogue.manifest(body, for: device.user)
     }
     guard let found else { throw .recordingNotFound }
-    if found.recording.state == .running {
+    // Readers of a call's recording get it when it has ended, and its owner is in the call.
+    if found.recording.state == .running, !found.recording.isOfRunningCall {
       let state = catalogue.change(of: found.recording)
       followers.withLock { $0.follow(device, state, owner: found.recording.owner.user, now: clock.now()) }
     }
@@ -208,7 +215,7 @@ final class RecordingService: Sendable {
     let found = try await ask { storage throws(StoreError) -> RecordingRecord? in
       guard let recording = try storage.recording(body.id) else { return nil }
       let hasGrant = try !storage.grants(of: body.id, to: user).isEmpty
-      guard recording.owner.user == user || hasGrant else { return nil }
+      guard recording.isOpen(to: user, hasGrant: hasGrant), !recording.isOfRunningCall else { return nil }
       return try storage.record(of: body.id)
     }
     guard let record = found else { throw .recordingNotFound }
@@ -252,10 +259,11 @@ final class RecordingService: Sendable {
   /// Once for each reader: the owner is told.
   private func see(_ id: RecordingID, by device: Device) async throws(RequestError) -> [RecordingNews] {
     let found = try await ask { storage throws(StoreError) -> (owner: UserID, reader: StoredReader)? in
-      guard let owner = try storage.recording(id)?.owner.user, owner != device.user,
-        let reader = try storage.readers(of: id).first(where: { $0.user == device.user }), reader.grants > 0
+      guard let recording = try storage.recording(id), recording.owner.user != device.user,
+        let reader = try storage.readers(of: id).first(where: { $0.user == device.user }),
+        recording.isOpen(to: device.user, hasGrant: reader.grants > 0)
       else { return nil }
-      return (owner, reader)
+      return (recording.owner.user, reader)
     }
     guard let found else { throw .recordingNotFound }
     guard found.reader.seenAt == nil else { return [] }
@@ -264,6 +272,25 @@ final class RecordingService: Sendable {
       try await store.note([.reader(id, device.user, .seen(now)), .reader(id, device.user, .opened)])
     }
     return [.seen(RecordingMention(recording: id, by: device), owner: found.owner)]
+  }
+
+  /// Nothing is deleted if one of them is the user's recording of a running call.
+  private func delete(_ ids: [RecordingID], by device: Device) async throws(RequestError) -> [RecordingNews] {
+    let user = device.user
+    let isRecording = try await ask { storage throws(StoreError) in
+      for id in ids {
+        if let recording = try storage.recording(id), recording.owner.user == user, recording.isOfRunningCall {
+          return true
+        }
+      }
+      return false
+    }
+    guard !isRecording else {
+      throw RequestError(.recordingNotAllowed, "the call is recorded now: stop the recording first", field: "ids")
+    }
+    var news: [RecordingNews] = []
+    for id in ids { news += try await delete(id, by: device) }
+    return news
   }
 
   /// The owner deletes it for everybody, a reader only for itself. Others' recordings are ignored.
@@ -291,6 +318,12 @@ final class RecordingService: Sendable {
     let found = try await ask { storage throws(StoreError) in try storage.recording(body.id) }
     guard let recording = found else { throw .recordingNotFound }
     let isOwner = recording.owner.user == user
+    guard !recording.isOfRunningCall else {
+      guard isOwner || recording.reels.contains(where: { $0.user == user }) else { throw .recordingNotFound }
+      throw RequestError(
+        .recordingNotAllowed, "the call is recorded now: take record/consent with erase, or wait for its end",
+        field: "id")
+    }
     let erased = recording.reels.filter {
       (body.participant == nil ? $0.user == user : $0.number == body.participant) && ($0.user == user || isOwner)
     }
@@ -306,6 +339,56 @@ final class RecordingService: Sendable {
       _ = try await refusing { () async throws(RecordingRefusal) in try await store.erase(body.id, reel: reel.number) }
     }
     return []
+  }
+
+  // MARK: of calls
+
+  /// The recording of a call begins. Grants to guests, and to others than the statement's readers, are left out.
+  func begin(
+    _ body: StartCallRecording, _ author: RecordedPerson, expiresAt: Timestamp, now: Timestamp
+  ) async throws(RecordingRefusal) {
+    let statement = body.statement
+    let grants = (body.grants ?? []).filter { statement.readers.contains($0.to.user) && !$0.to.user.isGuest }
+    do throws(RequestError) {
+      guard let checks = RecordingChecks(statement.by, fingerprint: author.fingerprint, keys: author.keys) else {
+        throw .recordingNotFound
+      }
+      let hash = checks.hash(of: statement)
+      try checks.check(grants, of: statement.id, statement: hash)
+      for note in body.notes ?? [] { try checks.check(note, statement: hash, field: "notes") }
+      try await checkAcquaintance(of: statement.by.user, with: grants)
+    } catch {
+      throw .invalid
+    }
+    let recording = StoredRecording(
+      id: statement.id, kind: .call, owner: statement.by, startedAt: now, expiresAt: expiresAt, reels: [])
+    let record = RecordingRecord(statement: statement, author: author)
+    try await store.begin(
+      recording, as: statement, with: [.described(statement.id, record)],
+      Granting(grants: grants, notes: body.notes ?? [], author: statement.by.user, expiresAt: expiresAt, at: now))
+  }
+
+  /// A call's recording has ended: its readers may open it now.
+  func announceGrants(of id: RecordingID) async {
+    let found = try? await store.ask { storage throws(StoreError) -> (RecordingStatement, NewGrants)? in
+      guard let record = try storage.record(of: id) else { return nil }
+      var granted = NewGrants()
+      for reader in record.statement.readers { granted.grants += try storage.grants(of: id, to: reader) }
+      return (record.statement, granted)
+    }
+    guard let (statement, granted) = found else { return }
+    for news in news(of: granted, statement, at: clock.now()) { tell(news) }
+  }
+
+  /// Readers who were in the call have it in common with its starter, and are told of no others.
+  private func checkAcquaintance(of user: UserID, with grants: [RecordingGrant]) async throws(RequestError) {
+    let others = Set(grants.map(\.to.user)).subtracting([user])
+    guard !others.isEmpty else { return }
+    let known = try await ask { storage throws(StoreError) in try storage.acquainted(user, with: others.sorted()) }
+    guard known.isSuperset(of: others) else {
+      throw RequestError(
+        .recordingNotAllowed, "a recording is for people with whom one had a call, or rang", field: "grants")
+    }
   }
 
   // MARK: what requests need

@@ -23,8 +23,8 @@ final class RelaySender {
     for target in encoding.relays {
       if send(body, about: encoding, packet.bytes, to: target.end) {
         output.counts.pointee.relayed &+= 1
-      } else {
-        // The receivers there can continue from the next key frame.
+      } else if target.end != .recorder {
+        // The receivers there can continue from the next key frame. A recorder asks for one when it has time again.
         output.requestKeyFrame(of: encoding, now: now)
       }
     }

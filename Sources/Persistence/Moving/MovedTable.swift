@@ -202,5 +202,13 @@ struct MovedTable {
       name: "note", columns: [.text, .integer, .bytes],
       cursor: "DECLARE moved CURSOR FOR SELECT recording, number, record FROM note",
       insertion: "INSERT INTO note VALUES ($1, $2, $3)"),
+    MovedTable(
+      name: "person", columns: [.text, .integer, .bytes],
+      cursor: "DECLARE moved CURSOR FOR SELECT recording, reel, record FROM person",
+      insertion: "INSERT INTO person VALUES ($1, $2, $3)"),
+    MovedTable(
+      name: "trackKey", columns: [.text, .integer, .integer, .bytes, .bytes],
+      cursor: "DECLARE moved CURSOR FOR SELECT recording, reel, epoch, tracks, record FROM trackKey",
+      insertion: "INSERT INTO trackKey VALUES ($1, $2, $3, $4, $5)"),
   ]
 }

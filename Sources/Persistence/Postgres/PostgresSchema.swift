@@ -256,5 +256,19 @@ enum PostgresSchema {
         recording text COLLATE "C" NOT NULL REFERENCES recording ON DELETE CASCADE, number bigint NOT NULL,
         record bytea NOT NULL, PRIMARY KEY (recording, number))
       """),
+    // Recordings of calls: whose the reels are, and the keys of their tracks. They go with the reel.
+    PostgresStatement(
+      """
+      CREATE TABLE person (
+        recording text COLLATE "C" NOT NULL, reel bigint NOT NULL, record bytea NOT NULL,
+        PRIMARY KEY (recording, reel), FOREIGN KEY (recording, reel) REFERENCES reel ON DELETE CASCADE)
+      """),
+    PostgresStatement(
+      """
+      CREATE TABLE trackKey (
+        recording text COLLATE "C" NOT NULL, reel bigint NOT NULL, epoch bigint NOT NULL, tracks bytea NOT NULL,
+        record bytea NOT NULL, PRIMARY KEY (recording, reel, epoch, tracks),
+        FOREIGN KEY (recording, reel) REFERENCES reel ON DELETE CASCADE)
+      """),
   ]
 }

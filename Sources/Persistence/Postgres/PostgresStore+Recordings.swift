@@ -60,6 +60,17 @@ extension PostgresStore {
       PostgresStatement("SELECT record FROM witness WHERE recording = $1 ORDER BY reel", .text(recording.text)))
   }
 
+  package func people(of recording: RecordingID) throws(StoreError) -> [RecordedPerson] {
+    try records(
+      PostgresStatement("SELECT record FROM person WHERE recording = $1 ORDER BY reel", .text(recording.text)))
+  }
+
+  package func trackKeys(of recording: RecordingID) throws(StoreError) -> [TrackKeys] {
+    try records(
+      PostgresStatement(
+        "SELECT record FROM trackKey WHERE recording = $1 ORDER BY reel, epoch, tracks", .text(recording.text)))
+  }
+
   private func records<Value: Decodable & Sendable>(_ question: PostgresStatement) throws(StoreError) -> [Value] {
     try reading(on: .upkeep) { connection in try connection.run([question])[0].map { try $0.record(Value.self, 0) } }
   }
@@ -83,9 +94,12 @@ extension PostgresStore {
   package func unopened(from author: UserID, by user: UserID) throws(StoreError) -> Int {
     let question = PostgresStatement(
       """
-      SELECT count(DISTINCT recording) FROM readerGrant WHERE "user" = $1 AND author = $2 AND NOT EXISTS (
-        SELECT FROM reader
-        WHERE reader.recording = readerGrant.recording AND reader."user" = readerGrant."user" AND opened)
+      SELECT count(DISTINCT recording) FROM readerGrant WHERE "user" = $1 AND author = $2
+        AND NOT EXISTS (
+          SELECT FROM reader
+          WHERE reader.recording = readerGrant.recording AND reader."user" = readerGrant."user" AND opened)
+        AND NOT EXISTS (
+          SELECT FROM recording WHERE id = readerGrant.recording AND kind = 'call' AND state = 'running')
       """, .text(user.text), .text(author.text))
     return try reading(on: .upkeep) { connection in Int(try connection.run([question])[0].first?.integer(0) ?? 0) }
   }
@@ -304,6 +318,26 @@ extension PostgresStatement {
           .integer(expiry.milliseconds))
       ]
     case .reader(let id, let user, let mark): return [statement(for: mark, by: .text(user.text), to: .text(id.text))]
+    case .reel(let id, let reel, let person):
+      return [
+        PostgresStatement(
+          "INSERT INTO reel SELECT id, $2, $3 FROM recording WHERE id = $1 ON CONFLICT DO NOTHING", .text(id.text),
+          .integer(Int64(reel.number)), .text(reel.user.text)),
+        PostgresStatement(
+          """
+          INSERT INTO person SELECT recording, reel, $3 FROM reel WHERE recording = $1 AND reel = $2
+          ON CONFLICT (recording, reel) DO UPDATE SET record = excluded.record
+          """, .text(id.text), .integer(Int64(reel.number)), try record(person)),
+      ]
+    case .trackKeys(let id, let keys):
+      return [
+        PostgresStatement(
+          """
+          INSERT INTO trackKey SELECT recording, reel, $3, $4, $5 FROM reel WHERE recording = $1 AND reel = $2
+          ON CONFLICT DO NOTHING
+          """, .text(id.text), .integer(Int64(keys.participant)), .integer(Int64(keys.epoch)), .bytes(keys.tracks),
+          try record(keys))
+      ]
     case .ended(let id, let state):
       return [
         PostgresStatement(

@@ -65,7 +65,16 @@ extension EventInvariants {
       let stable = (before?.joined ?? []).intersection(after?.joined ?? [])
       let any = (before?.joined ?? []).union(after?.joined ?? [])
       return Audience(least: devices(of: stable, step), most: devices(of: any, step).union(goneDevices(step)))
-    case .trackAdded, .trackRemoved, .trackUpdated: return participants(before, after)
+    case .trackAdded, .trackRemoved, .trackUpdated, .recordingStarted, .recordingConsent, .recordingStopped:
+      return participants(before, after)
+    case .recordingRuns(let word):
+      let recording = step.node.control.calls[id]?.recording
+      var audience = participants(before, after)
+      audience.least = audience.least.filter { device in
+        guard let number = after?.participants[device]?.participant, number != word.participant else { return false }
+        return recording?.agreed.contains(number) == true
+      }
+      return audience
     case .speakers:
       var audience = participants(before, after)
       // They are not kept.
@@ -86,7 +95,7 @@ extension EventInvariants {
     case .switchKeys, .keyRequest, .keyWaiting, .confirmed, .slots, .need, .wanted, .state, .quality:
       return Audience(most: participants(before, after).most.union(entering(step)))
     case .envelope(let envelope): return Audience(least: [envelope.to], most: [envelope.to])
-    // This world has no guests, no lasting links and no recordings.
+    // This world has no guests, no lasting links, and devices record nothing.
     case .presence, .pairing, .recordingShared, .recordingChanged, .recordingSeen, .recordingReached,
       .recordingRemoved, .pushRing, .pushCancel, .pushMessage, .pushAlert, .report, .knock, .knockOver, .linkChanged,
       .linkWaiting:
@@ -137,6 +146,7 @@ extension EventInvariants {
       let events = told.filter { $0.message.call == id }
       checkTracks(before, after, events)
       checkEpochs(before, after, events)
+      checkRecording(before, after, events)
     }
   }
 
@@ -156,6 +166,18 @@ extension EventInvariants {
       }.reduce(into: Set<Device>()) { $0.formUnion($1.devices) }
       verdict.require(.everyEntitledDevice, heard.isSuperset(of: audience), "a track's change was not told to all")
     }
+  }
+
+  private func checkRecording(_ before: CallView, _ after: CallView, _ events: [Told]) {
+    guard before.recording != after.recording else { return }
+    let audience = participants(before, after).least
+    func heard(_ name: EventName) -> Set<Device> {
+      events.filter { $0.message.body.name == name }.reduce(into: Set<Device>()) { $0.formUnion($1.devices) }
+    }
+    let isTold =
+      (before.recording == nil || heard(.recordingStopped).isSuperset(of: audience))
+      && (after.recording == nil || heard(.recordingStarted).isSuperset(of: audience))
+    verdict.require(.everyEntitledDevice, isTold, "a recording's beginning or end was not told to all")
   }
 
   private func tracks(_ view: CallView) -> [TrackID: Bool] {

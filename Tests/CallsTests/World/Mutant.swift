@@ -39,6 +39,7 @@ struct Mutant {
         node.control.calls[id]!.revision -= 1
       }
     case .dropsWaiting, .skipsListener, .tellsWaitingAgain, .reordersWaiting, .waitsOn: changeWaiting(&node)
+    case .storesTooEarly, .storesOn: changeRecordings(&effects)
     case .letsStrangerEnd: letStrangerEnd(&effects, &node, command)
     case .keepsTimer, .keepsMembership: keepAfterEnd(&node, effects)
     default: changeMembers(&node, command, effects, world)
@@ -70,6 +71,21 @@ struct Mutant {
   /// The network fault for the next message.
   mutating func fault() -> Mutation? {
     mutation.isOfMail && mutation != .takesRepeats && random.chance(5) ? mutation : nil
+  }
+
+  // MARK: recordings
+
+  /// Stores frames before their key was exported, or goes on after a withdrawal.
+  private func changeRecordings(_ effects: inout [Calls.Effect]) {
+    for place in effects.indices.reversed() {
+      guard case .recorded(.keeps(var peer)) = effects[place] else { continue }
+      if mutation == .storesTooEarly {
+        peer.keys.formUnion(peer.awaited)
+        effects[place] = .recorded(.keeps(peer))
+      } else if peer.keys.isEmpty {
+        effects.remove(at: place)
+      }
+    }
   }
 
   // MARK: events

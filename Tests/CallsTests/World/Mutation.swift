@@ -12,6 +12,10 @@ enum Mutation: CaseIterable {
   case keepsRevision
   case losesMessage, repeatsMessage, swapsMessages, losesLetter, takesRepeats
   case dropsWaiting, skipsListener, tellsWaitingAgain, reordersWaiting, waitsOn
+  case storesTooEarly, storesOn
+
+  /// Whether it is a fault in recording calls.
+  var isOfRecording: Bool { self == .storesTooEarly || self == .storesOn }
 
   /// Whether it is a fault in sending the waiting changes of a large call.
   var isOfWaiting: Bool {
@@ -78,6 +82,7 @@ enum Mutation: CaseIterable {
     case .beginsTwoEpochs: [.oneEpochWaits]
     case .stopsTimers: [.settles, .nobodyBlocks]
     case .keepsRevision: [.revisionRises]
+    case .storesTooEarly, .storesOn: [.storedWithConsent]
     case .dropsWaiting, .waitsOn: [.waitingIsTold, .topicIsTold, .webhooksTell]
     case .skipsListener: [.waitingIsTold]
     case .tellsWaitingAgain, .reordersWaiting: [.inOrder, .topicIsTold, .webhooksTell]

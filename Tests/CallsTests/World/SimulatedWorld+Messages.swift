@@ -76,15 +76,16 @@ extension SimulatedWorld {
         isDraining: isDraining, effects: changes + replies, before: before, after: views,
         changed: touched.filter { node.control.calls[$0] != nil }, node: node, now: now, devices: [:],
         part: .calls(request)),
-      messages.compactMap(told))
+      messages.compactMap(told), effects.compactMap(\.recorded))
     let asked = message?.call ?? touched.first { before[$0] == nil }
     for message in messages { post(.toPeople(message, from: message.call ?? asked)) }
     spreadLate(effects, command)
   }
 
-  private func look(_ step: WorldStep, _ told: [EventInvariants.Told]) {
+  private func look(_ step: WorldStep, _ told: [EventInvariants.Told], _ recorded: [CallRecordingChange]) {
     members.check(step)
     keys.check(step, told)
+    checkConsents(step, recorded)
     chain.check(step, told) { disk.call($0) }
     history.check(step)
     events.checkAudiences(told, step)
@@ -196,6 +197,10 @@ extension SimulatedWorld {
       rest.checkDisk(disk.contents, node)
     }
   }
+}
+
+extension Calls.Effect {
+  var recorded: CallRecordingChange? { if case .recorded(let change) = self { change } else { nil } }
 }
 
 extension NodeCommand {

@@ -127,6 +127,7 @@ extension SimulatedWorld {
     default: break
     }
     if whims.chance(1) { vouch(place) }
+    record(delivery, place)
     if simulated.mode != .auto {
       plan(.acknowledge(session, seqs: [delivery.seq], accepted: !random.chance(10)), in: simulated.ackTime)
     }

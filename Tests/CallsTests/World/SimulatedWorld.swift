@@ -79,8 +79,12 @@ final class SimulatedWorld {
   var views: [CallID: CallView] = [:]
   private var log: [(at: Timestamp, place: Int?, command: NodeCommand)] = []
 
+  /// For recordings of calls.
+  var consents: SeededGenerator
+  /// Calls may be recorded.
+  let isRecorded: Bool
   /// All devices behave well: this checks what settles.
-  private var isHealing = false
+  private(set) var isHealing = false
   /// Whether the server has just started.
   private var isStarting = false
 
@@ -93,11 +97,16 @@ final class SimulatedWorld {
   var watchers: WatcherInvariants
   private var webhooks: WebhookInvariants
   var late: LateInvariants
+  private(set) var recordings: ConsentInvariants
   let rest: RestInvariants
 
   /// - Parameter crowd: the number of participants from which on changes of members wait for others.
-  init(seed: UInt64, isLate: Bool = false, crowd: Int = 64, mutation: Mutation? = nil) {
+  init(
+    seed: UInt64, isLate: Bool = false, crowd: Int = 64, isRecorded: Bool = false, mutation: Mutation? = nil
+  ) {
     self.isLate = isLate
+    self.isRecorded = isRecorded
+    consents = SeededGenerator(seed: seed ^ 0xc0de)
     mail = DelayedMail(seed: seed ^ 0x1a7e)
     mail.isCoded = seed % 16 == 1
     mail.takesRepeats = mutation == .takesRepeats
@@ -111,12 +120,15 @@ final class SimulatedWorld {
     watchers = WatcherInvariants(verdict, crowd: crowd)
     webhooks = WebhookInvariants(verdict, crowd: crowd)
     late = LateInvariants(verdict)
+    recordings = ConsentInvariants(verdict)
     rest = RestInvariants(verdict: verdict)
     mutant = mutation.map { Mutant(mutation: $0, random: SeededGenerator(seed: seed ^ 0x7777)) }
     random = SeededGenerator(seed: seed)
     whims = SeededGenerator(seed: seed ^ 0x10dd)
     ids = SeededGenerator(seed: seed ^ 0x5555)
-    configuration = SimulatedWorld.configuration(mutation, crowd: crowd, asksBackEnd: whims.chance(30))
+    var configuration = SimulatedWorld.configuration(mutation, crowd: crowd, asksBackEnd: whims.chance(30))
+    configuration.records = isRecorded ? .members : nil
+    self.configuration = configuration
     node = Node(configuration: configuration, hashing: Stage.hashing, random: SimulatedWorld.numbers(ids.next()))
     makeDevices()
     for place in devices.indices { connect(place) }
@@ -263,6 +275,7 @@ final class SimulatedWorld {
     rest.checkRestored(node, from: before)
     events.restart(devices.map(\.device), now: now)
     keys.restart()
+    recordings.restart()
     late.restart()
     webhooks.restart()
     // Watches ended with their connections.
@@ -329,12 +342,15 @@ final class SimulatedWorld {
     members.check(step)
     let told = events.check(step)
     keys.check(step, told)
+    recordings.check(step, effects.compactMap(\.recorded))
     chain.check(step, told) { disk.call($0) }
     history.check(step)
     watchers.check(step)
     webhooks.check(step, told, service: service)
     rest.checkNumbers(effects, boots: boots)
   }
+
+  func checkConsents(_ step: WorldStep, _ changes: [CallRecordingChange]) { recordings.check(step, changes) }
 
   /// The request that this command continues, and the users that it may reach.
   private func takeAsked(_ command: NodeCommand) -> (
@@ -374,7 +390,8 @@ final class SimulatedWorld {
       .acknowledge(let session, _, _), .request(let session, _, _), .offer(let session, _, _, _, _),
       .disconnect(let session):
       session
-    case .media, .answer, .recording, .pushGone, .waitsAtLink, .forget, .end, .disconnectUser, .failures, .drain,
+    case .media, .answer, .recording, .recordingFailed, .pushGone, .waitsAtLink, .forget, .end, .disconnectUser,
+      .failures, .drain,
       .timeout:
       nil
     }

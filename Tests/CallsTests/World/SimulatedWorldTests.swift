@@ -20,15 +20,17 @@ struct SimulatedWorldTests {
     var counts: [EventName: Int] = [:]
     var causes: [MemberCause: Int] = [:]
     var looked = [Int](repeating: 0, count: Check.allCases.count)
-    var (repeats, gaps) = (0, 0)
+    var (repeats, gaps, recorded) = (0, 0, 0)
     for seed in UInt64(batch * 250)..<UInt64((batch + 1) * 250) {
-      let world = SimulatedWorld(seed: seed, isLate: seed % 2 == 1, crowd: Self.crowd(seed))
+      let world = SimulatedWorld(
+        seed: seed, isLate: seed % 2 == 1, crowd: Self.crowd(seed), isRecorded: seed % 3 != 0)
       if let failure = world.run(steps: 100) {
         Issue.record("seed \(seed): \(failure)")
         return
       }
       counts.merge(world.events.counts, uniquingKeysWith: +)
       causes.merge(world.members.causes, uniquingKeysWith: +)
+      recorded += world.recordings.recorded
       repeats += world.mail.repeats
       gaps += world.mail.gaps
       for place in looked.indices { looked[place] += world.verdict.looked[place] }
@@ -44,6 +46,7 @@ struct SimulatedWorldTests {
     // This world has no guests, and only guests can be removed.
     #expect(MemberCause.allCases.filter { causes[$0, default: 0] == 0 } == [.removed])
     #expect(Check.allCases.filter { looked[$0.rawValue] == 0 }.isEmpty)
+    #expect(recorded > 0)
     #expect(repeats > 0 && gaps > 0, "the network repeats and reorders")
   }
 
@@ -69,7 +72,8 @@ struct SimulatedWorldTests {
   @Test(arguments: Mutation.allCases) func aServerThatBreaksARuleIsCaught(mutation: Mutation) {
     for seed: UInt64 in 0..<240 {
       let world = SimulatedWorld(
-        seed: seed, isLate: mutation.isOfMail, crowd: mutation.isOfWaiting ? 2 : 64, mutation: mutation)
+        seed: seed, isLate: mutation.isOfMail, crowd: mutation.isOfWaiting ? 2 : 64,
+        isRecorded: mutation.isOfRecording, mutation: mutation)
       guard let failure = world.run(steps: 100) else { continue }
       let check = world.verdict.failure?.check
       #expect(check.map(mutation.caughtBy.contains) == true, "seed \(seed): \(failure)")

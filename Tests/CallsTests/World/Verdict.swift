@@ -11,6 +11,8 @@ enum Check: Int, CaseIterable {
   case listIsJoined, envelopeIsForListed, oneEpochWaits, epochNeverGoesBack, oneListANumber, firstAnswerWins
   case supersededIsOver, nobodyBlocks, leaderIsLowest, fromIsServers, queueEmpties
   case listsAreChained, storedBeforeAnnounced, confirmationsAdd, joinKeysAreNewest
+  // Recordings.
+  case storedWithConsent, starterIsThere
   // Time, disk and history.
   case noTimerIsLeft, nothingIsLeft, confirmedIsStored, restartTells, historyAgrees
   case settles

@@ -22,6 +22,7 @@ struct CallView {
   /// Devices that were asked to lead, as long as none has answered.
   var isAsking = false
   var isSpreading = false
+  var recording: RecordingID?
 
   init(_ call: Call) {
     initiator = call.initiator
@@ -34,6 +35,7 @@ struct CallView {
     newest = call.epochs.newest.number
     list = call.epochs.newest.list
     listHash = call.epochs.newest.listHash
+    recording = call.recording?.id
     switch call.epochs.phase {
     case .settled: break
     case .asking: isAsking = true

@@ -6,7 +6,8 @@
 // (`checks.js`) and reports what it refused. So are those of recordings, which `recordings/manifest.js` and `recordings/recordings.js` read.
 
 import {
-  Refusal, callIDIn, callIn, epochIn, flagIn, idIn, listOf, memberIn, nameTextIn, numberIn, objectIn, participantIn, shape, wordsIn,
+  Refusal, callIDIn, callIn, epochIn, flagIn, idIn, listOf, memberIn, nameTextIn, numberIn, objectIn, participantIn, recordingFields,
+  shape, wordsIn,
 } from '../wire/index.js';
 
 const MEMBERS = 4_096;
@@ -110,6 +111,10 @@ const REPLIES = new Map(Object.entries({
   'links/list': shape('a reply', { links: list(lastingLink, LINKS), days: numberIn() }),
   'links/delete': nothing,
   'links/open': openedLinkIn,
+  'calls/record/start': nothing,
+  'calls/record/consent': shape('a reply', { epoch: epochIn }),
+  'calls/record/keys': nothing,
+  'calls/record/stop': nothing,
   'presence/set': nothing,
   'presence/watch': shape('a reply', {}, { users: list(presence) }),
   'history/list': shape('a reply', { calls: list(past, CALLS) }),
@@ -162,6 +167,7 @@ const EVENTS = new Map(Object.entries({
   'keys.waiting': event({ epoch: epochIn, participant: participantIn, reason: wordsIn(32) }),
   'keys.confirmed': event({}, part('epoch', 'buckets')),
   'keys.devices-changed': shape('an event', { user: idIn }, { at: time, ...ofCall }),
+  ...Object.fromEntries(Object.entries(recordingFields).map(([name, fields]) => [name, event(fields, rev)])),
   'device.pair': shape('an event', { from: idIn, body: bytes(BODY) }, { at: time }),
   'media.slots': event({}, slots),
   'media.need': event({ audio: numberIn(255), video: numberIn(255) }),

@@ -16,6 +16,7 @@ const ENVELOPE_BYTES = 4_096;
 const EPOCH_MODES = ['fresh', 'ratchet'];
 const IDS = /^[A-Za-z0-9._~@+-]{1,128}$/;
 const UUID_V4 = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/; // RFC 9562 section 5.4
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 const TRACKS = /^([1-9]\d{0,9})\.([1-9]\d{0,2})$/;
 
 export const isWhole = (value, least, most) => Number.isSafeInteger(value) && value >= least && value <= most;
@@ -37,6 +38,9 @@ function matching(pattern, value, what) {
 
 /** A user's or a device's id. */
 export const idIn = (value) => matching(IDS, value, 'an id');
+
+/** A recording's id: a UUID in lower case. */
+const recordingIDIn = (value) => matching(UUID, value, 'a recording’s id');
 
 /** A call's id: a random UUID in lower case. */
 export const callIDIn = (value) => matching(UUID_V4, value, 'a call id');
@@ -286,15 +290,54 @@ export function memberIn(value) {
 const MAX_MEMBERS = 4_096;
 const policyIn = shape('a policy', {}, {
   invite: wordsIn(32), whenBusy: wordsIn(32), ringSeconds: numberIn(), screens: numberIn(), aloneSeconds: numberIn(), awaySeconds: numberIn(), connectSeconds: numberIn(), maxHours: numberIn(),
-  rotateMinutes: numberIn(), codecs: listOf(wordsIn(32), 64, 'codecs'),
+  rotateMinutes: numberIn(), codecs: listOf(wordsIn(32), 64, 'codecs'), record: wordsIn(32),
 });
 const isRevision = (value) => whole(value, 0, Number.MAX_SAFE_INTEGER, 'a revision');
+
+const MEDIA = ['audio', 'video', 'screen'];
+const READERS = 64;
+
+function mediumIn(value) {
+  if (!MEDIA.includes(value)) throw new Refusal('an unknown medium');
+  return value;
+}
+
+const base64In = (most) => (value) => (bytesIn(value, 1, most, 'a field'), value);
+const ownerShape = shape('a device', { user: idIn, device: idIn });
+const statementShape = shape(
+  'a statement',
+  {
+    id: recordingIDIn, kind: wordsIn(16), publicKey: base64In(SPKI_BYTES), media: listOf(mediumIn, MEDIA.length, 'media'), readers: listOf(idIn, READERS, 'readers'), at: timeIn,
+    by: ownerShape, sigAlg: wordsIn(ALG_BYTES), signature: base64In(ENVELOPE_BYTES),
+  },
+  { call: callIDIn },
+);
+const consentShape = { participant: participantIn, media: listOf(mediumIn, MEDIA.length, 'media') };
+/** The starter's word that it goes on recording in an epoch: the fields of `recording.running`. */
+const wordShape = {
+  recording: recordingIDIn, epoch: epochIn, participant: participantIn, tracks: listOf((n) => whole(n, 1, MAX_TRACK, 'a track number'), MAX_TRACK, 'tracks'),
+  ciphertext: base64In(16_384), sigAlg: wordsIn(ALG_BYTES), signature: base64In(ENVELOPE_BYTES),
+};
+
+/** The fields of the events about the recording of a call, by the event's name. */
+export const recordingFields = {
+  'recording.started': { statement: statementShape, since: timeIn },
+  'recording.consent': { recording: recordingIDIn, ...consentShape },
+  'recording.running': wordShape,
+  'recording.stopped': { recording: recordingIDIn, reason: wordsIn(32) },
+};
+
+const recordingIn = shape(
+  'a recording',
+  { ...recordingFields['recording.started'], consents: listOf(shape('a consent', consentShape), MAX_MEMBERS, 'consents') },
+  { running: shape('a word', wordShape) },
+);
 
 /** A call's state. */
 export const callIn = shape(
   'a state',
   { id: callIDIn, epoch: (value) => whole(value, 0, MAX_NUMBER, 'an epoch'), members: listOf(memberIn, MAX_MEMBERS, 'members') },
-  { rev: isRevision, state: wordsIn(32), media: wordsIn(32), initiator: idIn, startedAt: timeIn, answeredAt: timeIn, policy: policyIn },
+  { rev: isRevision, state: wordsIn(32), media: wordsIn(32), initiator: idIn, startedAt: timeIn, answeredAt: timeIn, policy: policyIn, recording: recordingIn },
 );
 
 const PICTURES = [undefined, 'lower', 'paused']; // `picture` of a slot (protocol section 6, "Slots")

@@ -4,7 +4,7 @@ export { concat, equal, fromBase64, lp, random, sha256, toBase64, toHex, u32, u6
 export {
   MAX_ENTRIES, MAX_LINKS, MAX_NUMBER, MAX_TRACK, Refusal, announcementIn, bucketsIn, bytesIn, callIDIn, callIn, changesIn, demandIn, entryIn,
   envelopeIn, epochIn, flagIn, hashIn, idIn, isCallID, isID, isWhole, listIn, listOf, listReplyIn, memberIn, nameTextIn, numberIn, objectIn,
-  participantIn, replyIn, shape, slotsIn, tagsIn, trackIn, whole, wordsIn,
+  participantIn, recordingFields, replyIn, shape, slotsIn, tagsIn, trackIn, whole, wordsIn,
 } from './checks.js';
 export {
   NO_LIST, SECRET_BYTES, TAG_BYTES, baseKeyOf, byUserThenDevice, callCodeOf, confirmationKeyOf, envelopeBytes, importSecret, isSecret, joinBytes,
