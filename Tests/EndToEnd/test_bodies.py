@@ -34,6 +34,7 @@ REPLIES = {
     "startedRecording": "Requests['/app/recordings/start'][1]",
     "recordings": "Requests['/app/recordings/list'][1]",
     "recording": "Requests['/app/recordings/get'][1]",
+    "consented": "Requests['/app/calls/{id}/record/consent'][1]",
     "nothing": "Requests['/app/calls/{id}/leave'][1]",
     "error": "Failure",
 }
