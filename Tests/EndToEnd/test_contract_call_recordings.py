@@ -51,9 +51,9 @@ class Voice(MediaStreamTrack):
         self.participant, self.sent = participant, []
 
     async def recv(self):
+        await asyncio.sleep(0.02)
         while not (sealed := self.participant.sealed_frame(b"frame %d" % len(self.sent))):
             await asyncio.sleep(0.02)
-        await asyncio.sleep(0.02)
         packet = Packet(sealed)
         packet.pts, packet.time_base = 960 * len(self.sent), fractions.Fraction(1, 48_000)
         self.sent.append(self.participant.keys.used.number)

@@ -7,7 +7,8 @@ package import Recording
 package enum StoreChange: Hashable, Sendable {
   /// Voids everything stored about calls, devices, revokes, mailboxes, lasting links and presence: only what follows remains. History stays.
   case reset
-  case call(StoredCall)
+  /// Indirect, because each effect has the room of the largest one.
+  indirect case call(StoredCall)
   case progress(CallID, StoredProgress)
   /// Replaces the previous epoch, and voids its confirmations.
   case epoch(CallID, StoredEpoch)
