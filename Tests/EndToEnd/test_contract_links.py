@@ -201,7 +201,7 @@ def test_the_operator_decides_whether_and_how_long(tmp_path):
     server = Server(tmp_path, links={"days": 2, "ofUser": 1})
     try:
         alice, bob = Device(server, "alice"), Device(server, "bob")
-        lasting = Maker(alice)
+        lasting = Maker(alice, 2 * 86_400)
         assert alice.request("/app/links/list")["days"] == 2
         assert alice.fails("/app/links/make", {"link": "A" * 22, "expiresIn": 3_600}) == "request.too-large"
         assert bob.fails("/app/links/make", {"link": "A" * 22, "expiresIn": 2 * 86_400 + 1}) == "request.invalid"
