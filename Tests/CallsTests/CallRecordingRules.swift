@@ -15,11 +15,14 @@ struct CallRecordingRules {
   let alice: Client
   let bob: Client
   let carol: Client
+  /// dave has not answered yet.
+  let dave: Client
   private let media = RecordedMedia()
 
   init() throws {
     stage = Stage { $0.records = .members }
-    (alice, bob, carol) = (stage.connect("alice"), stage.connect("bob"), stage.connect("carol"))
+    (alice, bob) = (stage.connect("alice"), stage.connect("bob"))
+    (carol, dave) = (stage.connect("carol"), stage.connect("dave"))
     call = try alice.call(["bob", "carol", "dave"], join: 1) {
       $0.screens = 16
       $0.ringSeconds = 120
@@ -29,10 +32,8 @@ struct CallRecordingRules {
     stage.advance(.milliseconds(100))
     _ = try alice.handOut(call, 2, to: [bob, carol])
     stage.advance(.seconds(3))
-    for client in [alice, bob, carol] {
-      #expect(client.sendEverything(call) == nil)
-      _ = client.events()
-    }
+    for client in [alice, bob, carol] { #expect(client.sendEverything(call) == nil) }
+    for client in [alice, bob, carol, dave] { _ = client.events() }
   }
 
   // MARK: steps
@@ -213,7 +214,6 @@ struct CallRecordingRules {
     #expect(start() == nil)
     #expect(consent(alice, [.audio]) == nil)
     stage.advance(.milliseconds(500))
-    let dave = stage.connect("dave")
     try dave.accept(call)
     stage.advance(.milliseconds(100))
     let rotations = alice.events().rotations
@@ -312,7 +312,6 @@ struct CallRecordingRules {
   @Test func aLateJoinerIsAsked() throws {
     #expect(start() == nil)
     #expect(consent(bob, [.audio]) == nil)
-    let dave = stage.connect("dave")
     let recording = try #require(try dave.accept(call).call.recording)
     #expect(recording.statement == alice.statement(call) && recording.running == nil)
     #expect(recording.consents == [.init(participant: 2, media: [.audio])])
@@ -376,14 +375,14 @@ struct CallRecordingRules {
 
   @Test func aDeviceWithoutKeysIsNeverRecorded() throws {
     #expect(start() == nil)
-    let dave = stage.connect("dave", keys: false)
-    _ = try dave.get(.call(call, .join(Join(joinId: joinId(8)))), as: Joined.self)
-    #expect(consent(dave, [.audio]) == .keysNotAllowed)
-    #expect(export(dave, [1], 2) == .keysNotAllowed)
+    let tablet = stage.connect("dave", "tablet", keys: false)
+    _ = try tablet.get(.call(call, .accept(Join(joinId: joinId(8)))), as: Joined.self)
+    #expect(consent(tablet, [.audio]) == .keysNotAllowed)
+    #expect(export(tablet, [1], 2) == .keysNotAllowed)
     let statement = StartCallRecording(
-      statement: dave.statement(call) { $0.id = RecordingID([UInt8](repeating: 8, count: 16))! })
+      statement: tablet.statement(call) { $0.id = RecordingID([UInt8](repeating: 8, count: 16))! })
     #expect(alice.code(.inCall(call, .stopRecording(StopCallRecording(recording: Self.id)))) == nil)
-    #expect(dave.code(.inCall(call, .startRecording(statement))) == .keysNotAllowed)
+    #expect(tablet.code(.inCall(call, .startRecording(statement))) == .keysNotAllowed)
   }
 
   @Test func aHeldParticipantStaysAgreed() throws {
@@ -456,7 +455,6 @@ struct CallRecordingRules {
   }
 
   @Test func aDeviceRecordsOnceItIsOnTheListInUse() throws {
-    let dave = stage.connect("dave")
     try dave.accept(call)
     let statement = StartCallRecording(statement: dave.statement(call))
     #expect(dave.code(.inCall(call, .startRecording(statement))) == .keysNotAllowed)

@@ -284,7 +284,8 @@ struct SQLiteStoreTests {
     try store.write(facts("1", [(alice, 0, 9), (bob, 0, 9)], ended: 9))
     try store.write(facts("2", [(alice, 200, 209), (bob, 200, 209), (carol, 200, 209)], ended: 209))
     let link = StoredLastingLink(
-      id: LinkID(unchecked: "l"), device: Device(user: alice, device: DeviceID(unchecked: "phone")),
+      id: LinkID(unchecked: String(repeating: "l", count: 21) + "A"),
+      device: Device(user: alice, device: DeviceID(unchecked: "phone")),
       fingerprint: Base64Bytes([1]), madeAt: second(1), expiresAt: second(9))
     try store.write([.lastingLink(link)])
     while try store.sweep(now: second(90 * 86_400 + 100), historyDays: 90) {}

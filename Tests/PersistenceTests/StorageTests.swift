@@ -46,7 +46,8 @@ struct StorageTests {
   @Test(arguments: StoreKind.allCases) func lastingLinksAreKeptUntilTheyEnd(kind: StoreKind) throws {
     func link(_ text: String, of user: UserID, at time: Int) -> StoredLastingLink {
       StoredLastingLink(
-        id: LinkID(unchecked: text + String(repeating: "A", count: 21)), device: Device(user: user, device: DeviceID(unchecked: "phone")),
+        id: LinkID(unchecked: text + String(repeating: "A", count: 21)),
+        device: Device(user: user, device: DeviceID(unchecked: "phone")),
         fingerprint: Base64Bytes([1, 2]), madeAt: second(time), expiresAt: second(time + 3_600))
     }
     let test = try TestStore()

@@ -39,7 +39,8 @@ import Testing
       .number(call.id, 4, StoredNumber(device: device)), .presence(alice, StoredPresence(state: .unavailable)),
       .lastingLink(
         StoredLastingLink(
-          id: LinkID(unchecked: "l"), device: device, fingerprint: Base64Bytes([1, 255]), madeAt: second(1),
+          id: LinkID(unchecked: String(repeating: "l", count: 21) + "A"), device: device,
+          fingerprint: Base64Bytes([1, 255]), madeAt: second(1),
           expiresAt: second(9))),
       .mailbox(device, StoredMailbox(envelopes: [], rung: [call.id])), .running(second(77)),
     ])
