@@ -24,11 +24,12 @@ ROOT = pathlib.Path(__file__).parents[2]
 # Members that a page need not know, although JavaScript exposes them: `Call` and `Conclave` use them of each other.
 INTERNAL = {
     "Conclave": {"directory", "rings", "connectionNumber", "takeRing"},
-    "Call": {"admissions", "facts", "join", "joinCrossed", "capture", "sendCaptured", "reopen", "giveUp", "reconsiderKeys", "handle", "connectionReady", "networkChanged"},
+    "Call": {"admissions", "facts", "join", "joinCrossed", "capture", "sendCaptured", "reopen", "giveUp", "reconsiderKeys", "handle", "connectionReady", "networkChanged", "openLasting"},
     "Capture": set(),
     "Presence": {"connectionReady", "take"},
     "Push": {"registered"},
     "OwnDevices": {"take"},
+    "LastingLinks": {"changed", "waiting", "connectionReady", "startable"},
 }
 
 # The names of the public members of each class, from an object if it has fields.
@@ -36,13 +37,14 @@ MEMBERS = """
 import { Call } from '%(library)s/call/call.js';
 import { Capture } from '%(library)s/capture.js';
 import * as index from '%(library)s/index.js';
+import { LastingLinks } from '%(library)s/devices/lasting-links.js';
 import { OwnDevices } from '%(library)s/devices/own-devices.js';
 import { Presence } from '%(library)s/devices/presence.js';
 import { Push } from '%(library)s/devices/push.js';
 const identity = { user: 'a', device: 'b', fingerprint: new Uint8Array(32), keys: [] };
 const conclave = new index.Conclave({ url: 'ws://a', device: 'b', credentials: async () => ({}) });
 const made = { Conclave: conclave, Call: new Call({ id: '', connection: { capture: conclave.capture, identity } }), Capture: new Capture(),
-  Presence: new Presence(() => {}), Push: new Push(() => {}), OwnDevices: new OwnDevices({ identity }) };
+  Presence: new Presence(() => {}), Push: new Push(() => {}), OwnDevices: new OwnDevices({ identity }), LastingLinks: new LastingLinks({ identity }) };
 const membersOf = (object) => {
   const names = new Set(Object.getOwnPropertyNames(object));
   for (let kind = Object.getPrototypeOf(object); kind !== EventTarget.prototype && kind !== Object.prototype; kind = Object.getPrototypeOf(kind)) {
