@@ -67,7 +67,7 @@ struct HistoryRules {
     #expect(outcome(of: "bob") == .answered && outcome(of: "alice") == .answered)
   }
 
-  @Test func aForgottenUserWhoWasNotRungIsInNoHistoryAgain() throws {
+  @Test func aForgottenUserWhoWasNotRungIsInTheHistoryOnceCalledAgain() throws {
     let alice = stage.connect("alice")
     let bob = stage.connect("bob")
     _ = stage.connect("carol")
@@ -75,6 +75,12 @@ struct HistoryRules {
     let call = try alice.call(["bob", "carol"])
     stage.handle(.forget(bob.user))
     #expect(stage.node.control.calls[call]?.silenced.isEmpty == true)
+
+    let again = stage.connect("bob")
+    _ = again.ask(.people(.setPresence(SetPresence(state: .unavailable))))
+    let before = stage.disk.history.count
+    #expect(alice.code(.call(call, .invite(Invite(callees: [bob.user])))) == nil)
+    #expect(stage.disk.history.dropFirst(before) == [.part(call, bob.user, name: "bob", .incoming, .missed)])
   }
 
   @Test func aForgottenUserThatComesBackByALinkIsInTheHistoryAgain() throws {

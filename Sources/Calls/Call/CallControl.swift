@@ -67,7 +67,15 @@ struct CallControl {
     case .remove(let leaver, let id): remove(leaver, from: id)
     case .forget(let user):
       ended.forget(user)
-      for id in calls.keys where calls[id]?.silenced[user] != nil { calls[id]?.silenced[user] = nil }
+      for id in calls.keys where calls[id]?.silenced[user] != nil {
+        // A member is removed from each call by a letter of its own.
+        guard calls[id]?.member(user) == nil else {
+          calls[id]?.silenced[user] = nil
+          continue
+        }
+        calls[id]?.forget(user)
+        journal.calls.insert(id)
+      }
     }
   }
 

@@ -11,6 +11,8 @@ struct SimulatedWorldTests {
   #endif
   /// Seeds that have failed once are kept.
   static let kept: [UInt64] = [9, 49, 77, 265, 362, 454, 566, 911, 1_304, 1_644, 1_666, 1_969, 2_257]
+  /// The same, in worlds whose calls may be recorded.
+  static let keptOfRecorded: [UInt64] = [766, 1_154]
 
   /// In a third of the worlds changes of members wait as in a large call.
   private static func crowd(_ seed: UInt64) -> Int { seed / 2 % 3 == 0 ? 2 + Int(seed / 6 % 2) : 64 }
@@ -59,6 +61,11 @@ struct SimulatedWorldTests {
 
   @Test(arguments: kept) func keptSeedsHold(seed: UInt64) {
     let failure = SimulatedWorld(seed: seed).run(steps: 100)
+    #expect(failure == nil, "seed \(seed)")
+  }
+
+  @Test(arguments: keptOfRecorded) func keptSeedsHoldWhereCallsAreRecorded(seed: UInt64) {
+    let failure = SimulatedWorld(seed: seed, crowd: Self.crowd(seed), isRecorded: true).run(steps: 100)
     #expect(failure == nil, "seed \(seed)")
   }
 
