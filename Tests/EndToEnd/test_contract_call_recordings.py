@@ -315,7 +315,7 @@ def test_what_somebody_agreed_to_is_recorded_and_nothing_else(call):
     with pytest.raises(example.RequestFailed, match="recording.busy"):
         alice.start_recording()
     alice.statement = started["statement"]
-    # Nobody has agreed.
+    # There is no consent yet.
     spoken(bob, alice, 20)
 
     bob.consent(recording, "audio")
@@ -350,7 +350,7 @@ def test_what_somebody_agreed_to_is_recorded_and_nothing_else(call):
     until(lambda: alice.keys.newest.number > exported, alice, bob)
 
 
-def test_who_erases_leaves_nothing(call):
+def test_a_withdrawal_with_erasure_leaves_nothing(call):
     alice, bob = call
     recording = alice.start_recording(alice)
     until(lambda: bob.events("recording.started"), alice, bob)
@@ -367,7 +367,7 @@ def test_who_erases_leaves_nothing(call):
         alice.segment(recording, bob.keys.participant, 0)
 
 
-def test_nobody_exports_for_others_or_for_earlier_epochs(call):
+def test_keys_of_others_and_of_earlier_epochs_are_refused(call):
     alice, bob = call
     recording = alice.start_recording(alice)
     until(lambda: bob.events("recording.started"), alice, bob)
