@@ -161,7 +161,7 @@ class Participant(example.Client):
         return reply
 
     def export(self):
-        """What is due now: the starter's word, or the keys of the microphone for epochs that were announced after the consent and that the starter gave its word for."""
+        """Sends what is due now: the starter's word, or the keys of the microphone for epochs that were announced after the consent and that the starter gave its word for."""
         epoch = self.keys and self.keys.newest
         if not epoch or not epoch.secret or epoch.number in self.exports:
             return
@@ -305,7 +305,7 @@ def numbers(texts):
     return [int(text.removeprefix(b"frame ")) for text in texts]
 
 
-def test_what_somebody_agreed_to_is_recorded_and_nothing_else(call):
+def test_agreed_media_are_recorded_and_nothing_else(call):
     alice, bob = call
     recording = alice.start_recording(alice, bob)
     until(lambda: bob.events("recording.started"), alice, bob)
