@@ -331,16 +331,22 @@ def test_forgetting_names_the_folder_that_it_looked_in(tmp_path):
     assert status == 1 and f"{tmp_path}/state/conclave.sqlite: there is no such file" in told
 
 
+def help_of(*command):
+    """The help of a command, or of the subcommand that it stands for."""
+    told = subprocess.run([BINARY, *command, "--help"], capture_output=True, text=True, timeout=30 * PATIENCE)
+    assert told.returncode == 0, command
+    default = re.search(r"^  ([a-z]+) \(default\)", told.stdout, re.M)
+    return help_of(*command, default[1]) if default else told.stdout
+
+
 @pytest.mark.parametrize("document", ["deploy.md", "operate.md"])
 def test_commands_accept_the_options_of_the_document(document):
     section = re.search(r"^## Commands\n(.*?)^## ", (DOCS / document).read_text(), re.S | re.M)[1]
     rows = re.findall(r"^\| (`conclave .*?) \| (.*) \|$", section, re.M)
     assert len(rows) > 7
     for named, text in rows:
-        for command in re.findall(r"`(?:conclave )?([a-z-]+)", named):
-            told = subprocess.run([BINARY, command, "--help"], capture_output=True, text=True, timeout=30 * PATIENCE)
-            assert told.returncode == 0, command
-            accepted = set(re.findall(r"^  (--[a-z-]+)", told.stdout, re.M))
+        for command in re.findall(r"`(?:conclave )?([a-z-]+(?: [a-z]+)?)", named):
+            accepted = set(re.findall(r"^  (--[a-z-]+)", help_of(*command.split()), re.M))
             # All commands that read the configuration take --config and --state, as the section says above its table.
             everywhere = set() if command in ("version", "config-schema") else {"--config", "--state"}
             assert accepted >= everywhere | set(re.findall(r"(?<![\w-])--[a-z]+", named)), command
