@@ -9,7 +9,7 @@ import Testing
 
 /// The messages between people and calls as JSON, and the numbers that restore their order. `Golden/letters.json` has
 /// an example of each. A change there cannot be read by earlier servers, so it needs a higher `LetterVersion.current`.
-@Suite(.timeLimit(.minutes(2))) struct LetterTests {
+@Suite(.timeLimit(.minutes(5))) struct LetterTests {
   // MARK: JSON
 
   @Test func everyMessageIsReadAndWrittenAsItStands() throws {

@@ -10,7 +10,7 @@ import Testing
 @testable import ConclaveClient
 
 /// A server that floods, and an app that does not read: the client's memory stays within its bounds.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct BoundTests {
   private static let call = "00000000-0000-4000-8000-000000000001"
   private static let silence = #"{"at":1,"call":"\#(call)","participants":[2]}"#

@@ -7,7 +7,7 @@ import Testing
 @testable import ConclaveClient
 
 /// Clients in calls, with a server in this process and real connections.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct CallClientTests {
   @Test func threeDevicesAgreeOnAKeyAndACode() async throws {
     let house = try await House()

@@ -6,7 +6,7 @@ import Testing
 @testable import ConclaveClient
 
 /// Calls that outlive connections and servers, and their messages, over real connections.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct CallLifeTests {
   /// A log of a call's updates, read by a task.
   private final class Diary: Sendable {

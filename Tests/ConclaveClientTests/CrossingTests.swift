@@ -7,7 +7,7 @@ import Testing
 @testable import ConclaveClient
 
 /// A call that crosses another of the same people becomes that one (protocol section 4, "Calls that cross").
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct CrossingTests {
   private static let crossed = "6f0c2f6e-4d5e-4b52-9f0c-1f2a3b4c5d6e"
   private static let other = "7f0c2f6e-4d5e-4b52-9f0c-1f2a3b4c5d6e"

@@ -4,7 +4,7 @@ import Testing
 @testable import ConclaveClient
 
 /// Lasting links, with a real server: made without a call, and serving one call after the other.
-@Suite(.timeLimit(.minutes(2))) struct LastingLinkTests {
+@Suite(.timeLimit(.minutes(5))) struct LastingLinkTests {
   private static let over = "call.link-invalid"
 
   private func code(_ action: () async throws -> Void) async -> String? {

@@ -7,7 +7,7 @@ import Testing
 @testable import ConclaveClient
 
 /// The server accepts a ring's envelopes only if each is for a device of a callee (protocol section 5.7).
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct RefusedRingTests {
   /// A server that lists Bob's devices, of which the tablet is removed after the first look-up, and refuses envelopes
   /// by `refuses`.

@@ -4,7 +4,7 @@ import Testing
 @testable import ConclaveClient
 
 /// A device whose keys the server lacks gets no envelopes: it must neither look connected nor wait forever.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct RegistrationTests {
   @Test func aRefusedDeviceIsToldWhy() async throws {
     let server = try await FakeServer { _, _ in

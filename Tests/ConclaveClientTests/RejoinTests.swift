@@ -4,7 +4,7 @@ import Testing
 
 @testable import ConclaveClient
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct RejoinTests {
   private static let call = "00000000-0000-4000-8000-000000000001"
 

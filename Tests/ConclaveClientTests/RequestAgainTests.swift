@@ -7,7 +7,7 @@ import Testing
 
 @testable import ConclaveClient
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct RequestAgainTests {
   /// Protocol section 4, rule 14: a repetition counts as the first request.
   @Test func aRequestInFlightIsAnsweredOnTheNextConnection() async throws {

@@ -9,7 +9,7 @@ import Testing
 @testable import ConclaveClient
 
 /// The connection to a server on a real socket, which behaves as each test needs.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct SignalingConnectionTests {
   private static let silence = #"{"at":1,"call":"c","participants":[2]}"#
 

@@ -3,7 +3,7 @@ import Testing
 
 @testable import ConclaveClient
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct StateOrderTests {
   private static let call = "00000000-0000-4000-8000-000000000001"
 

@@ -2,7 +2,7 @@ import Testing
 
 @testable import ConclaveClient
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct UnreadQueueTests {
   private func read(_ queue: UnreadQueue<CallUpdate>) async -> [CallUpdate] {
     var updates: [CallUpdate] = []

@@ -7,7 +7,7 @@ import Testing
 @testable import ConclaveClient
 
 /// The client side of a WebSocket, with servers that break the rules.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct WebSocketTests {
   /// Passes a server's frames in and the client's frames out.
   private final class Line {

@@ -11,7 +11,7 @@ import Testing
 @testable import ConclaveServer
 
 /// Recordings of calls, between the calls, the store and the thread that makes reels (protocol section 13.7).
-@Suite(.timeLimit(.minutes(2))) struct CallRecordingsTests {
+@Suite(.timeLimit(.minutes(5))) struct CallRecordingsTests {
   private static let call = CallID(unchecked: "c1")
   private static let peer = PeerID(rawValue: 9)
   private static let worker = WorkerAddress(node: Incarnation(1), worker: 0)

@@ -7,7 +7,7 @@ import Testing
 @testable import ConclaveServer
 @testable import OutboundHTTP
 
-@Suite(.timeLimit(.minutes(2))) struct HTTPClientTests {
+@Suite(.timeLimit(.minutes(5))) struct HTTPClientTests {
   private func request(
     _ url: String, body: [UInt8]? = nil, headers: [(name: String, value: String)] = [],
     timeout: Duration = .seconds(60),

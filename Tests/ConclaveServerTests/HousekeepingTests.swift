@@ -14,7 +14,7 @@ import Testing
 private let alice = UserID(unchecked: "alice")
 
 /// The database's periodic work, with each second's step called by the test.
-@Suite(.timeLimit(.minutes(2))) struct HousekeepingTests {
+@Suite(.timeLimit(.minutes(5))) struct HousekeepingTests {
   private let folder = FileManager.default.temporaryDirectory.path + "/housekeeping-\(UUID().uuidString)"
   private let store: SQLiteStore
   private let health = StoreHealth()

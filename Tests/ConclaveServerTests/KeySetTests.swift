@@ -15,7 +15,7 @@ private let good = #"{"sub":"alice","exp":\#(now.milliseconds / 1000 + 60),"iss"
 private let forge = Result { try TokenForge() }
 
 /// Tokens checked with a key set, which may change.
-@Suite(.timeLimit(.minutes(1))) struct KeySetTests {
+@Suite(.timeLimit(.minutes(5))) struct KeySetTests {
   private let folder = FileManager.default.temporaryDirectory.path + "/keys-\(UInt64.random(in: .min ... .max))"
   private func withKeys(
     _ json: String, _ body: (KeySource, TokenAuthority, String) async throws -> Void

@@ -7,7 +7,7 @@ import Testing
 @testable import ConclaveServer
 
 /// SDPs are parsed outside the loop, and their user's commands wait.
-@Suite(.timeLimit(.minutes(1))) struct OfferReaderTests {
+@Suite(.timeLimit(.minutes(5))) struct OfferReaderTests {
   @Test func anOfferComesBackBeforeWhatItsUserSentLater() async throws {
     let threads = NIOThreadPool(numberOfThreads: 1)
     threads.start()

@@ -5,7 +5,7 @@ import Testing
 
 @testable import ConclaveServer
 
-@Suite(.timeLimit(.minutes(2))) struct PushPostTests {
+@Suite(.timeLimit(.minutes(5))) struct PushPostTests {
   private func outcome(_ post: PushPost, _ server: BackEndServer) async throws -> PushPost.Failure? {
     let endpoint = try #require(PushEndpoint("https://127.0.0.1:\(server.port)/push?x=1"))
     do throws(PushPost.Failure) {

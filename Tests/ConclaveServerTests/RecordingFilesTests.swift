@@ -9,7 +9,7 @@ import Testing
 @testable import Listening
 
 /// `/recordings/` (protocol section 13.5).
-@Suite(.timeLimit(.minutes(2))) struct RecordingFilesTests {
+@Suite(.timeLimit(.minutes(5))) struct RecordingFilesTests {
   private struct Position: Decodable, Equatable {
     var next: UInt32
     var head: Base64Bytes

@@ -10,7 +10,7 @@ import Testing
 @testable import ConclaveServer
 
 /// Requests about recordings (protocol section 13.4).
-@Suite(.timeLimit(.minutes(2))) struct RecordingServiceTests {
+@Suite(.timeLimit(.minutes(5))) struct RecordingServiceTests {
   private let house: RecordingHouse
 
   init() async throws { house = try await RecordingHouse() }

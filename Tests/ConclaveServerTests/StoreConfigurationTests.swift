@@ -10,7 +10,7 @@ import Testing
 @testable import ConclaveServer
 
 /// A server whose state is in PostgreSQL.
-@Suite(.timeLimit(.minutes(2))) struct StoreConfigurationTests {
+@Suite(.timeLimit(.minutes(5))) struct StoreConfigurationTests {
   /// A state folder and an empty database, which go with it.
   private final class Place {
     let folder = FileManager.default.temporaryDirectory.path + "/state-\(UUID().uuidString)"

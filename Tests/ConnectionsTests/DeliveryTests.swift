@@ -12,7 +12,7 @@ import Testing
 @testable import Connections
 
 /// Deliveries reach connections of any front; here the connections record what they get.
-@Suite(.timeLimit(.minutes(1))) struct DeliveryTests {
+@Suite(.timeLimit(.minutes(5))) struct DeliveryTests {
   private enum Step: Sendable {
     case wrote(Outgoing), sent, closed(String), cutOff(SignalingStatistics.Ending)
   }

@@ -5,7 +5,7 @@ import Testing
 @testable import Listening
 
 /// Bodies that a route receives part by part.
-@Suite(.timeLimit(.minutes(1))) struct HTTPBodyTests {
+@Suite(.timeLimit(.minutes(5))) struct HTTPBodyTests {
   private let chunk = ByteBuffer(repeating: 7, count: 64 << 10)
 
   private func put(_ headers: String) -> String { "PUT /up HTTP/1.1\r\nHost: h\r\n\(headers)\r\n" }

@@ -5,7 +5,7 @@ import Testing
 @testable import Listening
 
 /// Answers that are written part by part.
-@Suite(.timeLimit(.minutes(1))) struct HTTPStreamTests {
+@Suite(.timeLimit(.minutes(5))) struct HTTPStreamTests {
   private let part = ByteBuffer(repeating: 97, count: HTTPBodyWriter.part)
 
   private func get(_ version: String = "1.1", method: String = "GET") -> String {

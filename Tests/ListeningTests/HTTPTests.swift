@@ -5,7 +5,7 @@ import Testing
 import WireClients
 
 /// The HTTP routes next to the WebSocket.
-@Suite(.timeLimit(.minutes(1))) struct HTTPTests {
+@Suite(.timeLimit(.minutes(5))) struct HTTPTests {
   private func get(_ path: String, _ headers: String = "", method: String = "GET") -> String {
     "\(method) \(path) HTTP/1.1\r\nHost: h\r\n\(headers)\r\n"
   }

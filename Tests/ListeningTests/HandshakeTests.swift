@@ -5,7 +5,7 @@ import WireClients
 @testable import Listening
 
 /// Which requests become WebSockets (RFC 6455 section 4.2).
-@Suite(.timeLimit(.minutes(1))) struct HandshakeTests {
+@Suite(.timeLimit(.minutes(5))) struct HandshakeTests {
   @Test(
     "stomp.md 81: pages of other sites are refused",
     arguments: [

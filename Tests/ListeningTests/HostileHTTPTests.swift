@@ -6,7 +6,7 @@ import WireClients
 
 /// Requests that nearly follow the rules get further than noise. Every answer is HTTP, and another client is still
 /// served.
-@Suite(.timeLimit(.minutes(1))) struct HostileHTTPTests {
+@Suite(.timeLimit(.minutes(5))) struct HostileHTTPTests {
   @Test(arguments: [1, 2, 3] as [UInt64])
   func mutatedRequestsEndTheirOwnConnectionOnly(seed: UInt64) async throws {
     try await withServer({ $0.httpTimeout = .milliseconds(300) }) { server in

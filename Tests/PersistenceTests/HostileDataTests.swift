@@ -11,7 +11,7 @@ import Testing
 @testable import Persistence
 
 /// Clients' values pass through SQLite unchanged. A damaged file is refused: it is not trusted, and nothing traps.
-@Suite(.timeLimit(.minutes(1))) struct HostileDataTests {
+@Suite(.timeLimit(.minutes(5))) struct HostileDataTests {
   /// Ids may contain characters with a meaning in SQL and paths; names may be any text without U+0000, which JSON
   /// refuses.
   private static let ids = [

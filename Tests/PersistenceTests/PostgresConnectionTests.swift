@@ -5,7 +5,7 @@ import Testing
 
 @testable import PostgreSQL
 
-@Suite(.timeLimit(.minutes(1))) struct PostgresConnectionTests {
+@Suite(.timeLimit(.minutes(5))) struct PostgresConnectionTests {
   private func connection(statement: Duration? = nil) throws -> PostgresConnection {
     let target = try PostgresTarget(url: try PostgresServer.shared.get().url("postgres"), password: nil)
     return try PostgresConnection(

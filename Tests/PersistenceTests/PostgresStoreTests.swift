@@ -11,7 +11,7 @@ import Testing
 @testable import Calls
 @testable import Persistence
 
-@Suite(.timeLimit(.minutes(2))) struct PostgresStoreTests {
+@Suite(.timeLimit(.minutes(5))) struct PostgresStoreTests {
   private let test: TestStore
   private let store: PostgresStore
   private let database: TestDatabase

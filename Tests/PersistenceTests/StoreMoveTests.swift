@@ -11,7 +11,7 @@ import Testing
 @testable import Calls
 @testable import Persistence
 
-@Suite(.timeLimit(.minutes(2))) struct StoreMoveTests: RecordingSamples {
+@Suite(.timeLimit(.minutes(5))) struct StoreMoveTests: RecordingSamples {
   private let test: TestStore
   private let database: TestDatabase
 

@@ -7,7 +7,7 @@ import Testing
 @testable import ReelStore
 
 /// The users who may open a recording, and what the store makes sure of.
-@Suite(.timeLimit(.minutes(2))) struct GrantingTests {
+@Suite(.timeLimit(.minutes(5))) struct GrantingTests {
   private let place: TestPlace
 
   init() throws { place = try TestPlace() }

@@ -7,7 +7,7 @@ import Testing
 @testable import Calls
 @testable import ReelStore
 
-@Suite(.timeLimit(.minutes(2))) struct RecordingStoreTests {
+@Suite(.timeLimit(.minutes(5))) struct RecordingStoreTests {
   private let place: TestPlace
 
   init() throws { place = try TestPlace() }

@@ -8,7 +8,7 @@ import Testing
 @testable import ReelStore
 
 /// A start with the files and rows that the last run left.
-@Suite(.timeLimit(.minutes(2))) struct RecoveryTests {
+@Suite(.timeLimit(.minutes(5))) struct RecoveryTests {
   private let place: TestPlace
 
   init() throws { place = try TestPlace() }

@@ -8,7 +8,7 @@ import WireClients
 @testable import STOMPFront
 
 /// An app's own messages over connections (protocol section 3).
-@Suite(.timeLimit(.minutes(2))) struct AppMessageTests {
+@Suite(.timeLimit(.minutes(5))) struct AppMessageTests {
   private func withApp(_ body: (TestServer) async throws -> Void) async throws {
     try await withServer({ $0.destinations = ["/topic/", "/queue/", "/exchange/"] }) { server, _ in
       try await body(server)

@@ -8,7 +8,7 @@ import Testing
 import WireClients
 
 /// The certificate's files change while clients are connected.
-@Suite(.timeLimit(.minutes(2))) struct CertificateRenewalTests {
+@Suite(.timeLimit(.minutes(5))) struct CertificateRenewalTests {
   private let vectors = URL(filePath: #filePath).deletingLastPathComponent()
     .appending(path: "../ListeningTests/Vectors")
   private let folder = FileManager.default.temporaryDirectory.appending(path: "certificates-\(UUID())")

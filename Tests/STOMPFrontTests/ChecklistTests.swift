@@ -9,7 +9,7 @@ import WireClients
 @testable import STOMPFront
 
 /// The requirements of STOMP that can only be tested with real connections. The other suites cover the rest.
-@Suite(.timeLimit(.minutes(2))) struct ChecklistTests {
+@Suite(.timeLimit(.minutes(5))) struct ChecklistTests {
   private static let session = [
     "CONNECT\r\naccept-version:1.2\r\nhost:h\r\npasscode:a\r\n\r\n\0\n",
     "SUBSCRIBE\nid:1\ndestination:/topic/t\nreceipt:s\n\n\0\r\n\n",

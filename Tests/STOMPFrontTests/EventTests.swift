@@ -10,7 +10,7 @@ import Testing
 import WireClients
 
 /// Protocol section 3: events, acknowledgements, and clients that do not read.
-@Suite(.timeLimit(.minutes(1))) struct EventTests {
+@Suite(.timeLimit(.minutes(5))) struct EventTests {
   @Test func anEventCarriesItsNameAndNumber() async throws {
     try await withServer { server, sink in
       let client = try await TestClient.connected(to: server.stompPort, token: "alice@phone")

@@ -6,7 +6,7 @@ import WireClients
 
 /// Frames that nearly follow the rules get further than noise. Every answer is valid WebSocket, and another client is
 /// still served.
-@Suite(.timeLimit(.minutes(1))) struct HostileWebSocketTests {
+@Suite(.timeLimit(.minutes(5))) struct HostileWebSocketTests {
   @Test(arguments: [1, 2, 3] as [UInt64])
   func hostileFramesEndTheirOwnWebSocketOnly(seed: UInt64) async throws {
     try await withServer { server, _ in

@@ -11,7 +11,7 @@ import WireClients
 @testable import STOMPFront
 
 /// No stranger and no user can deny service to others (protocol section 10).
-@Suite(.timeLimit(.minutes(1))) struct LimitTests {
+@Suite(.timeLimit(.minutes(5))) struct LimitTests {
   @Test func silentConnectionsOfAStrangerShutOutNobody() async throws {
     try await withServer({ $0.limits.connections = 8 }) { server, _ in
       var silent: [TestClient] = []

@@ -7,7 +7,7 @@ import Testing
 import WireClients
 
 /// Protocol section 2.
-@Suite(.timeLimit(.minutes(1))) struct LoginTests {
+@Suite(.timeLimit(.minutes(5))) struct LoginTests {
   private let refusal =
     "ERROR\nmessage:Bad CONNECT: authentication failed\ncontent-type:text/plain\ncontent-length:34\n\n"
     + "Bad CONNECT: authentication failed\0"

@@ -5,7 +5,7 @@ import Testing
 import WireClients
 
 /// The server keeps running, whatever arrives at its ports.
-@Suite(.timeLimit(.minutes(1))) struct NoiseTests {
+@Suite(.timeLimit(.minutes(5))) struct NoiseTests {
   @Test(arguments: [1, 2, 3] as [UInt64])
   func noiseEndsItsOwnConnectionOnly(seed: UInt64) async throws {
     try await withServer { server, _ in

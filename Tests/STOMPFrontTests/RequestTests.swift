@@ -10,7 +10,7 @@ import Testing
 import WireClients
 
 /// Protocol section 3: requests and replies.
-@Suite(.timeLimit(.minutes(1))) struct RequestTests {
+@Suite(.timeLimit(.minutes(5))) struct RequestTests {
   private func send(_ destination: String, _ body: String, id: String? = "r1") -> String {
     "SEND\ndestination:\(destination)\n" + (id.map { "request-id:\($0)\n" } ?? "") + "\n\(body)\0"
   }

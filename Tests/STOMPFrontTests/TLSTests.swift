@@ -10,7 +10,7 @@ import WireClients
 @testable import STOMPFront
 
 /// TLS on both ports, and how its connections end.
-@Suite(.timeLimit(.minutes(1))) struct TLSTests {
+@Suite(.timeLimit(.minutes(5))) struct TLSTests {
   private func withTLS(
     _ configure: (inout TestConfiguration) -> Void = { _ in },
     _ body: (TestServer, Int) async throws -> Void

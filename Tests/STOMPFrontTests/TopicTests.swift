@@ -11,7 +11,7 @@ import WireClients
 @testable import STOMPFront
 
 /// `/topic/calls/{id}` and `/topic/service/…`: the control plane decides and publishes.
-@Suite(.timeLimit(.minutes(2))) struct TopicTests {
+@Suite(.timeLimit(.minutes(5))) struct TopicTests {
   private func call() throws -> CallID { try #require(CallID("c1")) }
 
   private func publish(_ server: TestServer, _ session: SessionID, epoch: UInt32, id: UInt64) throws {

@@ -7,7 +7,7 @@ import Testing
 import WireClients
 
 /// Protocol section 1: STOMP over WebSocket.
-@Suite(.timeLimit(.minutes(1))) struct WebSocketTests {
+@Suite(.timeLimit(.minutes(5))) struct WebSocketTests {
   @Test("stomp.md 75: without a subprotocol offered none is answered") func noSubprotocolIsMadeUp() async throws {
     try await withServer { server, _ in
       let socket = try await TestWebSocket.open(server.httpPort)
