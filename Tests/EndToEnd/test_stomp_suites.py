@@ -49,7 +49,6 @@ STOMP_PY = [
     ],
     [
         "cli_test.TestCLI.testsendrec",
-        "cli_test.TestCLI.teststats",
     ],
     [
         "basic_test.TestBasicSend.test_abort",
@@ -91,6 +90,7 @@ STOMP_PY = [
 NO_BROKER = "talks to no broker, or to its own"
 NOT_RUN = {
     "basic_test.TestBasicSend.test_timeout": NO_BROKER,
+    "cli_test.TestCLI.teststats": "it fails if its message comes back before it has unsubscribed",
     "misc_test.TestNoResponseConnectionKill": NO_BROKER,
     "multicast_test": NO_BROKER,
     "p3_backward_test": NO_BROKER,
