@@ -13,7 +13,7 @@ package_packages="binutils dpkg-dev esbuild umoci skopeo python3 ca-certificates
 
 # One configuration for the server, the load test and all tests, so that each is built once.
 swift_flags="-c release -Xswiftc -enable-testing"
-# Tests at a time. With all of them at once each gets so little of a busy core that its time limit runs out.
+# Eight tests run at a time. If all ran at once, each would get so little of a busy core that its time limit runs out.
 test_flags="--skip-build --experimental-maximum-parallelization-width 8"
 
 # without_starts COMMAND...: runs it while no package may start its service (policy-rc.d), so that the tests bring no web server to a developer's machine.

@@ -1,7 +1,7 @@
 // The service worker: shows rings as system notifications, and a clear text if there is no network. It stores no file, so every page is as new as the server's.
 // A browser stops and starts it at will: what it must know is in its own address and in the notifications.
 
-/** In the language of the page that registered it: `{offline, answer, decline, ring, audio, video, over, waiting}`; `ring` has `{name}` for the caller. */
+/** In the language of the page that registered it: `{offline, answer, decline, ring, audio, video, over, waiting, message}`; `ring` and `message` have `{name}`. */
 const texts = JSON.parse(new URLSearchParams(location.search).get('texts') ?? '{}');
 
 addEventListener('install', (event) => {
@@ -34,7 +34,7 @@ addEventListener('message', (event) => {
   }
 });
 
-/** The server's push rings if no page is open: `{type: 'ring', call, from, name, media}`, and `{type: 'ring-over', call}`. Somebody who waits at a lasting link: `{type: 'link-waiting', link}`. */
+/** The server's push rings if no page is open: `{type: 'ring', call, from, name, media}`, and `{type: 'ring-over', call}`. Somebody who waits at a lasting link: `{type: 'link-waiting', link}`. A recording: `{type: 'message' or 'alert', recording, from, name}`. */
 addEventListener('push', (event) => event.waitUntil(inTurn(() => pushed(event.data.json()))));
 
 /** Represents the page that is not open. */
@@ -46,8 +46,12 @@ const PUSH = 'push';
  */
 let pressed;
 
-async function pushed({ type, call, link, from, name, media }) {
+async function pushed({ type, call, link, recording, from, name, media }) {
   if (type === 'link-waiting') return registration.showNotification('Conclave', { body: texts.waiting, tag: `link/${link}`, data: {} });
+  if (type === 'message' || type === 'alert') {
+    const title = texts.message.replace('{name}', () => name ?? from);
+    return registration.showNotification(title, { tag: `recording/${recording}`, requireInteraction: type === 'alert', data: {} });
+  }
   if (type === 'ring') {
     const title = texts.ring.replace('{name}', () => name ?? from);
     return show({ call, title, text: media === 'video' ? texts.video : texts.audio, page: PUSH });

@@ -227,6 +227,21 @@ import Testing
     await recordings.stop()
   }
 
+  @Test func aReelFromBeforeARestartIsErasedBeforeItsParticipantSendsAgain() async throws {
+    let first = makeRecordings()
+    try await begin(first)
+    first.take(segment)
+    await first.stop()
+    #expect(try house.storage.recording(recording.id)?.byteCount ?? 0 > 0)
+    let second = makeRecordings(running: [recording.id: Self.call])
+    second.take(.change(.joined(person(2, house.bob), recording.id)))
+    second.take(.change(.keeps(kept(8))))
+    second.take(.change(.erased(recording.id, house.bob.user)))
+    #expect(await eventually { (try? house.storage.recording(recording.id))?.reels.isEmpty == true })
+    #expect(!said.hasErase, "the thread that makes reels does not know this peer")
+    await second.stop()
+  }
+
   @Test func aStartFinishesTheRecordingsOfCallsThatAreGone() async throws {
     let first = makeRecordings()
     try await begin(first)

@@ -187,17 +187,16 @@ private struct RecordedCalls {
     if known.isPassedOn {
       submit(.end(peer))
     } else {
-      // Nobody else says that its reel ends.
+      // The thread that makes reels does not know the peer, so it reports no end.
       reels.take([.end(known.name)])
     }
   }
 
   /// Everything that was recorded of the user.
   private func erase(_ id: RecordingID, _ user: UserID) async {
-    let written = peers.values.filter { $0.name.recording == id && $0.person.user == user }
-    for known in written {
-      if known.isPassedOn { submit(.erase(known.name.peer)) }
-    }
+    let written = peers.values.filter { $0.isPassedOn && $0.name.recording == id && $0.person.user == user }
+    for known in written { submit(.erase(known.name.peer)) }
+    // The store has reels of earlier stays, and of the time before a restart.
     let names = Set(written.map(\.name.reel))
     guard running[id] != nil, let recording = try? await service.store.recording(id) else { return }
     for reel in recording.reels where reel.user == user && !names.contains(reel.number) {

@@ -21,6 +21,7 @@ function workerURL() {
     video: t('call.video'),
     over: t('notifications.over'),
     waiting: t('links.somebody'),
+    message: t('recordings.arrived', { name: '{name}' }),
   };
   const url = `${WORKER}?${new URLSearchParams({ texts: JSON.stringify(texts) })}`;
   policy ??= globalThis.trustedTypes?.createPolicy('conclave-page', {
