@@ -109,7 +109,7 @@ class Repository:
         files = {
             "Tests/groups": TABLE,
             # All packages are installed.
-            "deploy/debian.sh": "build_packages= swift_test_packages= test_packages= swift_flags=\ninstall() { :; }\n",
+            "deploy/debian.sh": "build_packages= swift_test_packages= test_packages= swift_flags= test_flags=\ninstall() { :; }\n",
             "Tests/EndToEnd/conftest.py": "",
             "Tests/EndToEnd/kit/hands.py": "",
             "Tests/EndToEnd/requirements.txt": "",
