@@ -2,7 +2,7 @@ import Contract
 import MediaModel
 import Testing
 
-@testable import Calls
+import CallMessages
 
 /// Confirmations, refreshed join keys, and envelopes that wait for trust (protocol section 5, Epochs 6 and 9).
 struct ConfirmationRules {

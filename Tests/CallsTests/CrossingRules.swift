@@ -2,7 +2,7 @@ import Contract
 import MediaModel
 import Testing
 
-@testable import Calls
+import CallMessages
 
 /// "Calls that cross" of protocol section 4, rule by rule. `CrossingWorlds` tries the orders.
 struct CrossingRules {

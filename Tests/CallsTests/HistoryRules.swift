@@ -1,9 +1,11 @@
+@testable import Calls
+@testable import CallMachine
 import Contract
 import MediaModel
 import Simulation
 import Testing
 
-@testable import Calls
+import CallMessages
 
 /// The facts about calls that are stored for the history (protocol section 8).
 struct HistoryRules {

@@ -2,7 +2,7 @@ import Contract
 import MediaModel
 import Testing
 
-@testable import Calls
+import CallMessages
 
 /// `hold` and call waiting (protocol section 4).
 struct HoldRules {

@@ -2,7 +2,7 @@ import Contract
 import MediaModel
 import Testing
 
-@testable import Calls
+import CallMessages
 
 /// The chain of lists, and the rules for a list's content (protocol section 5, "List" and Epochs 2).
 struct KeyChainRules {

@@ -1,9 +1,11 @@
+@testable import Calls
+@testable import PeopleMachine
 import Contract
 import MediaModel
 import Simulation
 import Testing
 
-@testable import Calls
+import CallMessages
 
 /// Links that are made without a call and serve many calls (protocol section 4, "Lasting links").
 struct LastingLinkRules {

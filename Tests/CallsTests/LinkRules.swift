@@ -2,7 +2,7 @@ import Contract
 import MediaModel
 import Testing
 
-@testable import Calls
+import CallMessages
 
 /// Links (protocol section 4), and rule 9 while one is valid.
 struct LinkRules {

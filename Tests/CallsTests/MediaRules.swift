@@ -2,7 +2,7 @@ import Contract
 import MediaModel
 import Testing
 
-@testable import Calls
+import CallMessages
 
 /// Offers and tracks of protocol section 6.
 struct MediaRules {

@@ -3,7 +3,7 @@ import MediaModel
 import Simulation
 import Testing
 
-@testable import Calls
+import CallMessages
 
 /// `message`, `receive`, `stats`, `report` and the event `quality` (protocol section 6).
 struct MessageRules {

@@ -1,9 +1,11 @@
+@testable import PeopleMachine
+@testable import Calls
 import Contract
 import JSON
 import MediaModel
 import Testing
 
-@testable import Calls
+import CallMessages
 
 /// The operator's commands, and the information that an operator gets.
 struct OperatorRules {

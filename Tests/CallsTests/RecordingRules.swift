@@ -2,7 +2,7 @@ import Contract
 import MediaModel
 import Testing
 
-@testable import Calls
+import CallMessages
 
 /// Requests about recordings, on their way to the store (protocol section 13.4).
 struct RecordingRules {

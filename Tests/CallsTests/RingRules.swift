@@ -2,7 +2,7 @@ import Contract
 import MediaModel
 import Testing
 
-@testable import Calls
+import CallMessages
 
 /// Rules 1 to 7 and 17 of protocol section 4.
 struct RingRules {

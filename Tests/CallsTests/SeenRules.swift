@@ -2,7 +2,7 @@ import Contract
 import MediaModel
 import Testing
 
-@testable import Calls
+import CallMessages
 
 /// The day on which a device was last connected (protocol section 5), for its own user.
 struct SeenRules {

@@ -2,7 +2,7 @@ import Contract
 import MediaModel
 import Testing
 
-@testable import Calls
+import CallMessages
 
 /// Vouches, revokes and pairing (protocol section 5, "Vouching").
 struct VouchRules {

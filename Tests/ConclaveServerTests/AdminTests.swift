@@ -1,3 +1,4 @@
+import CallMessages
 import Contract
 import Foundation
 import Glibc
@@ -5,7 +6,6 @@ import JSON
 import MediaModel
 import Testing
 
-@testable import Calls
 @testable import ConclaveServer
 
 private let call = "3f0c8a4e-0000-4000-8000-000000000001"

@@ -1,9 +1,9 @@
+import CallMessages
+import Calls
 import Contract
 import MediaModel
 import Seeded
 import Simulation
-
-@testable import Calls
 
 /// A few users who call each other at random, so that there is something to store.
 struct SmallWorld {

@@ -1,7 +1,7 @@
 import Contract
 import MediaModel
 
-@testable import Calls
+import CallMessages
 
 /// The events that the server owes one device, derived from what it was seen to send and to keep: an independent
 /// mailbox.

@@ -1,7 +1,9 @@
+@testable import Calls
+@testable import CallMachine
 import Contract
 import MediaModel
 
-@testable import Calls
+import CallMessages
 
 /// History as observed in the world, compared with the stored facts (protocol section 8).
 struct HistoryInvariants {

@@ -1,7 +1,7 @@
 import Contract
 import MediaModel
 
-@testable import Calls
+import CallMessages
 
 /// The server's part of the rules of keys (protocol section 5, "Epochs").
 struct KeyInvariants {

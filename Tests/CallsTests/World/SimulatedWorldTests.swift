@@ -1,7 +1,7 @@
 import Contract
 import Testing
 
-@testable import Calls
+import CallMessages
 
 struct SimulatedWorldTests {
   #if DEBUG

@@ -1,7 +1,7 @@
 import Contract
 import MediaModel
 
-@testable import Calls
+import CallMessages
 
 /// The app's back end gets everything that the service's topics carry, in order for each call (protocol section 11).
 struct WebhookInvariants {
