@@ -208,9 +208,8 @@ let package = Package(
     .testTarget(
       name: "PersistenceTests",
       dependencies: [
-        "Seeded", "Persistence", "PostgreSQL", "CallMessages", "Calls", "Contract", "LinuxIO", "MediaModel",
-        "Recording", "Simulation",
-        "StoreWriting", "DatabaseServers",
+        "Seeded", "Persistence", "PostgreSQL", "CallMessages", "PeopleMachine", "CallMachine", "Calls", "Contract",
+        "LinuxIO", "MediaModel", "Recording", "Simulation", "StoreWriting", "DatabaseServers",
         .product(name: "GRDB", package: "GRDB.swift"),
       ]),
     .testTarget(

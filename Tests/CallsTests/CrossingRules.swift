@@ -1,8 +1,7 @@
+import CallMessages
 import Contract
 import MediaModel
 import Testing
-
-import CallMessages
 
 /// "Calls that cross" of protocol section 4, rule by rule. `CrossingWorlds` tries the orders.
 struct CrossingRules {

@@ -1,8 +1,7 @@
+import CallMessages
 import Contract
 import MediaModel
 import Testing
-
-import CallMessages
 
 /// Vouches, revokes and pairing (protocol section 5, "Vouching").
 struct VouchRules {

@@ -36,7 +36,7 @@ extension Call {
   ) throws(RequestError) -> CallLink {
     let keys = try keys(ofInviting: device)
     if let grant {
-      guard device == startToken.device else {
+      guard device == start.token.device else {
         throw RequestError(.callNotInitiator, "the device that started this call opens lasting links", field: "lasting")
       }
       guard keys.fingerprint == grant.fingerprint else {

@@ -52,7 +52,7 @@ extension Call {
       guard let participant = try? participant(of: device), case .never = participant.media else { return }
       go(device, .failed, now: now, out: &out)
     case .alone:
-      aloneSince = nil
+      lastSeen.aloneSince = nil
       end(reasonOfDesertion, by: nil, now: now, out: &out)
     case .expiry: end(.expired, by: nil, now: now, out: &out)
     case .members: out.add(.changesDue(listeners))
@@ -70,7 +70,7 @@ extension Call {
       return arriving.device == device
         ? stopTransfer(of: user, now: now, out: &out) : finishTransfer(of: user, now: now, out: &out)
     }
-    noteThere(participant, now: now)
+    lastSeen.note(participant, start: startedAt, now: now)
     let tracks = remove(participant, out: &out)
     setPhase(.left, of: user, out: &out)
     tellGone(tracks, out: &out)
@@ -85,7 +85,7 @@ extension Call {
     guard var participant = try? participant(of: device), participant.goneSince != nil else { return }
     let user = device.user
     guard member(user)?.arriving == nil else { return go(device, .failed, now: now, out: &out) }
-    noteThere(participant, now: now)
+    lastSeen.note(participant, start: startedAt, now: now)
     let tracks = remove(participant, out: &out)
     _ = participant.tracks.endAll()
     setPhase(.disconnected(participant), of: user, out: &out)
@@ -122,15 +122,15 @@ extension Call {
     settleRecording(now: now, out: &out)
     guard presentCount > 0 || canBegin else { return end(reasonOfDesertion, by: nil, now: now, out: &out) }
     guard presentCount == 1, ringingCount == 0 else {
-      if aloneSince != nil { out.cancel(.alone) }
-      aloneSince = nil
+      if lastSeen.aloneSince != nil { out.cancel(.alone) }
+      lastSeen.aloneSince = nil
       return
     }
-    let since = aloneSince ?? now
+    let since = lastSeen.aloneSince ?? now
     let deadline = desertion(of: since)
     guard deadline > now else { return end(reasonOfDesertion, by: nil, now: now, out: &out) }
     out.set(.alone, at: deadline)
-    aloneSince = since
+    lastSeen.aloneSince = since
   }
 
   /// When a call ends whose one member has been alone since the given time: a link keeps it for an hour, or until the
@@ -164,34 +164,18 @@ extension Call {
     return any({ if case .missed = $0 { true } else { false } }) ? .noAnswer : .cancelled
   }
 
-  /// A participant is about to go: `seconds` counts until the last participant was there.
-  private mutating func noteThere(_ participant: Participant, now: Timestamp) {
-    lastThere = max(lastThere ?? startedAt, lastHeard(participant, now: now))
-  }
-
-  /// When signaling or media of the participant was last up. A participant that was up when the server stopped, and has not returned, was up until that
-  /// time.
-  private func lastHeard(_ participant: Participant, now: Timestamp) -> Timestamp {
-    guard let since = participant.goneSince else { return now }
-    return outage.map { $0.contains(since) ? $0.lowerBound : since } ?? since
-  }
-
   /// How long there was somebody in the call, counted from the first join by somebody other than the initiator.
   private func talkSeconds(now: Timestamp) -> Int {
     guard case .active(let since) = phase else { return 0 }
-    let heard = members.flatMap(\.participants).map { lastHeard($0, now: now) }
-    let last = (heard + [lastThere].compactMap { $0 }).max() ?? now
-    // The clock may have been set back, and a damaged file may contain any time.
-    guard last > since else { return 0 }
-    return Int((last.milliseconds - since.milliseconds) / 1_000)
+    return lastSeen.seconds(since: since, with: members.flatMap(\.participants), now: now)
   }
 
   mutating func end(_ reason: EndReason, by user: UserID?, now: Timestamp, out: inout Outputs) {
     let seconds = talkSeconds(now: now)
-    wasActive = isActive
+    let wasActive = isActive
     endRecording(.callEnded, now: now, out: &out)
     out.add(.changesDue(listeners))
-    phase = .ended
+    phase = .ended(wasActive: wasActive)
     for member in members {
       switch member.phase {
       case .ringing:

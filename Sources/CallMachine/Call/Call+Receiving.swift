@@ -47,7 +47,7 @@ extension Call {
       throw RequestError(.requestInvalid, "at most \(Self.maximumVideos) videos at once", field: "videos")
     }
     for (place, video) in videos.enumerated() {
-      guard (1...lastNumber).contains(video.track.participant) else {
+      guard (1...numbers.last).contains(video.track.participant) else {
         throw RequestError(.trackNotFound, "there was no such track", field: "videos.\(place).track")
       }
       guard video.maxHeight.map({ (1...65_535).contains($0) }) ?? true else {
@@ -63,7 +63,7 @@ extension Call {
     guard muted.count <= Self.maximumMuted else {
       throw RequestError(.requestInvalid, "at most \(Self.maximumMuted) participants are muted", field: "muted")
     }
-    for (place, number) in muted.enumerated() where !(1...lastNumber).contains(number) {
+    for (place, number) in muted.enumerated() where !(1...numbers.last).contains(number) {
       throw RequestError(.userNotFound, "there was no such participant", field: "muted.\(place)")
     }
   }

@@ -9,7 +9,7 @@ extension Call {
     // The clock may have been set back since.
     out.set(.expiry, at: min(startedAt, now) + rules.lifetime)
     if let rotateAt = epochs.rotateAt { out.set(.rotate, at: rotateAt) }
-    if let aloneSince { out.set(.alone, at: desertion(of: aloneSince)) }
+    if let aloneSince = lastSeen.aloneSince { out.set(.alone, at: desertion(of: aloneSince)) }
     if epochs.isTelling { out.set(.confirmed, at: now + .seconds(1)) }
     if epochs.pending != nil { out.set(.batch, at: now + Epochs.batchTime) }
     for member in members {

@@ -23,16 +23,15 @@ extension Call {
     let newcomers = rung.count { member($0.user) == nil }
     let missing = callees.filter { isSilenced($0, results[$0.user]) }
     guard ringingCount + rung.count <= limits.ringing,
-      members.count + newcomers + silenced.count + missing.count <= limits.members
+      members.count + newcomers + silenced.names.count + missing.count <= limits.members
     else {
       throw RequestError(.callFull, "at most \(limits.ringing) people ring at once in a call")
     }
     var admitted: [Admission] = []
     for callee in rung { if let word = try words?.word(for: callee.user) { admitted.append(word) } }
     for word in admitted { epochs.admissions.admit(word, by: words?.signer) }
-    for callee in missing { silenced[callee.user] = .some(callee.name) }
+    for callee in missing { silenced.add(callee.user, name: callee.name) }
     journal.silenced.formUnion(missing.map(\.user))
-    if !missing.isEmpty { hasSilenced = true }
     let expiresAt = now + rules.ringTime
     for callee in rung {
       let ringing = Member.Ringing(
@@ -48,7 +47,7 @@ extension Call {
 
   /// Whether a callee who is not rung learns of the call only from the history. A member already knows its part in it.
   private func isSilenced(_ callee: Callee, _ result: RingResult?) -> Bool {
-    (result == .unavailable || result == .busy) && member(callee.user) == nil && silenced[callee.user] == nil
+    (result == .unavailable || result == .busy) && member(callee.user) == nil && silenced.names[callee.user] == nil
   }
 
   private func result(for callee: Callee) -> RingResult {

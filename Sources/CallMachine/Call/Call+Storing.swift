@@ -99,7 +99,7 @@ extension Call {
     // Facts of history that were written are not lost by a rewrite, and repeated ones change nothing.
     copy.journal = CallJournal()
     copy.journal.touched = Set(members.map(\.user))
-    copy.journal.silenced = Set(silenced.keys)
+    copy.journal.silenced = Set(silenced.names.keys)
     copy.journal.staying = journal.staying
     copy.epochs.confirmations.countAsUnstored()
     copy.epochs.admissions.countAsUnstored()
@@ -110,16 +110,14 @@ extension Call {
   // MARK: records
 
   private var stored: StoredCall {
-    var reply = firstReply
-    reply?.ice = ICE()
-    return StoredCall(
+    StoredCall(
       id: id, media: media, initiator: initiator, startedAt: startedAt, policy: rules.shown, metadata: metadata,
-      starter: startToken.device, joinId: startToken.joinId, reply: reply)
+      starter: start.token.device, joinId: start.token.joinId, reply: start.storedReply)
   }
 
   private mutating func takeSilenced(into changes: inout [StoreChange]) {
     for user in journal.silenced.sorted() where journal.parts[user] == nil {
-      guard let name = silenced[user] else { continue }
+      guard let name = silenced.names[user] else { continue }
       let part = HistoryFact.part(id, user, name: name, user == initiator ? .outgoing : .incoming, .missed)
       changes.append(.history(part))
       journal.parts[user] = part
@@ -129,8 +127,9 @@ extension Call {
 
   private var storedProgress: StoredProgress {
     StoredProgress(
-      activeSince: activeSince, lastNumber: lastNumber, soleCallee: soleCallee, hasSilenced: hasSilenced ? true : nil,
-      aloneSince: aloneSince, lastThere: lastThere, failures: failures,
+      activeSince: activeSince, lastNumber: numbers.last, soleCallee: soleCallee,
+      hasSilenced: silenced.wasAny ? true : nil,
+      aloneSince: lastSeen.aloneSince, lastThere: lastSeen.departed, failures: failures,
       links: links?.stored, rotateAt: epochs.rotateAt, epoch: epochs.current, isSettled: epochs.isSettled,
       distributor: epochs.distributor,
       revisionLimit: (revision + Self.revisionStep - 1) / Self.revisionStep * Self.revisionStep,
@@ -179,17 +178,13 @@ extension Call {
 
   /// Deletes everything about a user who is neither present nor ringing.
   mutating func forget(_ user: UserID) {
-    silenced[user] = nil
+    silenced.forget(user)
     removeMember(user)
     journal.members[user] = nil
     journal.parts[user] = nil
     journal.staying.remove(user)
     journal.touched.remove(user)
-    guard firstReply?.results?[user] != nil || firstReply?.call.members.contains(where: { $0.user == user }) == true
-    else { return }
-    firstReply?.results?[user] = nil
-    firstReply?.call.members.removeAll { $0.user == user }
-    journal.isStored = false
+    if start.forget(user) { journal.isStored = false }
   }
 
   // MARK: history
@@ -208,13 +203,16 @@ extension Call {
 
   /// The outcome for the initiator.
   private var outcome: HistoryEntry.Outcome? {
-    if isActive || wasActive { return .answered }
-    guard isEnded else { return nil }
+    switch phase {
+    case .active, .ended(wasActive: true): return .answered
+    case .ringing: return nil
+    case .ended: break
+    }
     // The outcome is `declined` even if the initiator hung up after all callees had declined.
     return switch refusal {
     case .declined: .declined
     case .noAnswer: .missed
-    default: hasSilenced ? .missed : .cancelled
+    default: silenced.wasAny ? .missed : .cancelled
     }
   }
 }

@@ -9,7 +9,8 @@ struct Call {
     /// Only the initiator has joined.
     case ringing
     case active(since: Timestamp)
-    case ended
+    /// `wasActive`: somebody other than the initiator had joined.
+    case ended(wasActive: Bool)
   }
 
   let id: CallID
@@ -19,37 +20,20 @@ struct Call {
   let rules: CallRules
   let limits: CallLimits
   let metadata: Base64Bytes?
-  let startToken: JoinToken
   /// The only callee of `start`, while nobody else has been invited (rule 9).
   var soleCallee: UserID?
-  /// Users who were not rung because they are unavailable or busy, and whose history shows the call as missed (section 8); each with its name.
-  var silenced: [UserID: String?] = [:]
-  /// There were such users, perhaps before a restart.
-  var hasSilenced = false
+  var silenced = Silenced()
   var phase = Phase.ringing
   var epochs: Epochs
   var joins = JoinMemory()
-  /// To `start`.
-  var firstReply: Joined?
-  /// It has ended, and somebody other than the initiator had joined.
-  var wasActive = false
+  var start: CallStart
   var journal = CallJournal()
-  private(set) var members: [Member] = []
-  private var places: [UserID: Int] = [:]
-  private(set) var lastNumber: ParticipantNumber = 0
+  private var roster = Roster()
   /// The devices of participant numbers, including past ones.
   private(set) var numbers = ParticipantNumbers()
-  private(set) var ringingCount = 0
-  private(set) var joinedCount = 0
-  private(set) var presentCount = 0
   /// As last announced.
   var speakers: [ParticipantNumber] = []
-  /// Since when one member has been alone (rule 9). The timer runs.
-  var aloneSince: Timestamp?
-  /// When the last of the departed participants was there; nil if nobody has left.
-  var lastThere: Timestamp?
-  /// The server's last outage: from the time when it is last known to have run until its start.
-  var outage: ClosedRange<Timestamp>?
+  var lastSeen = LastSeen()
   /// The number that the log has counted.
   var failures = 0
   /// nil if there are none that could be valid.
@@ -77,7 +61,7 @@ struct Call {
     self.rules = rules
     self.limits = limits
     self.metadata = metadata
-    startToken = starter.token
+    start = CallStart(token: starter.token)
     self.epochs = epochs
   }
 
@@ -96,94 +80,67 @@ struct Call {
     self.rules = rules
     self.limits = limits
     metadata = stored.metadata
-    startToken = JoinToken(device: stored.starter, joinId: stored.joinId)
+    start = CallStart(token: JoinToken(device: stored.starter, joinId: stored.joinId), reply: stored.reply)
     soleCallee = progress.soleCallee
-    hasSilenced = progress.hasSilenced == true
+    silenced = Silenced(wasAny: progress.hasSilenced == true)
     if let since = progress.activeSince { phase = .active(since: since) }
     self.epochs = epochs
-    firstReply = stored.reply
-    lastNumber = progress.lastNumber
-    aloneSince = progress.aloneSince
-    lastThere = progress.lastThere
+    lastSeen = LastSeen(aloneSince: progress.aloneSince, departed: progress.lastThere)
     failures = progress.failures ?? 0
     links = progress.links.map(CallLinks.init)
     revision = progress.revisionLimit
     recording = progress.recording.map { CallRecording($0.statement, since: $0.since) }
     endedRecordings = progress.endedRecordings ?? []
     self.numbers = numbers
-    self.members = members
-    for (place, member) in members.enumerated() {
-      places[member.user] = place
-      count(member, 1)
-    }
+    roster = Roster(restoring: members)
   }
 
   // MARK: members
 
-  func member(_ user: UserID) -> Member? { places[user].map { members[$0] } }
+  var members: [Member] { roster.members }
+  var ringingCount: Int { roster.ringing }
+  var joinedCount: Int { roster.joined }
+  var presentCount: Int { roster.present }
 
-  func place(of user: UserID) -> Int? { places[user] }
+  func member(_ user: UserID) -> Member? { roster[user] }
+
+  func place(of user: UserID) -> Int? { roster.place(of: user) }
 
   /// Removes a user whose data is deleted. The user must not be present or ringing.
-  mutating func removeMember(_ user: UserID) {
-    guard let place = places.removeValue(forKey: user) else { return }
-    count(members[place], -1)
-    members.remove(at: place)
-    for (place, member) in members.enumerated().dropFirst(place) { places[member.user] = place }
-    // Their places have changed.
-    journal.touched.formUnion(members[place...].map(\.user))
-  }
+  mutating func removeMember(_ user: UserID) { journal.touched.formUnion(roster.remove(user)) }
 
-  /// Adds a member, or gives it a new phase. This is the only place where either happens, so that the counts are right.
+  /// Adds a member, or gives it a new phase. This is the only place where either happens.
   mutating func setPhase(_ phase: Member.Phase, of user: UserID, name: String? = nil, out: inout Outputs) {
     journal.touched.insert(user)
     let wasListening = member(user)?.isListening ?? false
-    if let place = places[user] {
-      count(members[place], -1)
-      members[place].phase = phase
-      if let name { members[place].name = name }
-      count(members[place], 1)
-    } else {
-      places[user] = members.count
-      members.append(Member(user: user, name: name, phase: phase))
-      count(members[members.count - 1], 1)
-    }
+    roster.setPhase(phase, of: user, name: name)
     let isListening = member(user)?.isListening ?? false
     if isListening != wasListening, !isEnded { out.add(.listens(user, isListening)) }
     if !isEnded { out.add(.memberMoved(user)) }
-    if case .joined = phase, let place = places[user] { members[place].hasBeenIn = true }
-  }
-
-  private mutating func count(_ member: Member, _ n: Int) {
-    if member.isRinging { ringingCount += n }
-    if member.isJoined { joinedCount += n }
-    if member.isPresent { presentCount += n }
   }
 
   /// The members are ringing, and nobody has joined yet: a service started the call (protocol section 11).
-  var awaitsFirst: Bool { lastNumber == 0 && ringingCount > 0 }
+  var awaitsFirst: Bool { numbers.last == 0 && ringingCount > 0 }
 
   /// A push woke devices of the user, so the ring's end is pushed, too. If the ring is already over, its end is pushed
   /// immediately.
   mutating func pushed(_ user: UserID, out: inout Outputs) {
-    guard let place = places[user], case .ringing(var ringing) = members[place].phase else {
-      return out.tell(.pushOver(user))
-    }
+    guard case .ringing(var ringing)? = member(user)?.phase else { return out.tell(.pushOver(user)) }
     ringing.isPushed = true
     journal.touched.insert(user)
-    members[place].phase = .ringing(ringing)
+    roster.change(user) { $0.phase = .ringing(ringing) }
   }
 
   /// Begins a joined member's transfer, or ends it (nil).
   mutating func setArriving(_ participant: Participant?, of user: UserID, out: inout Outputs) {
     journal.touched.insert(user)
-    if let place = places[user] { members[place].arriving = participant }
+    roster.change(user) { $0.arriving = participant }
     if !isEnded { out.add(.memberMoved(user)) }
   }
 
   mutating func letInByLink(_ user: UserID) {
     journal.touched.insert(user)
-    if let place = places[user] { members[place].cameByLink = true }
+    roster.change(user) { $0.cameByLink = true }
   }
 
   /// Must be called for each new participant.
@@ -204,28 +161,17 @@ struct Call {
     return participant
   }
 
-  mutating func nextNumber() -> ParticipantNumber {
-    lastNumber += 1
-    return lastNumber
-  }
+  mutating func nextNumber() -> ParticipantNumber { numbers.next() }
 
   /// Changes a joined participant in place; nil if the device has none.
   /// - Parameter isStored: false for a change that a restart discards.
   mutating func withParticipant<Result>(
     of device: Device, isStored: Bool = true, _ change: (inout Participant) -> Result
   ) -> Result? {
-    guard let place = places[device.user], case .joined(var participant) = members[place].phase else { return nil }
+    // No copy of the member may remain: each change of the tracks would copy them.
+    guard roster[device.user]?.isJoined == true else { return nil }
     if isStored { journal.touched.insert(device.user) }
-    if var arriving = members[place].arriving, arriving.device == device {
-      members[place].arriving = nil
-      defer { members[place].arriving = arriving }
-      return change(&arriving)
-    }
-    guard participant.device == device else { return nil }
-    // Otherwise the copy in the member would make every change of the tracks copy them.
-    members[place].phase = .left
-    defer { members[place].phase = .joined(participant) }
-    return change(&participant)
+    return roster.change(device.user) { $0.change(device, change) } ?? nil
   }
 
   /// This device's joined participant.

@@ -27,7 +27,8 @@ extension CallControl {
   package var tallies: [CallTally] {
     calls.values.map { call in
       CallTally(
-        call: call.id, members: call.members.map(\.state), participants: Int(call.lastNumber), failures: call.failures)
+        call: call.id, members: call.members.map(\.state), participants: Int(call.numbers.last), failures: call.failures
+      )
     }
   }
 

@@ -44,7 +44,7 @@ extension CallControl {
     let reply = Joined(
       call: call.state, participant: number, ice: configuration.ice(joiner.device), results: results)
     if request.joinId != nil { call.joins.keep(reply, .start, for: joiner.token) }
-    call.firstReply = reply
+    call.start.reply = reply
     call.settle(now: now, out: &out)
     calls[id] = call
     starts[joiner.token] = id
@@ -244,7 +244,7 @@ extension CallControl {
   /// - Throws: `call.exists` if the id belongs to another call, `request.invalid` if the joinId belongs to another
   ///   `start`.
   func firstReply(to request: StartCall, from token: JoinToken) throws(RequestError) -> Joined? {
-    let first = starts[token].flatMap { calls[$0]?.firstReply } ?? ended.reply(to: token)
+    let first = starts[token].flatMap { calls[$0]?.start.reply } ?? ended.reply(to: token)
     if let first {
       guard request.id == nil || request.id == first.call.id else {
         throw RequestError(.requestInvalid, "a new joinId is needed for each call", field: "joinId")

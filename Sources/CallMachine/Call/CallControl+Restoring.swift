@@ -23,7 +23,7 @@ extension CallControl {
       if restore(call, numbers: numbers, unopened: unopened[call.call.id] ?? [:], keys: keys) {
         changed.insert(call.call.id)
       }
-      calls[call.call.id]?.outage = outage
+      calls[call.call.id]?.lastSeen.outage = outage
     }
     journal = Journal(calls: changed)
   }
@@ -41,7 +41,7 @@ extension CallControl {
     var end = written
     end.endedAt = min(end.endedAt, now)
     if let starter = end.starter { end.reply?.ice = configuration.ice(starter) }
-    ended.restore(end, numbers: ParticipantNumbers(restoring: numbers))
+    ended.restore(end, numbers: ParticipantNumbers(restoring: numbers, last: numbers.keys.max() ?? 0))
   }
 
   /// Returns whether it differs from what was stored because the clock was set back.
@@ -72,11 +72,11 @@ extension CallControl {
       keys: { keys[$0] }, rotationTime: rules.rotationTime, digest: hashing.digest, now: now)
     var call = Call(
       restoring: stored.call, stored.progress, rules: rules, limits: limits, epochs: epochs, members: members,
-      numbers: ParticipantNumbers(restoring: numbers))
-    call.firstReply?.ice = configuration.ice(stored.call.starter)
+      numbers: ParticipantNumbers(restoring: numbers, last: stored.progress.lastNumber))
+    call.start.reply?.ice = configuration.ice(stored.call.starter)
     remember(numbers, &call)
     call.countAsStored(written)
-    starts[call.startToken] = id
+    starts[call.start.token] = id
     var out = Outputs()
     for member in members { out.add(.memberMoved(member.user)) }
     call.resume(now: now, out: &out)

@@ -63,7 +63,7 @@ extension CallControl {
     let results = try call.ring(
       callees, by: user, words: nil, metadata: nil, isStart: true, now: now, out: &out)
     let reply = Joined(call: call.state, participant: 0, ice: ICE(), results: results)
-    call.firstReply = reply
+    call.start.reply = reply
     call.settle(now: now, out: &out)
     calls[call.id] = call
     starts[starter.token] = call.id

@@ -29,11 +29,9 @@ extension CallControl {
     call.journal.touched.insert(call.initiator)
     call.takeChanges(now: now, into: &journal.changes)
     journal.changes.append(.history(.ended(call.id, at: now)))
-    var reply = call.firstReply
-    reply?.ice = ICE()
     var stored = StoredEnd(
-      call: call.id, endedAt: now, end: end, users: call.members.map(\.user), starter: call.startToken.device,
-      joinId: call.startToken.joinId, reply: reply)
+      call: call.id, endedAt: now, end: end, users: call.members.map(\.user), starter: call.start.token.device,
+      joinId: call.start.token.joinId, reply: call.start.storedReply)
     // No longer a member: the user was forgotten while the call went on.
     if call.member(call.initiator) == nil { stored.forgetStart() }
     journal.changes.append(.ended(stored))

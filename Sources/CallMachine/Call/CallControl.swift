@@ -68,10 +68,10 @@ package struct CallControl {
     case .remove(let leaver, let id): remove(leaver, from: id)
     case .forget(let user):
       ended.forget(user)
-      for id in calls.keys where calls[id]?.silenced[user] != nil {
+      for id in calls.keys where calls[id]?.silenced.names[user] != nil {
         // A member is removed from each call by a letter of its own.
         guard calls[id]?.member(user) == nil else {
-          calls[id]?.silenced[user] = nil
+          calls[id]?.silenced.forget(user)
           continue
         }
         calls[id]?.forget(user)
@@ -209,7 +209,7 @@ package struct CallControl {
   }
 
   private mutating func tellOfNewCall(_ id: CallID) {
-    guard var state = calls[id]?.firstReply?.call else { return }
+    guard var state = calls[id]?.start.reply?.call else { return }
     state.metadata = nil
     tell(.made(state), of: id)
   }
@@ -231,9 +231,9 @@ package struct CallControl {
     guard var call = calls.removeValue(forKey: id) else { return }
     close(&call, end)
     timers.cancelAll(of: id)
-    starts[call.startToken] = nil
+    starts[call.start.token] = nil
     tell(.over(call.members.map(\.user)), of: id)
-    if let reply = call.firstReply {
+    if let reply = call.start.reply {
       ended.add(call, end: EventMessage(at: now, call: id, body: .ended(end)), reply: reply)
     }
   }

@@ -26,7 +26,7 @@ struct EndedCalls {
   init(capacity: Int) { self.capacity = max(1, capacity) }
 
   mutating func add(_ call: Call, end: EventMessage, reply: Joined) {
-    let start = call.startToken
+    let start = call.start.token
     add(
       Ended(
         call: call.id, end: end, users: Set(call.members.map(\.user)), numbers: call.numbers, endedAt: end.at,

@@ -50,6 +50,21 @@ struct Member {
     return arriving?.device == device ? arriving : nil
   }
 
+  /// Changes the joined participant on the device in place; nil if there is none.
+  mutating func change<Result>(_ device: Device, _ change: (inout Participant) -> Result) -> Result? {
+    guard case .joined(var participant) = phase else { return nil }
+    if var arriving, arriving.device == device {
+      self.arriving = nil
+      defer { self.arriving = arriving }
+      return change(&arriving)
+    }
+    guard participant.device == device else { return nil }
+    // Otherwise the copy in the phase would make every change of the tracks copy them.
+    phase = .left
+    defer { phase = .joined(participant) }
+    return change(&participant)
+  }
+
   var isJoined: Bool { if case .joined = phase { true } else { false } }
   var isRinging: Bool { if case .ringing = phase { true } else { false } }
   /// Joined or disconnected: the member counts as present (rules 9 and 10).

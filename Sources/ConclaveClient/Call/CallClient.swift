@@ -4,6 +4,9 @@ import MediaModel
 package import NIOCore
 import NIOPosix
 
+// Many properties: the actor is where a device's connection, calls, rings, pins and pairings meet. The rules of most are in types of their own, of which it
+// holds one each.
+
 /// A device's client for calls: it keeps one connection to the server, registers the device's keys, rings and is rung, and agrees on media keys
 /// automatically.
 ///

@@ -5,6 +5,9 @@ import Transport
 import Octets
 
 /// One participant's transport with its tracks and slots.
+///
+/// Many properties: the packet path finds everything about a peer in one object. Most of their rules are in the parts of the `SFU`: `PeerPaths` decides about
+/// addresses, `SlotFiller` about slots, `Feedback` about reports. Each keeps here what it knows of this peer.
 final class Peer: Scheduled {
   enum ConnectionState {
     /// No handshake yet.

@@ -82,7 +82,7 @@ struct HistoryInvariants {
     guard let view = step.after[id] else { return }
     var chronicle = chronicles[id] ?? Chronicle(initiator: view.initiator)
     // A restart forgets them, since their history has been written.
-    chronicle.silenced.formUnion(step.node.control.calls[id]?.silenced.keys.map { $0 } ?? [])
+    chronicle.silenced.formUnion(step.node.control.calls[id]?.silenced.names.keys.map { $0 } ?? [])
     if !chronicle.silenced.isEmpty { chronicle.hasSilenced = true }
     for member in view.members.values {
       let direction: HistoryEntry.Direction = member.user == view.initiator ? .outgoing : .incoming

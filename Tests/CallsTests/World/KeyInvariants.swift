@@ -1,7 +1,6 @@
+import CallMessages
 import Contract
 import MediaModel
-
-import CallMessages
 
 /// The server's part of the rules of keys (protocol section 5, "Epochs").
 struct KeyInvariants {

@@ -1,7 +1,6 @@
+import CallMessages
 import Contract
 import Testing
-
-import CallMessages
 
 struct SimulatedWorldTests {
   #if DEBUG
