@@ -46,7 +46,8 @@ struct CeilingTests {
     for (temporal, viewer) in viewers.enumerated() {
       let received = call.decode(viewer.received(0), of: viewer, from: [camera])
       #expect(received.problems == [])
-      #expect(received.decoded.allSatisfy { $0.frame.temporalLayer <= temporal && $0.frame.layer == 2 })
+      #expect(received.decoded.allSatisfy { $0.frame.temporalLayer <= temporal })
+      #expect(received.decoded.last?.frame.layer == 2)
       frames.append(received.decoded.count)
     }
     #expect(frames[0] > 15 && frames[1] > 3 * frames[0] / 2 && frames[2] > 3 * frames[1] / 2, "\(frames)")
@@ -118,7 +119,7 @@ struct CeilingTests {
     call.sfu(of: viewer).peersByID[viewer.configuration.peer]?.videoWishes ?? []
   }
 
-  /// The path has room for one camera in its middle layer beside another in its lowest. The ceiling of the second leaves the rest to the first.
+  /// A path with room for one camera in its middle layer beside another up to its ceiling: nothing is kept free for layers above the ceiling.
   @Test func theDivisionOfARateTreatsACeilingAsTheWholeWish() throws {
     let call = SimulatedCall.room()
     let cameras = [call.joinCamera(), call.joinCamera()]
@@ -131,14 +132,19 @@ struct CeilingTests {
     let viewer = viewer(call, slots: 2)
     viewer.reportArrivals()
     call.configure(viewer)
-    call.network.links[viewer.address] = Link(rate: 900_000)
     let ceiling = LayerCeiling(spatial: 0, temporal: 1)
     call.pin(viewer, viewer.slot(0, shows: cameras[0]), viewer.slot(1, shows: cameras[1], ceiling: ceiling))
     try call.connect()
-    call.run(milliseconds: 10_000)
+    call.run(milliseconds: 3_000)
     let wishes = wishes(call, viewer)
-    #expect(wishes[1].steps.allSatisfy { $0.spatial == 0 && $0.temporal <= 1 } && !wishes[1].steps.isEmpty)
-    #expect(wishes[0].steps.last?.spatial == 2)
+    #expect(wishes[1].steps.allSatisfy { $0.spatial == 0 && $0.temporal <= 1 } && wishes[1].steps.count == 2)
+    let middle = try #require(wishes[0].steps.lastIndex { $0.spatial == 1 })
+    let budget = wishes[0].steps[middle].rate + (try #require(wishes[1].steps.last)).rate
+    #expect(LayerAllocator.divide(wishes, budget: budget) { wishes[$0].highest } == [middle, 1])
+    #expect(LayerAllocator.divide(wishes, budget: 1 << 40) { wishes[$0].highest }[1] == 1)
+
+    call.network.links[viewer.address] = Link(rate: budget + budget / 4)
+    call.run(milliseconds: 15_000)
     let start = call.now
     call.run(milliseconds: 5_000)
     let division = call.sfu.peersByID[viewer.configuration.peer]?.transport.downlink?.pointee.division
@@ -146,7 +152,7 @@ struct CeilingTests {
     let frames = (0..<2).map { slot in
       call.decode(viewer.received(slot), of: viewer, from: cameras).decoded.filter { $0.at >= start }
     }
-    #expect(frames[1].allSatisfy { $0.frame.layer == 0 && $0.frame.temporalLayer <= 1 } && frames[1].count > 50)
-    #expect(frames[0].count { $0.frame.layer == 1 } > 100)
+    #expect(frames[1].allSatisfy { $0.frame.layer == 0 && $0.frame.temporalLayer <= 1 })
+    #expect(frames[1].count > 30 && frames[0].count > 60, "\(frames.map(\.count))")
   }
 }

@@ -221,6 +221,43 @@ struct PinTests {
     #expect(call.assignment(of: viewer).count == 58)
   }
 
+  /// Formats of a room are not known to be encrypted: H.264 starts and switches at key frames, so that no picture is made of two streams.
+  @Test(arguments: workerCounts) func codecsOtherThanVP8BeginAtKeyFrames(workers: Int) throws {
+    let call = SimulatedCall.room(workers: workers)
+    let publishers = (0..<2).map { _ in call.join([.camera], audioSlots: 0, videoSlots: 0, codec: "H264") }
+    // Slices of an IDR picture, and of another one.
+    for publisher in publishers { publisher.tracks[0].firstByte = (0x65, 0x41) }
+    let viewer = call.join([], audioSlots: 0, videoSlots: 1, codec: "H264")
+    try call.connect()
+    for publisher in publishers {
+      call.pin(viewer, viewer.slot(0, shows: publisher))
+      call.run(milliseconds: 600)
+      try expectUnbroken(viewer.received(0), publisher.tracks[0], least: 40)
+    }
+  }
+
+  /// An app that encrypts whole frames shows no key frame: its receivers have to find one.
+  @Test(arguments: workerCounts) func aTrackWithoutVisibleKeyFramesIsShownAfterAWhile(workers: Int) throws {
+    let call = SimulatedCall.room(workers: workers)
+    let publisher = call.join([.camera], audioSlots: 0, videoSlots: 0, codec: "H264")
+    let viewer = call.join([], audioSlots: 0, videoSlots: 1, codec: "H264")
+    try call.connect()
+    call.pin(viewer, viewer.slot(0, shows: publisher))
+    call.run(milliseconds: 2500)
+    #expect(viewer.received(0).packets.isEmpty)
+    call.run(milliseconds: 2500)
+    #expect(viewer.received(0).packets.count > 90)
+    let requests = publisher.tracks[0].keyFrameRequests.count
+    call.run(milliseconds: 2000)
+    #expect(publisher.tracks[0].keyFrameRequests.count == requests, "and is not asked any longer")
+    call.pin(viewer)
+    call.run(milliseconds: 300)
+    let before = viewer.received(0).packets.count
+    call.pin(viewer, viewer.slot(0, shows: publisher))
+    call.run(milliseconds: 500)
+    #expect(viewer.received(0).packets.count > before + 30, "the next slot does not wait")
+  }
+
   // MARK: isolation
 
   @Test(arguments: workerCounts) func nothingCrossesRooms(workers: Int) throws {
