@@ -40,7 +40,7 @@ extension SFU {
     for down in peer.downTracks { down.setSource(nil, now: now) }
     for track in peer.upTracks { detach(track, now: now) }
     call.remove(peer, now: now)
-    if peer.isPinned { pins.remove(peer) }
+    if peer.isPinned { slots.pins.remove(peer) }
     if call.isEmpty {
       calls[call.id] = nil
       output.unschedule(call)
@@ -65,7 +65,7 @@ extension SFU {
     for track in peer.upTracks { silence(track, isMuted: track.isMuted, now: now) }
     if peer.isPinned {
       peer.call.enqueue(peer)
-      pins.enqueueSubscribers(of: peer)
+      slots.pins.enqueueSubscribers(of: peer)
     }
     slots.noteChange(of: peer.call)
   }
@@ -78,14 +78,6 @@ extension SFU {
     // The number of wishes of a peer decides how far down the ranking matters.
     peer.call.isRankingStale = true
     slots.fillSoon(peer.call, now: now)
-  }
-
-  /// Not delayed: filling the slots of one peer costs no more than reading the command.
-  func pin(_ id: PeerID, _ new: [SlotPin], now: Instant) {
-    guard let peer = peersByID[id], peer.isPinned, peer.home == nil else { return }
-    pins.pin(new, of: peer)
-    peer.call.enqueue(peer)
-    slots.noteChange(of: peer.call)
   }
 
   func removeTrack(_ id: PeerID, _ name: TrackID, now: Instant) {
@@ -123,7 +115,7 @@ extension SFU {
     let call = calls[configuration.call] ?? beginCall(configuration.call)
     let peer = Peer(configuration, home: home, call: call, limits: self.configuration)
     call.add(peer)
-    if peer.isPinned { pins.add(peer) }
+    if peer.isPinned { slots.pins.add(peer) }
     peersByID[configuration.peer] = peer
     return peer
   }
@@ -156,7 +148,7 @@ extension SFU {
       return track
     }
     peer.announceStreams()
-    if peer.isPinned { pins.enqueueSubscribers(of: peer) }
+    if peer.isPinned { slots.pins.enqueueSubscribers(of: peer) }
   }
 
   private func describeSlots(of peer: Peer, now: Instant) {

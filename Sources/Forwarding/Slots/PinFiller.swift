@@ -35,11 +35,15 @@ final class PinFiller {
     output.schedule(peer.call)
   }
 
-  /// Replaces the peer's pins. `fill` follows.
-  func pin(_ pins: [SlotPin], of peer: Peer) {
+  /// Replaces the peer's pins. Its slots are filled with those of the call, and not delayed: that costs no more than reading the command.
+  /// - Returns: whether the peer has pinned slots here.
+  func pin(_ pins: [SlotPin], of peer: Peer) -> Bool {
+    guard peer.isPinned, peer.home == nil else { return false }
     forgetPins(of: peer)
     peer.pins = Dictionary(pins.map { ($0.mid, $0) }, uniquingKeysWith: { _, last in last })
     for pin in pins { subscribers[pin.source.peer, default: [:]][peer.id] = peer }
+    peer.call.enqueue(peer)
+    return true
   }
 
   private func forgetPins(of peer: Peer) {

@@ -11,19 +11,16 @@ final class SlotFiller {
   private let configuration: SFUConfiguration
   private let histories: HistoryBudget
   private let output: SFUOutput
-  private let pins: PinFiller
+  let pins: PinFiller
   /// Calls whose peers or tracks were changed by the current commands.
   private var changed: [ForwardedCall] = []
 
-  init(
-    _ configuration: SFUConfiguration, of address: WorkerAddress, histories: HistoryBudget, output: SFUOutput,
-    pins: PinFiller
-  ) {
+  init(_ configuration: SFUConfiguration, of address: WorkerAddress, histories: HistoryBudget, output: SFUOutput) {
     self.configuration = configuration
     self.address = address
     self.histories = histories
     self.output = output
-    self.pins = pins
+    pins = PinFiller(output: output)
   }
 
   /// The slots of the call's peers are filled once all current commands have been carried out.
@@ -203,25 +200,5 @@ final class SlotFiller {
     let existing = SlotNeed.Slots(audio: peer.audioSlots.count, video: peer.videoSlots.count)
     peer.need.update(wanted: wanted, existing: existing, now: now)
     output.schedule(peer, peer.need.deadline)
-  }
-}
-
-extension Peer {
-  /// Takes over what the slots show now. Returns whether the map changed.
-  /// - Parameter unsupported: the tracks that no slot carries.
-  func updateSlotMap(unsupported: [TrackID]) -> Bool {
-    let slots = assignments
-    guard slots != slotMap.slots || unsupported != slotMap.unsupported || slotMap.revision == 0 else { return false }
-    slotMap = SlotMap(revision: slotMap.revision + 1, slots: slots, unsupported: unsupported)
-    return true
-  }
-
-  fileprivate var assignments: [SlotAssignment] {
-    downTracks.compactMap { down in
-      down.source.map { source in
-        SlotAssignment(
-          mid: down.description.mid, track: source.track, source: source.description.source, picture: down.picture)
-      }
-    }
   }
 }
