@@ -122,7 +122,7 @@ let package = Package(
     .target(
       name: "ConclaveClient",
       dependencies: [
-        "Octets", "MediaModel", "Contract", "STOMP", "SFrame",
+        "Octets", "MediaModel", "Contract", "Recording", "STOMP", "SFrame",
         .product(name: "Crypto", package: "swift-crypto"),
         .product(name: "CryptoExtras", package: "swift-crypto"),
         .product(name: "NIOCore", package: "swift-nio"),
@@ -288,7 +288,8 @@ let package = Package(
     .testTarget(
       name: "ConclaveClientTests",
       dependencies: [
-        "Seeded", "Octets", "ConclaveClient", "ConclaveServer", "Contract", "LinuxIO", "MediaModel", "SFrame", "STOMP",
+        "Seeded", "Octets", "ConclaveClient", "ConclaveServer", "Contract", "LinuxIO", "MediaModel", "Recording",
+        "SFrame", "STOMP",
         .product(name: "Crypto", package: "swift-crypto"),
         .product(name: "CryptoExtras", package: "swift-crypto"),
         .product(name: "NIOCore", package: "swift-nio"),
