@@ -12,6 +12,7 @@ let package = Package(
   products: [
     .executable(name: "conclave", targets: ["conclave"]),
     .executable(name: "loadtest", targets: ["loadtest"]),
+    .executable(name: "conclave-recording", targets: ["recordingtool"]),
     .library(name: "ConclaveClient", targets: ["ConclaveClient"]),
   ],
   dependencies: [
@@ -131,6 +132,9 @@ let package = Package(
         .product(name: "NIOSSL", package: "swift-nio-ssl"),
         .product(name: "NIOWebSocket", package: "swift-nio"),
       ]),
+    .executableTarget(
+      name: "recordingtool",
+      dependencies: ["ConclaveClient", .product(name: "ArgumentParser", package: "swift-argument-parser")]),
     // Random numbers that a seed repeats, and bad network paths, for the tests and the load test.
     .target(name: "Seeded", dependencies: ["Octets"], path: "Tests/Seeded"),
     .target(name: "Paths", dependencies: ["Seeded"], path: "Tests/Paths"),
@@ -285,6 +289,9 @@ let package = Package(
         "CAllocations",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ]),
+    .testTarget(
+      name: "RecordingToolTests",
+      dependencies: ["recordingtool", "ConclaveClient", "Octets"], exclude: ["Golden", "golden.mjs"]),
     .testTarget(
       name: "ConclaveClientTests",
       dependencies: [

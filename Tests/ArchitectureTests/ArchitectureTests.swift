@@ -44,6 +44,7 @@ private let arrows: [(target: String, imports: Set<String>)] = [
   ),
   ("conclave", ["ConclaveServer", "MediaModel", "CCommit"]),
   ("ConclaveClient", ["Octets", "MediaModel", "Contract", "Recording", "STOMP", "SFrame"]),
+  ("recordingtool", ["ConclaveClient"]),
   (
     "loadtest",
     [
