@@ -12,6 +12,7 @@ let package = Package(
   products: [
     .executable(name: "conclave", targets: ["conclave"]),
     .executable(name: "loadtest", targets: ["loadtest"]),
+    .executable(name: "conclave-recording", targets: ["recordingtool"]),
     .library(name: "ConclaveClient", targets: ["ConclaveClient"]),
   ],
   dependencies: [
@@ -126,7 +127,7 @@ let package = Package(
     .target(
       name: "ConclaveClient",
       dependencies: [
-        "Octets", "MediaModel", "Contract", "STOMP", "SFrame",
+        "Octets", "MediaModel", "Contract", "Recording", "STOMP", "SFrame",
         .product(name: "Crypto", package: "swift-crypto"),
         .product(name: "CryptoExtras", package: "swift-crypto"),
         .product(name: "NIOCore", package: "swift-nio"),
@@ -135,6 +136,9 @@ let package = Package(
         .product(name: "NIOSSL", package: "swift-nio-ssl"),
         .product(name: "NIOWebSocket", package: "swift-nio"),
       ]),
+    .executableTarget(
+      name: "recordingtool",
+      dependencies: ["ConclaveClient", .product(name: "ArgumentParser", package: "swift-argument-parser")]),
     // Random numbers that a seed repeats, and bad network paths, for the tests and the load test.
     .target(name: "Seeded", dependencies: ["Octets"], path: "Tests/Seeded"),
     .target(name: "Paths", dependencies: ["Seeded"], path: "Tests/Paths"),
@@ -292,9 +296,13 @@ let package = Package(
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ]),
     .testTarget(
+      name: "RecordingToolTests",
+      dependencies: ["recordingtool", "ConclaveClient", "Octets"], exclude: ["Golden", "golden.mjs"]),
+    .testTarget(
       name: "ConclaveClientTests",
       dependencies: [
-        "Seeded", "Octets", "ConclaveClient", "ConclaveServer", "Contract", "LinuxIO", "MediaModel", "SFrame", "STOMP",
+        "Seeded", "Octets", "ConclaveClient", "ConclaveServer", "Contract", "LinuxIO", "MediaModel", "Recording",
+        "SFrame", "STOMP",
         .product(name: "Crypto", package: "swift-crypto"),
         .product(name: "CryptoExtras", package: "swift-crypto"),
         .product(name: "NIOCore", package: "swift-nio"),

@@ -48,7 +48,8 @@ private let arrows: [(target: String, imports: Set<String>)] = [
     ]
   ),
   ("conclave", ["ConclaveServer", "MediaModel", "CCommit"]),
-  ("ConclaveClient", ["Octets", "MediaModel", "Contract", "STOMP", "SFrame"]),
+  ("ConclaveClient", ["Octets", "MediaModel", "Contract", "Recording", "STOMP", "SFrame"]),
+  ("recordingtool", ["ConclaveClient"]),
   (
     "loadtest",
     [

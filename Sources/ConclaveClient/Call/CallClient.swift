@@ -33,6 +33,7 @@ public actor CallClient {
   var rings: [CallID: Ring] = [:]
   /// The people of the current rings.
   var rung: [CallID: RungPeople] = [:]
+  var usedRecordings = UsedRecordings()
   var ringers = Ringers()
   var usedRings: UsedRings
   /// The current pairing, and when the last ones began.
@@ -112,6 +113,9 @@ public actor CallClient {
     /// Epochs of the previous participant, and when they are forgotten.
     var leftovers: (epochs: [UInt32], due: Instant)?
     var tracks = OwnTracks()
+    var consent = CallConsent()
+    /// The recording as the app was told last.
+    var toldRecording: CallRecordingInfo?
     let stay: CurrentStay
     let cipher: FrameCipher
     let updates: UnreadQueue<CallUpdate>
