@@ -11,9 +11,9 @@ const { RecordingReader } = await load('recordings/recording-reader.js');
 const { ReelReader } = await load('recordings/reel-reader.js');
 const { Refusal } = await load('wire/checks.js');
 const { ChainKey, sealReelKey } = await load('recordings/chain-key.js');
-const { makeRecordingKey } = await load('recordings/grants.js');
+const { makeRecordingKey } = await load('consent/grants.js');
 const { makeNote } = await load('recordings/notes.js');
-const { makeStatement } = await load('recordings/statement.js');
+const { makeStatement } = await load('consent/statement.js');
 const { sha256, toBase64 } = await load('wire/bytes.js');
 
 let alice, bob, tablet, mallory, honest, other, unfinished;

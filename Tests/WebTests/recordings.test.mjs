@@ -11,14 +11,14 @@ const { Refusal } = await load('wire/checks.js');
 const { fingerprintOf, isSignedBy } = await load('trust/identity.js');
 const { ChainKey, openReelKey, sealReelKey } = await load('recordings/chain-key.js');
 const { timedFrames } = await load('recordings/clocks.js');
-const { grantIn, makeGrant, makeRecordingKey, openGrant } = await load('recordings/grants.js');
-const layouts = await load('recordings/layouts.js');
+const { grantIn, makeGrant, makeRecordingKey, openGrant } = await load('consent/grants.js');
+const layouts = await load('consent/layouts.js');
 const { manifestIn } = await load('recordings/manifest.js');
 const { makeNote, noteIn, openNote } = await load('recordings/notes.js');
 const { RecordList, encodeRecord, parseRecords } = await load('recordings/records.js');
 const { ReelReader } = await load('recordings/reel-reader.js');
 const { openSegment, parseHeader, sealSegment } = await load('recordings/segment.js');
-const { makeStatement, openStatement, statementIn } = await load('recordings/statement.js');
+const { makeStatement, openStatement, statementIn } = await load('consent/statement.js');
 const { isWitnessSigned, makeWitness, witnessHeader, witnessIn } = await load('recordings/witnesses.js');
 
 const vectors = JSON.parse(readFileSync(new URL('../RecordingTests/Golden/recordings.json', import.meta.url), 'utf8'));

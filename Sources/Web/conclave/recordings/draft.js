@@ -1,8 +1,8 @@
 // A recording of this device that was not sent yet, as its readers would play it: from the store, without the server.
 
+import { grantIn, openGrant } from '../consent/index.js';
 import { fromBase64 } from '../wire/index.js';
 import { openReelKey } from './chain-key.js';
-import { grantIn, openGrant } from './grants.js';
 import { ReelReader } from './reel-reader.js';
 import { ReelSource } from './reel-source.js';
 import { REEL, parseHeader } from './segment.js';

@@ -1,13 +1,12 @@
 // The manifest of a recording: the reply of `recordings/get`. It is the server's word: `recording-reader.js` checks what is signed in it, and
 // `reel-reader.js` the files that it lists.
 
+import { grantIn, signed, statementIn } from '../consent/index.js';
 import {
   MAX_ENTRIES, bytesIn, hashIn, idIn, listIn, listOf, nameTextIn, numberIn, participantIn, shape, whole, wordsIn,
 } from '../wire/index.js';
-import { grantIn } from './grants.js';
 import { MAX_NOTES, noteIn } from './notes.js';
 import { MAX_SEGMENT, MAX_SEGMENTS, MIN_SEALED } from './segment.js';
-import { signed, statementIn } from './statement.js';
 import { witnessIn } from './witnesses.js';
 
 const MAX_MEMBERS = 16; // in a row of the list

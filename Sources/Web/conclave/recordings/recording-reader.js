@@ -1,12 +1,11 @@
 // Opens a recording that a device made: whose it is, whether this device may read it, and its reels.
 
+import { openGrant, openStatement } from '../consent/index.js';
 import { fingerprintOf, sameDevice } from '../trust/index.js';
 import { Refusal } from '../wire/index.js';
 import { openReelKey } from './chain-key.js';
-import { openGrant } from './grants.js';
 import { openNote } from './notes.js';
 import { ReelReader } from './reel-reader.js';
-import { openStatement } from './statement.js';
 import { isWitnessSigned } from './witnesses.js';
 
 /** A recording that cannot be read. `code` is `not-signed` (it is not from whom the server says) or `no-key` (this device has no grant that counts). */

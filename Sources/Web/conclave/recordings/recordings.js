@@ -1,9 +1,9 @@
 // This device's recordings: those that it makes, from the first frame until they are sent, and those that it may read.
 
-import { SENT_TO, sameDevice } from '../trust/index.js';
+import { countOf, grantIn, holdersOf, makeGrants, openGrant } from '../consent/index.js';
+import { sameDevice } from '../trust/index.js';
 import { Refusal, callIDIn, fromBase64, idIn, listOf, numberIn, shape, wordsIn } from '../wire/index.js';
 import { draftLength, openDraft } from './draft.js';
-import { grantIn, makeGrant, openGrant } from './grants.js';
 import { manifestIn } from './manifest.js';
 import { RecordingReader, Unreadable } from './recording-reader.js';
 import { RecordingWriter, endWitness, ownerOf } from './recording-writer.js';
@@ -122,7 +122,7 @@ export class Recordings {
 
   /** How many devices each of `users` has to which this device would grant a recording. */
   async reachable(users) {
-    return countBy(await this.#holders(users));
+    return countOf(await this.#holders(users));
   }
 
   /** Deletes recordings: this user's own for everybody, those of others for this user. */
@@ -242,27 +242,15 @@ export class Recordings {
 
   // Grants
 
-  /** The devices of `users` that get a grant. This user's own have to be paired: the server lists devices, and could list one of its own. */
-  async #holders(users) {
-    const { user } = this.#identity;
-    const devices = await this.#directory.devicesOf([...new Set([user, ...users])], { pinsNews: false });
-    const isTrusted = ({ entry, keys, problem, level, isNew }) => {
-      if (sameDevice(entry, this.#identity)) return false;
-      if (!keys || problem) return false;
-      return entry.user === user ? SENT_TO.includes(level) : !isNew || level === 'vouched';
-    };
-    const trusted = devices.filter(isTrusted).map(({ entry, keys }) => ({ user: entry.user, device: entry.device, keys }));
-    return [{ user, device: this.#identity.device, keys: this.#identity.keys }, ...trusted];
+  #holders(users) {
+    return holdersOf(users, { identity: this.#identity, directory: this.#directory });
   }
 
   /** Grants the recording with this private key to `holders`. Returns how many devices of each user can open it. */
   async #grant(scalar, { id, st }, holders) {
-    const at = this.#now();
-    const made = await Promise.all(holders.map((to) => makeGrant(this.#identity, scalar, { id, st, to: { user: to.user, device: to.device }, target: wrapOf(to.keys), at })));
-    scalar.fill(0);
-    const grants = made.filter(Boolean);
+    const { grants, devices } = await makeGrants(this.#identity, scalar, { id, st, holders, at: this.#now() });
     if (grants.length > 0) await this.#request('recordings/share', { id, grants });
-    return countBy(holders.filter((_, index) => made[index]));
+    return devices;
   }
 
   // The manifest and the files
@@ -317,9 +305,3 @@ export class Recordings {
 const PAGE = 1_000;
 const pageIsFull = ({ reels }) => reels.some(({ segments }) => segments.length > 0 && segments.length % PAGE === 0);
 const wrapOf = (keys) => keys.find(({ use }) => use === 'wrap');
-
-function countBy(holders) {
-  const counts = {};
-  for (const { user } of holders) counts[user] = (counts[user] ?? 0) + 1;
-  return counts;
-}

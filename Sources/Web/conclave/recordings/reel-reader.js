@@ -1,8 +1,8 @@
 // Reads one reel that a device wrote, segment by segment, and says what the server has done to it.
 
+import { idBytes } from '../consent/index.js';
 import { Refusal, equal, sha256, toHex } from '../wire/index.js';
 import { timedFrames } from './clocks.js';
-import { idBytes } from './layouts.js';
 import { parseRecords } from './records.js';
 import { MAX_SEGMENTS, NO_SEGMENT, openSegment, parseHeader } from './segment.js';
 

@@ -1,8 +1,8 @@
 // A segment's file: a header of 96 bytes and records, which are sealed in a reel that a device writes. The header has the hash of the file before, so a reel is a
 // chain, and it is authenticated with the records.
 
+import { idBytes } from '../consent/index.js';
 import { MAX_NUMBER, Refusal, concat, isWhole, sha256, toHex, u32, u64 } from '../wire/index.js';
-import { idBytes } from './layouts.js';
 
 /** The number of the only reel in a recording that a device makes. */
 export const REEL = 1;
