@@ -16,6 +16,7 @@ const layouts = await load('consent/layouts.js');
 const { manifestIn } = await load('recordings/manifest.js');
 const { makeNote, noteIn, openNote } = await load('recordings/notes.js');
 const { RecordList, encodeRecord, parseRecords } = await load('recordings/records.js');
+const { SealedContents } = await load('recordings/sealed-contents.js');
 const { ReelReader } = await load('recordings/reel-reader.js');
 const { openSegment, parseHeader, sealSegment } = await load('recordings/segment.js');
 const { makeStatement, openStatement, statementIn } = await load('consent/statement.js');
@@ -217,13 +218,13 @@ test('the worth of a reel by its list, its witnesses and what was seen is as in 
   const head = (value) => value && { ...value, head: fromBase64(value.head) };
   for (const { name, finding, reel, witnesses, remembered } of vectors.manifests.checked) {
     const [{ segments }] = manifest(reel).reels;
-    const reader = new ReelReader({ id, chainKey, segments, witnesses: witnesses.map(head), remembered: head(remembered) });
+    const reader = new ReelReader({ id, contents: new SealedContents(chainKey), segments, witnesses: witnesses.map(head), remembered: head(remembered) });
     assert.equal(reader.state, FINDINGS[finding], name);
   }
   for (const { name, reel } of vectors.manifests.refused) {
     const append = async () => {
       const [page] = manifest(reel).reels;
-      new ReelReader({ id, chainKey, segments: [], witnesses: [] }).append(page, []);
+      new ReelReader({ id, contents: new SealedContents(chainKey), segments: [], witnesses: [] }).append(page, []);
     };
     await assert.rejects(append, Refusal, name);
   }
@@ -232,7 +233,7 @@ test('the worth of a reel by its list, its witnesses and what was seen is as in 
 test('pages of a list follow each other', async () => {
   const chainKey = await ChainKey.begin(random(32), { id, reel: 1 });
   const [{ segments }] = manifest(vectors.manifests.checked[0].reel).reels;
-  const reader = new ReelReader({ id, chainKey, segments: segments.slice(0, 1), witnesses: [] });
+  const reader = new ReelReader({ id, contents: new SealedContents(chainKey), segments: segments.slice(0, 1), witnesses: [] });
   assert.throws(() => reader.append({ from: 0, segments }, []), Refusal);
   reader.append({ from: 1, segments: segments.slice(1) }, []);
   assert.deepEqual(reader.segments, segments);

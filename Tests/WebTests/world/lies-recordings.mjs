@@ -99,7 +99,11 @@ row(441, async () => {
     // A ghost on the list whom nobody let in.
     const { world, call, bob, others: [ghost] } = scene;
     const { entry } = await ghostEntry(ghost, call, 66);
-    await tell(world, bob, 'keys.rotate', await announcement(call, { entries: [...call.newest.list, entry] }));
+    await settled(world, call, [scene.alice, bob, scene.carol]);
+    const told = await announcement(call, { entries: [...call.newest.list, entry] });
+    await tell(world, bob, 'keys.rotate', told);
+    await tell(world, bob, 'keys.switch', { call: call.id, rev: call.rev + 1, epoch: told.epoch });
+    assert.ok(bob.call.devices.some(({ user }) => user === 'ghost'), 'it is on the list in use');
     await isRefused(scene, await statementOf(ghost, call));
   }, ['ghost']);
 });
@@ -166,16 +170,14 @@ row(444, () =>
 row(445, () =>
   recorded(async (scene) => {
     const { world, call, alice, bob, carol } = scene;
+    await settled(world, call, [alice, bob, carol]);
+    await world.run(1_000);
     const requests = requestsOf(bob);
     const before = bob.call.epoch;
     // The server says that only an epoch from long before had been announced.
     world.server.lie.reply = (to, path, body, reply) => (to === bob && path.endsWith('/record/consent') ? { epoch: 1 } : undefined);
-    const word = new Map();
-    const { request } = alice;
-    alice.request = (path, body) => {
-      if (path.endsWith('record/keys')) word.set(body.epoch, body);
-      return request.call(alice, path, body);
-    };
+    await tell(world, bob, 'recording.running', { call: call.id, rev: call.rev + 1, ...call.recording.word });
+    assert.equal(call.recording.word.epoch, before, 'the starter has given its word for the epoch in use');
     await agree(world, bob);
     await rotate(scene, [alice, bob, carol]);
     await world.until(() => isRecorded(bob));
