@@ -135,7 +135,7 @@ test('a newcomer is asked before anything of it is handed out, and each new key 
     assert.deepEqual(later.map(({ said }) => said).filter((said) => !texts.includes(said)), [], 'no frame is sent under a key that was not handed out');
   }, ['dave']));
 
-test('who declines, or has not answered, hands out nothing for as long as the recording runs', () =>
+test('a participant who declines, or has not answered, hands out nothing for as long as the recording runs', () =>
   recordedCall(async ({ world, call, alice, bob, carol }) => {
     const requests = [requestsOf(bob), requestsOf(carol)];
     await carol.running(agree(carol, []));
@@ -187,7 +187,7 @@ test('a device that rejoins, and one whose server was started again, agree again
     assert.deepEqual([...call.recording.consents.values()][0].media, ['audio']);
   }));
 
-test('of several media only those are handed out to which the person agreed', () =>
+test('only the media to which the person agreed are handed out', () =>
   inCall(async ({ world, call, alice, bob, carol }) => {
     for (const client of world.clients) client.running = (promise) => settle(world, promise);
     await alice.running(alice.call.record({ readers: ['bob'] }));

@@ -26,7 +26,7 @@ const trusted = async ({ user, device }) => {
   return found && { keys: found.keys, level: 'known' };
 };
 
-/** What the reader gets of each reel: `{user, state, frames}`, the numbers `[n, index, i]` of the frames that count. */
+/** The reader's view of each reel: `{user, state, frames}`, the numbers `[n, index, i]` of the frames that count. */
 async function read(world, { remembered = undefined } = {}) {
   const opened = await RecordingReader.open(manifestIn(world.manifest), { trusted, own: holder(reader), now: NOW, remembered: new Map(remembered) });
   const found = {};
@@ -222,7 +222,7 @@ test('a page that leaves out segments, or has some of a reel that was shorter be
   await assert.rejects(grown.open(world.id), Refusal);
 });
 
-test('it is described by who has signed it, who is recorded, and how long; one’s own part is erased by a request', async () => {
+test('a description has the signer, the recorded people and the length; one’s own part is erased by a request', async () => {
   const world = honest.copy();
   const asked = [];
   const recordings = recordingsOf(world, { asked });

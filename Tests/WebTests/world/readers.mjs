@@ -1,4 +1,4 @@
-// What a reader of a call's recording can open, who was not in the call and has everything that the server ever saw: every key that was handed out, and every frame.
+// A reader of a call's recording who was not in the call, and has everything that the server ever saw: every key that was handed out, and every frame.
 
 import { load } from '../web.mjs';
 

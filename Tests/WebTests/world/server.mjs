@@ -447,7 +447,7 @@ class ServerCall {
 
   // Recordings
 
-  /** An event about the recording, to all participants or those for whom `isFor(stay)`. */
+  /** An event about the recording, to all participants, or to the stays that `isFor` accepts. */
   tellRecording(name, body, isFor = (_stay) => true) {
     this.rev += 1;
     for (const stay of this.#stays.values()) if (isFor(stay)) this.server.tell(stay.client, name, { call: this.id, rev: this.rev, ...body });

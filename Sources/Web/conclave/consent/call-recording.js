@@ -9,7 +9,7 @@ import { holdersOf, makeGrants, makeRecordingKey } from './grants.js';
 import { makeStatement, openStatement, statementIn } from './statement.js';
 import { areSigned, signTrackKeys, wordIn } from './track-keys.js';
 
-/** What is sent as each medium. */
+/** The sources of each medium. */
 const SOURCES = { audio: ['microphone'], video: ['camera'], screen: ['screen', 'screen-audio'] };
 const KNOWN = 64; // statements that are remembered
 const WORDS = 8; // of the starter, by epoch
@@ -65,7 +65,7 @@ export class CallRecording extends EventTarget {
     this.#connection = connection;
   }
 
-  /** `{participant, keys, ask, path?}` of a join. What was agreed to lasts: the person has answered this statement. */
+  /** `{participant, keys, ask, path?}` of a join. The answer lasts, because it is about the statement. */
   set stay(stay) {
     this.#stay = stay;
     for (const map of [this.#words, this.#good, this.#exports, this.#sent, this.#consents]) map.clear();
@@ -79,7 +79,7 @@ export class CallRecording extends EventTarget {
     this.#timers.clear();
   }
 
-  // What there is to see
+  // The view of a page
 
   /**
    * The recording that runs: `{id, by, level, isOwn, readers, media, since, answer, lack}`. `by` is the device that has signed it, `level` how far it is trusted. `answer` are the
@@ -168,7 +168,7 @@ export class CallRecording extends EventTarget {
     for (const ms of [NO_EPOCH_MS, NO_WORD_MS]) this.#timers.after(ms, () => this.#changed());
   }
 
-  /** Of the media `added` only epochs count that are announced after the server knows of them, and after this device did. */
+  /** For the media `added` only epochs count that are announced after the server and this device know of the answer. */
   async #tell(id, media, { added, isErased = false }) {
     const stay = this.#stay;
     this.#telling += 1;
@@ -188,7 +188,7 @@ export class CallRecording extends EventTarget {
     await this.#request('stop', { recording: id });
   }
 
-  // What the server says
+  // The server's words
 
   /** `recording.started`, or a part of the call's state. */
   started({ statement: told, since }) {
@@ -325,7 +325,7 @@ export class CallRecording extends EventTarget {
     this.dispatchEvent(new CustomEvent('warning', { detail: { problem: 'refused-recording', user: by.user, device: by.device } }));
   }
 
-  // What is handed out
+  // The export
 
   async #serve() {
     const [stay, current] = [this.#stay, this.#current];
@@ -383,7 +383,7 @@ export class CallRecording extends EventTarget {
     }
   }
 
-  /** What this device sends now and the person agreed to before the epoch was announced. */
+  /** The sources that this device sends now, and to which the person agreed before the epoch was announced. */
   #sourcesFor(epoch, { path }) {
     const media = [...this.#agreed].filter(([, after]) => epoch > after).map(([medium]) => medium);
     return media.flatMap((medium) => SOURCES[medium]).filter((source) => path?.trackID(source));

@@ -1,4 +1,4 @@
-// What is signed about a recording, who gets its key, and a call's recording as each participant's device sees it.
+// Signatures about a recording, the grants of its key, and a call's recording as each participant's device sees it.
 
 export { CallRecording } from './call-recording.js';
 export { countOf, grantIn, holdersOf, makeGrant, makeGrants, makeRecordingKey, openGrant } from './grants.js';
