@@ -316,7 +316,7 @@ export class Recordings {
 
 const PAGE = 1_000;
 
-/** What is remembered of a reel from now on: the longest that was seen. */
+/** The memory of a reel: the longest that was seen. */
 function seenOf(number, reel, seen) {
   const before = seen.find(([other]) => other === number);
   const isLonger = reel.seen && (before?.[1].segments ?? 0) <= reel.length && reel.state !== 'changed';

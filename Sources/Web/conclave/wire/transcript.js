@@ -106,7 +106,7 @@ export function partsOf(kid) {
 /** `info` of HPKE for the keys of a participant's own tracks. */
 export const TRACK_KEY_INFO = utf8('conclave-track-key-v1');
 
-/** What track keys are bound to (protocol section 13.1): `st` of a recording's statement, an epoch, a participant, and the numbers of its tracks, ascending. */
+/** The data to which track keys are bound (protocol section 13.1): `st` of a recording's statement, an epoch, a participant, and the numbers of its tracks, ascending. */
 export const trackKeyContext = ({ st, epoch, listHash, participant, fingerprint, joinId, tracks }) =>
   concat(st, u32(epoch), listHash, u32(participant), fingerprint, joinId, Uint8Array.of(tracks.length, ...tracks));
 
