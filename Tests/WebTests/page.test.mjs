@@ -68,6 +68,7 @@ function callOf({ devices = [], tracks, roster = [], confirmation = noConfirmati
     participant: 1,
     devices,
     roster,
+    recordedOf: () => undefined,
     numberOwner: (number) => devices.find((device) => device.participant === number),
     hasKey,
     confirmation,

@@ -2,6 +2,7 @@
 
 import { byID, element, plainLine, setIcon, setText } from './dom.js';
 import { labelFor } from './names.js';
+import { PlayerPeople } from './player-people.js';
 import { shortTime, spokenTime, wordsForGap, wordsForUnreadable, wordsForWorth } from './recordings-words.js';
 import { locale, t } from './texts.js';
 
@@ -52,6 +53,7 @@ export class PlayerView {
   #opened; // of `load`
   #start = 0; // µs
   #captions = [];
+  #people; // of a call
   #timer;
   #turn = 0;
   #waitingSince;
@@ -96,8 +98,10 @@ export class PlayerView {
       if (turn !== this.#turn) return false;
       this.#opened = opened;
       const { reader } = opened;
-      if (reader && !title) setText(byID('player-title'), t('player.from', { name: labelFor(reader.statement.by.user) }));
-      if (obstacle) this.#cannotPlay();
+      const isOfCall = reader?.statement.kind === 'call';
+      if (reader && (isOfCall || !title)) setText(byID('player-title'), t(isOfCall ? 'player.call' : 'player.from', { name: labelFor(reader.statement.by.user) }));
+      if (isOfCall && !opened.reels.some(({ source }) => source.length > 0)) setText(byID('player-problem'), t('player.nobody'));
+      else if (obstacle) this.#cannotPlay();
       else this.#begin(opened);
       return true;
     } catch (error) {
@@ -115,14 +119,16 @@ export class PlayerView {
     this.#player?.pause();
   }
 
-  #begin({ source, notes = new Map() }) {
+  #begin({ reader, reels, notes = new Map() }) {
     const { Player, WebOutput } = this.#library;
-    this.#start = source.start;
+    this.#people = reader?.statement.kind === 'call' ? new PlayerPeople(byID('player-people'), reels) : undefined;
+    byID('player-people').hidden = !this.#people;
     this.#captions = captionsIn(notes.values());
-    this.#output = new WebOutput({ draw: (picture) => this.#drawPicture(picture), failed: () => this.#fail() });
+    this.#output = new WebOutput({ draw: (picture, place) => (this.#people ? this.#people.draw(picture, place) : this.#drawPicture(picture)), failed: () => this.#fail() });
     this.#hear({});
-    const player = new Player(source, this.#output);
+    const player = new Player(reels.map(({ source }) => source), this.#output);
     this.#player = player;
+    this.#start = player.start;
     player.addEventListener('change', () => player === this.#player && this.draw());
     this.#timer = setInterval(() => this.draw(), DRAWN_EVERY_MS);
     byID('player-controls').hidden = false;
@@ -189,13 +195,14 @@ export class PlayerView {
     byID('player-speed').value = String(speed);
     setText(byID('player-gap'), this.#note(state, gap));
     setText(byID('player-caption'), this.#captions.find(({ from, to }) => from <= at && at < to)?.text ?? '');
-    setText(byID('player-worth'), this.#opened.reader ? wordsForWorth(this.#opened.reel.state) : '');
+    setText(byID('player-worth'), this.#opened.reader ? wordsForWorth(this.#opened.reels.map(({ reel }) => reel.state)) : '');
     this.#drawGaps(bandsOf(player.gaps, this.#start, length));
   }
 
   /** The words about the place. */
   #note(state, gap) {
     this.#waitingSince = state === 'waiting' ? (this.#waitingSince ?? performance.now()) : undefined;
+    if (gap && this.#people) return t('gap.of', { name: labelFor(this.#opened.reels[gap.lane].user), words: wordsForGap(gap) });
     if (gap) return wordsForGap(gap);
     return this.#waitingSince !== undefined && performance.now() - this.#waitingSince > WAITING_MS ? t('player.waiting') : '';
   }
@@ -243,6 +250,8 @@ export class PlayerView {
     for (const id of ['player-problem', 'player-gap', 'player-caption', 'player-worth', 'player-clock']) setText(byID(id), '');
     byID('player-controls').hidden = true;
     byID('player-download').hidden = true;
+    byID('player-people').replaceChildren();
+    byID('player-people').hidden = true;
     this.#drawPicture(undefined);
     this.#drawGaps([]);
   }
@@ -254,6 +263,7 @@ export class PlayerView {
     this.#player = undefined;
     this.#output = undefined;
     this.#opened = undefined;
+    this.#people = undefined;
     this.#waitingSince = undefined;
   }
 }

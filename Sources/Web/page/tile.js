@@ -40,6 +40,7 @@ export class Tile {
   #muted;
   #mutedText;
   #hand;
+  #recorded;
   #shield;
   #reaction;
   #compare;
@@ -121,6 +122,19 @@ export class Tile {
     if (this.#hand) this.#hand.hidden = !isRaised;
   }
 
+  /** `recorded` is as in `CallRecording.recordedOf`. */
+  #showRecorded(recorded) {
+    if (recorded && !this.#recorded) {
+      this.#recorded = element('span', { className: 'tile-recorded' }, icon('record'), element('span', { className: 'visually-hidden' }));
+      this.#name.before(this.#recorded);
+    }
+    if (!this.#recorded) return;
+    this.#recorded.hidden = !recorded;
+    const words = recorded ? t(recorded === 'told' ? 'tile.agreed' : 'tile.recorded') : '';
+    setText(this.#recorded.lastChild, words);
+    this.#recorded.title = words;
+  }
+
   #showShield(isVerified) {
     if (isVerified && !this.#shield) {
       this.#shield = element('span', { className: 'shield' }, icon('shield'), element('span', { textContent: t('code.verified') }));
@@ -145,7 +159,7 @@ export class Tile {
     const label = labelFor(member.user);
     const who = source === 'screen' ? t(isOwn ? 'tile.own-screen' : 'tile.screen', { name: label }) : isOwn ? t('tile.you') : label;
     const { dataset, classList } = this.node;
-    Object.assign(dataset, { source, user: member.user, video: video ? 'on' : 'off', muted: Boolean(isMuted), doubt: doubt ?? '', hand: Boolean(isHandRaised) });
+    Object.assign(dataset, { recorded: description.recorded ?? '', source, user: member.user, video: video ? 'on' : 'off', muted: Boolean(isMuted), doubt: doubt ?? '', hand: Boolean(isHandRaised) });
     if (participant) dataset.participant = participant;
     if (track) dataset.track = track;
     else delete dataset.track;
@@ -163,6 +177,7 @@ export class Tile {
     this.#compare.hidden = !COMPARED.includes(doubt);
     this.#showMuted(isMuted);
     this.#showHand(isHandRaised);
+    this.#showRecorded(description.recorded);
     this.#showShield(isVerified && !doubt);
     setInitials(this.#avatar, nameFor(member.user), member.user);
     // Behind a video, too, because that may take a moment to begin.

@@ -1,6 +1,6 @@
 // The wrap algorithms of protocol section 5, on WebCrypto: how 32 bytes reach only the owner of one key pair.
 
-import { concat, utf8 } from '../wire/index.js';
+import { concat, utf8 } from './bytes.js';
 
 export const HPKE = 'HPKE-P256-SHA256-AES256GCM';
 const INFO = utf8('conclave-envelope-v2');

@@ -1,7 +1,10 @@
 // The key pair of one recording, and grants: its private half, sealed for one reader's device and signed by the device that grants.
 
-import { HPKE, canWrap, hpkeOpen, hpkeSeal, isSignedBy, sameDevice, wrap } from '../trust/index.js';
-import { Refusal, bytesIn, callIDIn, equal, fromBase64, hashIn, idIn, numberIn, random, sha256, shape, toBase64, wordsIn } from '../wire/index.js';
+import { SENT_TO, isSignedBy, sameDevice } from '../trust/index.js';
+import {
+  HPKE, Refusal, bytesIn, callIDIn, canWrap, equal, fromBase64, hashIn, hpkeOpen, hpkeSeal, idIn, numberIn, random, sha256, shape, toBase64, wordsIn,
+  wrap,
+} from '../wire/index.js';
 import { grantBytes, grantInfo } from './layouts.js';
 import { signed } from './statement.js';
 
@@ -64,6 +67,33 @@ export async function makeGrant(identity, scalar, { id, st, to, target, at }) {
   const key = await sha256(spki);
   const { sigAlg, signature } = await identity.sign(await grantBytes({ st, from, to, alg, key, at, ciphertext }));
   return { recording: id, to, from, key: toBase64(key), alg, ciphertext: toBase64(ciphertext), at, sigAlg, signature: toBase64(signature) };
+}
+
+const wrapKeyOf = (keys) => keys.find(({ use }) => use === 'wrap');
+
+/** The devices of `users` that get a grant, and this one. This user's others have to be paired: the server lists devices, and could list one of its own. */
+export async function holdersOf(users, { identity, directory }) {
+  const devices = await directory.devicesOf([...new Set([identity.user, ...users])], { pinsNews: false });
+  const isTrusted = ({ entry, keys, problem, level, isNew }) => {
+    if (!keys || problem || sameDevice(entry, identity)) return false;
+    return entry.user === identity.user ? SENT_TO.includes(level) : !isNew || level === 'vouched';
+  };
+  const trusted = devices.filter(isTrusted).map(({ entry, keys }) => ({ user: entry.user, device: entry.device, keys }));
+  return [{ user: identity.user, device: identity.device, keys: identity.keys }, ...trusted];
+}
+
+/** `{grants, devices}`: the grants of `scalar` to `holders`, see `holdersOf`, and how many devices of each user they reach. `scalar` is wiped. */
+export async function makeGrants(identity, scalar, { id, st, holders, at }) {
+  const made = await Promise.all(holders.map(({ user, device, keys }) => makeGrant(identity, scalar, { id, st, to: { user, device }, target: wrapKeyOf(keys), at })));
+  scalar.fill(0);
+  return { grants: made.filter(Boolean), devices: countOf(holders.filter((_, index) => made[index])) };
+}
+
+/** How many of `holders` each user has. */
+export function countOf(holders) {
+  const counts = {};
+  for (const { user } of holders) counts[user] = (counts[user] ?? 0) + 1;
+  return counts;
 }
 
 /**
