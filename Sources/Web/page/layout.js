@@ -107,7 +107,7 @@ function grid(count, box, shapes) {
   });
 }
 
-/** What is large has all of its box: nothing of a screen is cut off. */
+/** Each large tile has all of its part of the box: nothing of a screen is cut off. */
 function filling(box, shapes) {
   const { columns: across } = columns(shapes.length, box, [shapes[0], shapes[0]]);
   const down = Math.ceil(shapes.length / across);

@@ -222,7 +222,7 @@ export class Stage {
     }
   }
 
-  /** What `layout` wants to know. */
+  /** The argument of `layout`. */
   #contents(mode, small, large, mine) {
     const { clientWidth: width, clientHeight: height } = this.#root;
     const shapes = this.#shapes();
@@ -232,7 +232,7 @@ export class Stage {
     return { width, height, people: small.length, isFilled: mode === 'pair', isAwaited, shape: shapes.usual, large: large.map((tile) => tile.shape ?? WIDE), own };
   }
 
-  /** The usual shape of the others' pictures, and a text that differs when the tiles are to be arranged anew. */
+  /** The usual shape of the others' pictures, and a text that differs when the tiles are to be arranged again. */
   #shapes() {
     const tiles = [...this.#tiles.values()];
     const cameras = tiles.filter(({ description: { isOwn, source }, shape }) => shape && source === 'camera' && !isOwn).map(({ shape }) => shape);

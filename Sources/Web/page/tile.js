@@ -116,7 +116,7 @@ export class Tile {
     if (this.#mutedText) this.#mutedText.hidden = !isMuted;
   }
 
-  /** A small tile has no room for the words of its state: there it has a sign alone, and the words are for screen readers. */
+  /** A small tile has no room for the words of its state: it has only a sign there, and the words are for screen readers. */
   #showSign(name) {
     if (name && !this.#sign) {
       this.#sign = element('span', { className: 'tile-sign', ariaHidden: 'true' }, icon(name));
