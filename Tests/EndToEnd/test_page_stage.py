@@ -211,7 +211,7 @@ def test_a_call_of_many_has_readable_tiles_on_a_desktop_and_a_phone(person, look
         assert max(alice.driver.execute_script(LINES)) < 30, "each name has one line"
         return len(tiles)
 
-    assert readable(200) >= count - 1 and not alice.shown("#pages")
+    assert readable(150) >= count - 1 and not alice.shown("#pages")
     look(alice, f"a call of {count}")
     alice.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", PHONE)
     wait_for(lambda: box(alice, "#stage")[2] < 400, 5, "the page has the size of a phone")
