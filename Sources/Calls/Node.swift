@@ -105,8 +105,8 @@ package struct Node {
     case .answer(let question, _):
       people.questions.session(of: question).flatMap { people.directory.device(of: $0)?.user }
     case .recording(let news): news.payer
-    case .media, .recordingFailed, .pushGone, .waitsAtLink, .forget, .end, .disconnectUser, .failures, .drain,
-      .timeout:
+    case .media, .recordingFailed, .pushGone, .waitsAtLink, .forget, .end, .disconnectUser, .endLinks, .failures,
+      .drain, .timeout:
       nil
     }
   }
