@@ -104,8 +104,8 @@ package struct Node {
     case .answer(let question, _):
       people.asker(of: question)
     case .recording(let news): news.payer
-    case .media, .recordingFailed, .pushGone, .waitsAtLink, .forget, .end, .disconnectUser, .failures, .drain,
-      .timeout:
+    case .media, .recordingFailed, .pushGone, .waitsAtLink, .forget, .end, .disconnectUser, .endLinks, .failures,
+      .drain, .timeout:
       nil
     }
   }

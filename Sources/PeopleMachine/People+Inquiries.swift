@@ -9,6 +9,7 @@ extension People {
     case .isPresent(let user): .truth(isPresent(user))
     case .lastingLink(let link): .lastingLink(opened(link, now: now))
     case .lastingLinks: .number(links.count)
+    case .lastingLinksOf(let user): .linkSummaries(links.links(of: user).map { LinkSummary($0) })
     }
   }
 

@@ -132,6 +132,11 @@ extension People {
     for link in links.links(of: device.user) where link.device == device { endLink(link.id) }
   }
 
+  /// The operator ends all of the user's links, or those of this short name.
+  mutating func endLinks(of user: UserID, named name: String?) {
+    for link in links.links(of: user) where name == nil || link.id.shortName == name { endLink(link.id) }
+  }
+
   /// Somebody waits at the link, possibly without an account.
   mutating func noteWaiting(at id: LinkID) {
     guard configuration.links.days > 0, let link = links[id], link.expiresAt > now else { return }

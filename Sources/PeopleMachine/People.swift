@@ -59,6 +59,7 @@ package struct People {
     case .waitsAtLink(let link): noteWaiting(at: link)
     case .forget(let user): dismiss(.user(user))
     case .disconnectUser(let user): disconnect(user)
+    case .endLinks(let user, let name): endLinks(of: user, named: name)
     case .media, .recordingFailed, .drain, .end, .failures, .timeout: break
     }
   }

@@ -25,6 +25,7 @@ package enum PeopleInquiry: Hashable, Codable, Sendable {
   case lastingLink(LinkID)
   /// How many lasting links there are.
   case lastingLinks
+  case lastingLinksOf(UserID)
 }
 
 package enum InquiryAnswer: Codable, Sendable {
@@ -40,4 +41,6 @@ package enum InquiryAnswer: Codable, Sendable {
   case lastingLink(OpenedLink?)
   /// Users with a connection, in no particular order; services are not included.
   case connectedUsers([ConnectedUser])
+  /// A user's lasting links, in the order in which they were made.
+  case linkSummaries([LinkSummary])
 }

@@ -122,6 +122,26 @@ package struct CallInspection: Codable, Sendable {
   }
 }
 
+/// A lasting link, as the operator sees it.
+package struct LinkSummary: Codable, Hashable, Sendable {
+  /// The first characters of its id. The whole id lets anybody ask for the link's call; its other 84 bits stay unknown.
+  package var link: String
+  /// The device that made it.
+  package var device: DeviceID
+  package var madeAt: Timestamp
+  package var expiresAt: Timestamp
+  /// The call that runs.
+  package var call: CallID?
+
+  package init(_ stored: StoredLastingLink) {
+    link = stored.id.shortName
+    device = stored.device.device
+    madeAt = stored.madeAt
+    expiresAt = stored.expiresAt
+    call = stored.opening?.call
+  }
+}
+
 package struct ConnectedUser: Codable, Sendable {
   package var user: UserID
   /// The user's connected devices.

@@ -34,6 +34,8 @@ package enum NodeCommand: Sendable {
   /// The operator removes the user from its calls and closes its connections: `conclave disconnect`. The user may
   /// return.
   case disconnectUser(UserID)
+  /// The operator ends the user's lasting links: all, or those of this short name: `conclave links delete`.
+  case endLinks(of: UserID, named: String?)
   /// The log counted failures in the call. The number outlives a restart.
   case failures(CallID, Int)
   /// The server is about to stop: no new calls.

@@ -36,4 +36,9 @@ package struct StoredLastingLink: Hashable, Sendable, Codable {
   }
 }
 
+extension LinkID {
+  /// By which an operator tells a user's links apart.
+  package var shortName: String { String(text.prefix(8)) }
+}
+
 extension StoredLastingLink: CustomStringConvertible { package var description: String { "link" } }

@@ -42,6 +42,11 @@ extension ControlPlane {
     return count
   }
 
+  func lastingLinks(of user: UserID) async -> [LinkSummary] {
+    guard case .linkSummaries(let links) = await ask(.people(.lastingLinksOf(user))) else { return [] }
+    return links
+  }
+
   func runs(_ call: CallID) async -> Bool { await isTrue(.calls(.runs(call))) }
 
   private func isTrue(_ inquiry: Inquiry) async -> Bool {

@@ -2,7 +2,7 @@
 // elements that few tiles need when this one does: a call may have hundreds of tiles.
 
 import { wordsForAdmission } from './admission-words.js';
-import { avatar, element, icon, setInitials, setText } from './dom.js';
+import { avatar, element, icon, setIcon, setInitials, setText } from './dom.js';
 import { labelFor, nameFor } from './names.js';
 import { ScreenView } from './screen-view.js';
 import { listNames, t } from './texts.js';
@@ -36,6 +36,7 @@ export class Tile {
   #avatar;
   #name;
   #state;
+  #sign; // of its state
   #admission;
   #muted;
   #mutedText;
@@ -52,10 +53,11 @@ export class Tile {
   #viewTools;
   #ownTools;
   #lackingSince;
+  #shape; // of its picture, which has arrived
 
   /**
    * `pin()`, `compare()`, `move()` and `hide()` are called when a button is pressed, the last two on this device's own tile; `blocked()` after each change of
-   * `isBlocked`, and `looked()` when the person has chosen how large to see a screen.
+   * `isBlocked`, `looked()` when the person has chosen how large to see a screen, and `reshaped()` when its picture has another `shape`.
    */
   constructor(actions) {
     this.#actions = actions;
@@ -88,17 +90,18 @@ export class Tile {
     this.#state = element('span', { className: 'tile-state' });
     this.#compare = element('button', { type: 'button', className: 'tile-action', textContent: t('tile.compare') });
     this.#compare.addEventListener('click', compare);
-    return element('figcaption', {}, this.#name, this.#state, this.#compare);
+    return element('figcaption', {}, element('span', { className: 'tile-line' }, this.#name), this.#state, this.#compare);
   }
 
   #makeVideo() {
     const video = element('video', { autoplay: true, playsInline: true, muted: true });
     video.setAttribute('muted', '');
-    // One's own small picture has the shape of the camera's.
     video.addEventListener('resize', () => {
       const { videoWidth, videoHeight } = video;
-      this.node.style.setProperty('--shape', `${videoWidth} / ${videoHeight}`);
-      this.node.dataset.upright = videoHeight > videoWidth;
+      if (videoHeight === 0) return;
+      this.#shape = videoWidth / videoHeight;
+      this.node.style.setProperty('--shape', String(this.#shape)); // of one's own floating picture
+      this.#actions.reshaped();
     });
     this.#avatar.after(video);
     return video;
@@ -112,6 +115,28 @@ export class Tile {
     }
     this.#muted?.toggleAttribute('hidden', !isMuted);
     if (this.#mutedText) this.#mutedText.hidden = !isMuted;
+  }
+
+  /** A small tile has no room for the words of its state: it has only a sign there, and the words are for screen readers. */
+  #showSign(name) {
+    if (name && !this.#sign) {
+      this.#sign = element('span', { className: 'tile-sign', ariaHidden: 'true' }, icon(name));
+      this.#name.after(this.#sign);
+    }
+    if (!this.#sign) return;
+    this.#sign.hidden = !name;
+    if (name) setIcon(this.#sign, name);
+  }
+
+  #signOf({ source, isOwn, isConnected, isHeld, video, picture, doubt }, isSilent) {
+    if (doubt) return 'warning';
+    if (source === 'ringing') return 'phone';
+    if (isHeld) return 'pause';
+    if (!isConnected) return 'connection';
+    if (this.isBlocked) return 'play';
+    if (!isOwn && !video && picture === 'unsupported') return 'camera-off';
+    if (!isOwn && (picture === 'lower' || (picture && picture !== 'shown' && !video))) return 'connection';
+    return isSilent && !isOwn && source === 'camera' ? 'sound-off' : undefined;
   }
 
   #showHand(isRaised) {
@@ -174,6 +199,7 @@ export class Tile {
     setText(this.#state, state);
     if (this.#state.title !== state) this.#state.title = state; // a small tile may have no room for all of it
     this.#state.hidden = !state;
+    this.#showSign(this.#signOf(description, isSilent));
     this.#compare.hidden = !COMPARED.includes(doubt);
     this.#showMuted(isMuted);
     this.#showHand(isHandRaised);
@@ -196,6 +222,13 @@ export class Tile {
     this.#node?.remove();
   }
 
+  /** Where it is on the stage; without `rect` it floats. */
+  stand(rect) {
+    const { style } = this.node;
+    const edges = rect ? { 'inset-inline-start': rect.x, top: rect.y, width: rect.width, height: rect.height } : {};
+    for (const name of ['inset-inline-start', 'top', 'width', 'height']) style.setProperty(name, name in edges ? `${edges[name]}px` : '');
+  }
+
   /** After the tile is in the page: a video that moves there stops otherwise. */
   resume() {
     if (this.#video?.srcObject && this.#video.paused) this.#play();
@@ -204,6 +237,11 @@ export class Tile {
   /** Whether its video is in a separate window (picture-in-picture). */
   get isInWindow() {
     return this.#video !== undefined && document.pictureInPictureElement === this.#video;
+  }
+
+  /** The width of its picture, as it is seen, by the height; undefined before the first one. */
+  get shape() {
+    return this.#shape && this.#view?.isTurned ? 1 / this.#shape : this.#shape;
   }
 
   /** How high all of the picture would be shown, in pixels of the screen. */

@@ -394,6 +394,7 @@ final class SimulatedWorld {
       .disconnect(let session):
       session
     case .media, .answer, .recording, .recordingFailed, .pushGone, .waitsAtLink, .forget, .end, .disconnectUser,
+      .endLinks,
       .failures, .drain,
       .timeout:
       nil

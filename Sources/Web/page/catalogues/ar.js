@@ -139,6 +139,7 @@ export default {
   'ring.accept-video': 'قبول بالفيديو',
   'ring.hold': 'تعليق وقبول',
   'ring.end': 'إنهاء وقبول',
+  'ring.reply': 'الرد برسالة',
   'ring.answered-elsewhere': 'قُبلت على جهاز آخر',
   'ring.declined-elsewhere': 'رُفضت على جهاز آخر',
   'ring.cancelled': 'توقف رنين {name}',

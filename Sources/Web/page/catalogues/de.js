@@ -139,6 +139,7 @@ export default {
   'ring.accept-video': 'Mit Video annehmen',
   'ring.hold': 'Halten und annehmen',
   'ring.end': 'Beenden und annehmen',
+  'ring.reply': 'Mit einer Nachricht antworten',
   'ring.answered-elsewhere': 'Auf einem anderen Gerät angenommen',
   'ring.declined-elsewhere': 'Auf einem anderen Gerät abgelehnt',
   'ring.cancelled': '{name} klingelt nicht mehr',

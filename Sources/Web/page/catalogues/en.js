@@ -139,6 +139,7 @@ export default {
   'ring.accept-video': 'Accept with video',
   'ring.hold': 'Hold and accept',
   'ring.end': 'End and accept',
+  'ring.reply': 'Reply with a message',
   'ring.answered-elsewhere': 'Answered on another device',
   'ring.declined-elsewhere': 'Declined on another device',
   'ring.cancelled': '{name} stopped ringing',

@@ -139,6 +139,7 @@ export default {
   'ring.accept-video': 'Aceptar con vídeo',
   'ring.hold': 'Retener y aceptar',
   'ring.end': 'Finalizar y aceptar',
+  'ring.reply': 'Responder con un mensaje',
   'ring.answered-elsewhere': 'Aceptada en otro dispositivo',
   'ring.declined-elsewhere': 'Rechazada en otro dispositivo',
   'ring.cancelled': '{name} ya no llama',

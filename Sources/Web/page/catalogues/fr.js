@@ -139,6 +139,7 @@ export default {
   'ring.accept-video': 'Accepter en vidéo',
   'ring.hold': 'Mettre en attente et accepter',
   'ring.end': 'Raccrocher et accepter',
+  'ring.reply': 'Répondre par un message',
   'ring.answered-elsewhere': 'Accepté sur un autre appareil',
   'ring.declined-elsewhere': 'Refusé sur un autre appareil',
   'ring.cancelled': '{name} n’appelle plus',

@@ -139,6 +139,7 @@ export default {
   'ring.accept-video': 'वीडियो से उठाएँ',
   'ring.hold': 'होल्ड करके उठाएँ',
   'ring.end': 'खत्म करके उठाएँ',
+  'ring.reply': 'संदेश से जवाब दें',
   'ring.answered-elsewhere': 'दूसरे डिवाइस पर उठाई गई',
   'ring.declined-elsewhere': 'दूसरे डिवाइस पर अस्वीकार की गई',
   'ring.cancelled': '{name} ने कॉल करना बंद कर दिया',

@@ -139,6 +139,7 @@ export default {
   'ring.accept-video': 'Accetta con video',
   'ring.hold': 'Metti in attesa e accetta',
   'ring.end': 'Termina e accetta',
+  'ring.reply': 'Rispondi con un messaggio',
   'ring.answered-elsewhere': 'Accettata su un altro dispositivo',
   'ring.declined-elsewhere': 'Rifiutata su un altro dispositivo',
   'ring.cancelled': '{name} ha smesso di chiamare',

@@ -139,6 +139,7 @@ export default {
   'ring.accept-video': 'ビデオで応答',
   'ring.hold': '保留して応答',
   'ring.end': '終了して応答',
+  'ring.reply': 'メッセージで返信',
   'ring.answered-elsewhere': '別のデバイスで応答しました',
   'ring.declined-elsewhere': '別のデバイスで拒否しました',
   'ring.cancelled': '{name}が呼び出しをやめました',

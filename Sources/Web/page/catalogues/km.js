@@ -139,6 +139,7 @@ export default {
   'ring.accept-video': 'ទទួលជាវីដេអូ',
   'ring.hold': 'ផ្អាក រួចទទួល',
   'ring.end': 'បញ្ចប់ រួចទទួល',
+  'ring.reply': 'ឆ្លើយតបដោយសារ',
   'ring.answered-elsewhere': 'បានទទួលនៅលើឧបករណ៍ផ្សេង',
   'ring.declined-elsewhere': 'បានបដិសេធនៅលើឧបករណ៍ផ្សេង',
   'ring.cancelled': '{name} បានឈប់ហៅ',

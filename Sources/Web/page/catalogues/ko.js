@@ -139,6 +139,7 @@ export default {
   'ring.accept-video': '영상으로 받기',
   'ring.hold': '보류하고 받기',
   'ring.end': '종료하고 받기',
+  'ring.reply': '메시지로 답하기',
   'ring.answered-elsewhere': '다른 기기에서 받음',
   'ring.declined-elsewhere': '다른 기기에서 거절함',
   'ring.cancelled': '{name} 님이 전화를 취소했습니다',

@@ -139,6 +139,7 @@ export default {
   'ring.accept-video': 'Opnemen met video',
   'ring.hold': 'In de wacht en opnemen',
   'ring.end': 'Beëindigen en opnemen',
+  'ring.reply': 'Antwoorden met een bericht',
   'ring.answered-elsewhere': 'Opgenomen op een ander apparaat',
   'ring.declined-elsewhere': 'Geweigerd op een ander apparaat',
   'ring.cancelled': '{name} belt niet meer',

@@ -139,6 +139,7 @@ export default {
   'ring.accept-video': 'Odbierz z wideo',
   'ring.hold': 'Wstrzymaj i odbierz',
   'ring.end': 'Zakończ i odbierz',
+  'ring.reply': 'Odpowiedz wiadomością',
   'ring.answered-elsewhere': 'Odebrano na innym urządzeniu',
   'ring.declined-elsewhere': 'Odrzucono na innym urządzeniu',
   'ring.cancelled': '{name} już nie dzwoni',

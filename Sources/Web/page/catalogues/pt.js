@@ -139,6 +139,7 @@ export default {
   'ring.accept-video': 'Aceitar com vídeo',
   'ring.hold': 'Colocar em espera e aceitar',
   'ring.end': 'Encerrar e aceitar',
+  'ring.reply': 'Responder com uma mensagem',
   'ring.answered-elsewhere': 'Aceita em outro dispositivo',
   'ring.declined-elsewhere': 'Recusada em outro dispositivo',
   'ring.cancelled': '{name} parou de ligar',

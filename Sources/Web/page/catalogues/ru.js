@@ -139,6 +139,7 @@ export default {
   'ring.accept-video': 'Ответить с видео',
   'ring.hold': 'Удержать и ответить',
   'ring.end': 'Завершить и ответить',
+  'ring.reply': 'Ответить сообщением',
   'ring.answered-elsewhere': 'Принят на другом устройстве',
   'ring.declined-elsewhere': 'Отклонён на другом устройстве',
   'ring.cancelled': '{name} больше не звонит',

@@ -139,6 +139,7 @@ export default {
   'ring.accept-video': 'รับสายด้วยวิดีโอ',
   'ring.hold': 'พักสายแล้วรับ',
   'ring.end': 'วางสายแล้วรับ',
+  'ring.reply': 'ตอบด้วยข้อความ',
   'ring.answered-elsewhere': 'รับสายบนอุปกรณ์อื่นแล้ว',
   'ring.declined-elsewhere': 'ปฏิเสธสายบนอุปกรณ์อื่นแล้ว',
   'ring.cancelled': '{name} หยุดเรียกแล้ว',

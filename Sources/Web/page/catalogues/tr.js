@@ -139,6 +139,7 @@ export default {
   'ring.accept-video': 'Görüntülü yanıtla',
   'ring.hold': 'Beklet ve yanıtla',
   'ring.end': 'Bitir ve yanıtla',
+  'ring.reply': 'Mesajla yanıtla',
   'ring.answered-elsewhere': 'Başka bir cihazda yanıtlandı',
   'ring.declined-elsewhere': 'Başka bir cihazda reddedildi',
   'ring.cancelled': '{name} aramayı bıraktı',

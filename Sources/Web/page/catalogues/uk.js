@@ -139,6 +139,7 @@ export default {
   'ring.accept-video': 'Відповісти з відео',
   'ring.hold': 'Утримати й відповісти',
   'ring.end': 'Завершити й відповісти',
+  'ring.reply': 'Відповісти повідомленням',
   'ring.answered-elsewhere': 'Прийнято на іншому пристрої',
   'ring.declined-elsewhere': 'Відхилено на іншому пристрої',
   'ring.cancelled': '{name} більше не дзвонить',

@@ -139,6 +139,7 @@ export default {
   'ring.accept-video': 'Trả lời bằng video',
   'ring.hold': 'Giữ và trả lời',
   'ring.end': 'Kết thúc và trả lời',
+  'ring.reply': 'Trả lời bằng tin nhắn',
   'ring.answered-elsewhere': 'Đã trả lời trên thiết bị khác',
   'ring.declined-elsewhere': 'Đã từ chối trên thiết bị khác',
   'ring.cancelled': '{name} đã ngừng gọi',

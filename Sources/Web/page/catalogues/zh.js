@@ -139,6 +139,7 @@ export default {
   'ring.accept-video': '视频接听',
   'ring.hold': '保持并接听',
   'ring.end': '结束并接听',
+  'ring.reply': '用留言回复',
   'ring.answered-elsewhere': '已在另一台设备上接听',
   'ring.declined-elsewhere': '已在另一台设备上拒绝',
   'ring.cancelled': '{name}已停止呼叫',
