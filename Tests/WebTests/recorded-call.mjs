@@ -71,7 +71,7 @@ export class RecordedCall {
     return recorded;
   }
 
-  /** What a device hands out of its two tracks in an epoch. */
+  /** The keys that a device hands out for its two tracks in an epoch. */
   async export(stay, epoch, { by = stay.identity, tracks = [MICROPHONE, CAMERA], st = this.st } = {}) {
     const exported = { tracks, ...(await stay.keys.exported({ epoch, tracks, st, publicKey: this.publicKey })) };
     const { recording: _, ...keys } = await signTrackKeys(by, { recording: this.id, epoch, exported });
@@ -106,7 +106,7 @@ export class RecordedCall {
     this.records.set(stay.participant, all);
   }
 
-  /** The server writes a reel anew from its changed records, and lists it. */
+  /** The server writes a reel again from its changed records, and lists it. */
   async rewrite(participant, { starts = [] } = {}) {
     const all = this.records.get(participant);
     const files = [];

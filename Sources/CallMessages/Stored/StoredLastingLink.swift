@@ -37,7 +37,7 @@ package struct StoredLastingLink: Hashable, Sendable, Codable {
 }
 
 extension LinkID {
-  /// By which an operator tells a user's links apart.
+  /// Short, so that an operator can tell a user's links apart.
   package var shortName: String { String(text.prefix(8)) }
 }
 

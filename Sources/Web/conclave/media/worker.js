@@ -26,7 +26,7 @@ export function startWorker(url) {
 
 const ANSWER_MS = 3_000;
 
-/** What the worker answers. */
+/** The answers of the worker. */
 export class WorkerAnswers {
   #worker;
   #waiting = new Map();
