@@ -411,9 +411,15 @@ struct PinTests {
     #expect(told() == 400)
   }
 
-  /// No work of an idle room depends on its size, but reports.
+  /// A publisher that comes back finds no subscriber, and no peer is kept.
   @Test func aPeerThatIsGoneLeavesNothingBehind() {
     let crowd = crowd(20)
+    // The last of several pins of a slot counts.
+    let pin = SlotPin(
+      mid: "s0", source: TrackPin(peer: PeerID(rawValue: 1), track: TrackID(participant: 1, index: 1)))
+    var other = pin
+    other.source.peer = PeerID(rawValue: 3)
+    crowd.handle(.pin(PeerID(rawValue: 2), [pin, other]))
     for number in (1...21 as ClosedRange<UInt32>).reversed() { crowd.handle(.remove(PeerID(rawValue: UInt64(number)))) }
     #expect(crowd.sfu.calls.isEmpty && crowd.sfu.peersByID.isEmpty)
     crowd.join(1, [.microphone, .camera], audioSlots: 0, videoSlots: 0, filling: .pinned)

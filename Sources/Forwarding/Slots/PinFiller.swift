@@ -41,7 +41,7 @@ final class PinFiller {
     guard peer.isPinned, peer.home == nil else { return false }
     forgetPins(of: peer)
     peer.pins = Dictionary(pins.map { ($0.mid, $0) }, uniquingKeysWith: { _, last in last })
-    for pin in pins { subscribers[pin.source.peer, default: [:]][peer.id] = peer }
+    for pin in peer.pins.values { subscribers[pin.source.peer, default: [:]][peer.id] = peer }
     peer.call.enqueue(peer)
     return true
   }
