@@ -51,6 +51,7 @@ let package = Package(
     .target(
       name: "Forwarding", dependencies: ["Octets", "MediaModel", "RTP", "CongestionControl", "Transport"]),
     .target(name: "Calls", dependencies: ["Octets", "MediaModel", "Contract", "Recording"]),
+    .target(name: "Cluster", dependencies: ["MediaModel", "Calls"]),
     .target(name: "STOMP", dependencies: [.product(name: "NIOCore", package: "swift-nio")]),
     .target(name: "JSON", dependencies: ["CJansson"]),
 
@@ -185,6 +186,8 @@ let package = Package(
         "Seeded", "Octets", "Calls", "Contract", "JSON", "LinuxIO", "MediaModel", "Recording", "Simulation",
       ],
       exclude: ["Golden"]),
+    .testTarget(
+      name: "ClusterTests", dependencies: ["Seeded", "MediaModel", "Calls", "Cluster"], exclude: ["Model", "kept-seeds"]),
     .testTarget(
       name: "EncryptedWorldTests",
       dependencies: [
@@ -348,7 +351,7 @@ for target in package.targets where target.type != .system {
 // Optimizing the code of tests takes half of their compilers' time. These measure time, count allocations or simulate for long.
 let fast: Set = [
   "CallsTests", "EncryptedWorldTests", "CongestionControlTests", "ForwardingTests", "LinuxIOTests", "TransportTests",
-  "MediaPlaneTests", "ReelsTests",
+  "MediaPlaneTests", "ReelsTests", "ClusterTests",
 ]
 for target in package.targets where target.type == .test && !fast.contains(target.name) {
   target.swiftSettings?.append(.unsafeFlags(["-Onone"]))
