@@ -1,6 +1,7 @@
 import ConclaveServer
 import Foundation
 import MediaModel
+import NIOCore
 import Octets
 import Testing
 
@@ -68,7 +69,8 @@ import Testing
     try await expectAgreement([call, joined])
     let id = try await call.startRecording([.audio], readers: ["alice", "bob"])
     try await eventually { await joined.recording?.id == id }
-    #expect(await joined.recording?.user == "alice" && joined.recording?.answer == nil)
+    let asked = await joined.recording
+    #expect(asked?.user == "alice" && asked?.answer == nil)
     #expect(await call.recording?.answer == [.audio])
     let before = joined.cipher.sendingEpoch ?? 0
     try await joined.agreeToRecording(id, [.audio])
