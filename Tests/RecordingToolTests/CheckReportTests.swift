@@ -76,15 +76,16 @@ struct CheckReportTests {
     try? FileManager.default.removeItem(atPath: folder.path)
   }
 
-  @Test func manyGapsAreCounted() {
+  @Test func manyGapsAreCounted() async throws {
     let gap = RecordingGap(track: 2, from: Self.start, to: Self.start + 61_000_000, reason: .network)
     let info = ReelInfo(
       number: 3, user: "bob", device: "laptop", name: nil, trust: .known, segments: 2, knownSegments: 5, missing: [],
       refused: [:], state: .cutOff, isEnded: false, start: Self.start, end: Self.start + 3_700_000_000)
-    let about = RecordingInfo(
-      id: "id", kind: .call, call: "c", user: "alice", device: "phone", trust: .new, readers: ["alice", "bob"], at: 0)
+    let folder = try Folder()
+    defer { try? FileManager.default.removeItem(atPath: folder.path) }
     let report = CheckReport(
-      info: about, reels: [.init(info: info, gaps: Array(repeating: gap, count: 25))], missingNotes: [1, 2, 3, 7])
+      info: try await folder.report().info, reels: [.init(info: info, gaps: Array(repeating: gap, count: 25))],
+      missingNotes: [1, 2, 3, 7])
     #expect(!report.isGood)
     #expect(
       report.lines.contains("  and 5 further gaps")

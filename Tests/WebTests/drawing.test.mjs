@@ -38,12 +38,12 @@ const { t } = await loadPage('texts.js');
 globalThis.setInterval = setInterval;
 
 /** A call as the page sees it. `shown` collects what the page reports about its drawing. */
-function callOf({ tiles, facts = { others: [] }, members = new Map() }) {
+function callOf({ tiles, facts = { others: [], policy: {} }, members = new Map() }) {
   const shown = [];
   const call = Object.assign(new EventTarget(), {
     id: 'c', user: 'alice', device: 'd', participant: 1, hasKey: true, isHeld: false, isInitiator: false, startedAt: 0, path: 'connected', quality: undefined, speaking: new Set(), audioTracks: [],
     members, facts, roster: [], devices: [], confirmation: { state: 'confirmed', missing: [] }, stop: undefined, shown,
-    local: () => ({ isOn: true }), tiles: () => tiles, watch: async () => {}, attend: () => [], unattend() {},
+    local: () => ({ isOn: true }), exported: [], recordedOf: () => undefined, tiles: () => tiles, watch: async () => {}, attend: () => [], unattend() {},
     setShown(isShown) {
       if (shown.at(-1) === isShown) return;
       shown.push(isShown);
@@ -77,6 +77,7 @@ test('a text that cannot be made does not prevent tiles from being drawn, but st
     throw new TypeError('no text');
   };
   const facts = {
+    policy: {},
     get others() {
       return others();
     },
