@@ -194,8 +194,9 @@ struct RecordingLiesTests {
   @Test func damagedRecordsPlayUpToTheFirst() async throws {
     let outcome = try await read(RecordingWorld()) { world in
       var chain = try #require(ReelChain(world.firstChain, of: world.statement.id, reel: 1))
-      let header = try SegmentHeader(parsing: world.segments[0].file.span.bytes)
-      let records = try #require(SegmentSealing.open(world.segments[0].file, under: chain, header))
+      let file = world.segments[0].file
+      let header = try SegmentHeader(parsing: file.span.bytes)
+      let records = try #require(SegmentSealing.open(file, under: chain, header))
       let damaged = Array(records.dropLast(17)) + [2, 255, 255, 255, 0]
       world.files.files[1]?[0] = SegmentSealing.seal(damaged, under: chain, header)
       chain.advance()

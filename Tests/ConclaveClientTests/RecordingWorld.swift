@@ -50,7 +50,7 @@ struct RecordingWorld {
     draft = writer.draft
     let newest = segments.last!
     let grants = draft.grants(to: [bob.publicKeys], at: Self.now, by: alice)!
-    let notes = (0..<3).map {
+    let notes = (0..<3).map { [alice] in
       RecordingNote.sealing(Array(#"{"kind":"text"}"#.utf8), number: UInt32($0), of: statement, by: alice)!
     }
     let manifest = RecordingManifest(
