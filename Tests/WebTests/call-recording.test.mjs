@@ -4,6 +4,12 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { inCall, requestsOf, settled } from './world/lying.mjs';
 import { capture, captured, readable, speakersOf } from './world/readers.mjs';
+import { load, until } from './web.mjs';
+
+const { makeRecordingKey } = await load('consent/grants.js');
+const { FrameWorker } = await load('frames/frame-worker.js');
+const { random } = await load('wire/bytes.js');
+const { importSecret, trackKeyContext } = await load('wire/transcript.js');
 
 console.warn = process.env.LOUD ? console.log : () => {};
 
@@ -201,3 +207,28 @@ test('only the media to which the person agreed are handed out', () =>
     assert.ok(await world.until(() => bob.call.exported.length > 0));
     assert.deepEqual(bob.call.exported, ['audio']);
   }));
+
+test('the worker hands out only keys of what it seals now as one of the wanted sources', async () => {
+  const answers = [];
+  const worker = new FrameWorker((message) => answers.push(message));
+  const { publicKey, scalar } = await makeRecordingKey();
+  scalar.fill(0);
+  const [fingerprint, joinId, st, listHash] = [32, 16, 32, 32].map((length) => random(length));
+  worker.take({ type: 'self', call: 'c', participant: 3, fingerprint, joinId });
+  worker.take({ type: 'epoch', epoch: 5, listHash, secret: await importSecret(random(32)), senders: [] });
+  for (const [name, n] of [['microphone', 1], ['camera', 2], ['screen', 0]]) worker.take({ type: 'track', name, n });
+  const ask = async (sources, epoch = 5) => {
+    worker.take({ type: 'export-keys', id: answers.length, sources, epoch, st, publicKey });
+    const count = answers.length;
+    await until(() => answers.length > count);
+    return answers.at(-1).result;
+  };
+  assert.deepEqual((await ask(['microphone'])).tracks, [1]);
+  const both = await ask(['camera', 'microphone', 'screen']);
+  assert.deepEqual([both.tracks, both.sources], [[1, 2], ['microphone', 'camera']]);
+  assert.equal(both.ciphertext.length, 81 + 2 * 45);
+  assert.deepEqual(both.context, trackKeyContext({ st, epoch: 5, listHash, participant: 3, fingerprint, joinId, tracks: [1, 2] }));
+  assert.equal((await ask([])).ciphertext.length, 81, 'a word without tracks');
+  assert.equal(await ask(['microphone'], 4), undefined);
+  assert.equal(await ask(['microphone'], 6), undefined);
+});

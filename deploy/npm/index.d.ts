@@ -247,7 +247,7 @@ export type RosterEntry =
 
 /** Why nothing is sent. */
 export interface Stop {
-  cause: 'stranger' | 'uninvited' | 'gone' | 'epoch-1' | 'not-shown' | 'revoked' | 'changed-key' | 'broken-history' | 'no-key' | 'unverified' | (string & {});
+  cause: 'stranger' | 'uninvited' | 'gone' | 'epoch-1' | 'not-shown' | 'revoked' | 'changed-key' | 'broken-history' | 'no-key' | 'unverified' | 'withdrawn' | (string & {});
   /** The devices concerned; pass them to `sendAnyway` as they were shown. */
   devices: (NamedDevice & { joinId?: Bytes; isSelfRevoked?: boolean })[];
   /** Only the person can end it, by `sendAnyway` or `rejoin`; otherwise it ends by itself. */
@@ -278,12 +278,34 @@ export interface Tile {
   admission?: Admission;
   /** The user's other devices that are rung. */
   rung?: Id[];
+  recorded?: Recorded;
+}
+
+export type Medium = 'audio' | 'video' | 'screen';
+
+/** By what this device has handed out, by the starter's signature, or, of others, as the server says. */
+export type Recorded = 'exported' | 'signed' | 'told';
+
+/** A recording of a call that runs. All but `since` is signed by its starter's device. */
+export interface CallRecording {
+  readonly id: RecordingId;
+  readonly by: Device;
+  readonly level: string;
+  readonly isOwn: boolean;
+  readonly readers: Id[];
+  readonly media: Medium[];
+  readonly since: Time;
+  /** The media to which this person agreed; undefined before the answer. */
+  readonly answer: Medium[] | undefined;
+  /** Why nothing is recorded yet although the person agreed. */
+  readonly lack: 'no-epoch' | 'no-word' | undefined;
 }
 
 export type Notice =
   | { kind: 'member'; cause: string; member: Member }
   | { kind: 'screen' | 'screen-stopped'; member: Member }
   | { kind: 'screen-replaced' | 'weak-uplink' | 'weak-picture' | 'uplink-recovered' }
+  | { kind: 'recording-ended'; by: Device; reason: string }
   | { kind: 'lost-device'; source: 'microphone' | 'camera' }
   | { kind: 'no-device'; source: 'microphone' | 'camera'; error: string }
   | { kind: 'media-failed'; error: string };
@@ -397,6 +419,16 @@ export class Call extends Emitter<CallEvents> {
   refuseGuest(user: Id): Promise<boolean>;
   /** Removes a guest and revokes all links made so far. Members cannot be removed. */
   removeGuest(user: Id): Promise<void>;
+  /** The recording of this call that runs. */
+  readonly recording: CallRecording | undefined;
+  /** The media of this device that a recording's readers can open now. */
+  readonly exported: Medium[];
+  recordedOf(participant: Participant): Recorded | undefined;
+  /** Asks everybody, and agrees for this device. Resolves with how many devices of each reader can open the recording. */
+  record(options?: { media?: Medium[]; readers?: Id[] }): Promise<Record<Id, number>>;
+  /** Agrees to these media and no others; without any, declines or withdraws. */
+  answerRecording(id: RecordingId, media: Medium[], options?: { isErased?: boolean }): Promise<void>;
+  stopRecording(): Promise<void>;
   leave(): Promise<void>;
   endForAll(): Promise<void>;
 

@@ -76,11 +76,17 @@ export interface Source {
   readonly end: number;
 }
 
-export interface Opened {
-  reader: { readonly statement: { readonly by: Device; readonly readers: Id[]; readonly at: Time } };
+export interface Reel {
+  number: number;
   /** `state` says what the server has done to it, as far as it was read. */
-  reel: { readonly state: 'changed' | 'cut-off' | 'complete' | 'not-finished'; readonly holes: number[] };
+  reel: { readonly state: 'changed' | 'cut-off' | 'complete' | 'no-key' | 'not-finished'; readonly holes: number[] };
   source: Source;
+}
+
+export interface Opened {
+  reader: { readonly statement: { readonly kind: RecordingKind; readonly by: Device; readonly readers: Id[]; readonly at: Time } };
+  /** One of a device; of a call one for each stay of somebody who agreed. */
+  reels: (Reel & { user: Id; device: Id; level: string; name?: string })[];
   /** The contents of the notes, by number. */
   notes: Map<number, Record<string, unknown>>;
 }
@@ -93,7 +99,7 @@ export class Recordings {
   /** The recordings of this device that were neither sent nor deleted. */
   unfinished(): Promise<Unfinished[]>;
   /** One of them, without the server. */
-  openDraft(id: RecordingId): Promise<Omit<Opened, 'reader' | 'notes'>>;
+  openDraft(id: RecordingId): Promise<{ reels: Reel[] }>;
   /** Goes on with its upload. */
   upload(id: RecordingId): Promise<SegmentUploader>;
   /** Records on, after a closed tab. */
@@ -109,9 +115,11 @@ export class Recordings {
   /** Ends all uploads of this visit. */
   close(): void;
   list(options?: { before?: Time }): Promise<Listed[]>;
-  describe(id: RecordingId): Promise<{ by: Device; name?: string; readers: Id[]; length?: number }>;
+  describe(id: RecordingId): Promise<{ by: Device; name?: string; readers: Id[]; users: Id[]; length?: number }>;
   share(id: RecordingId, users: Id[]): Promise<Record<Id, number>>;
   open(id: RecordingId): Promise<Opened>;
+  /** Deletes this user's part of a call's recording, for everybody. */
+  erase(id: RecordingId): Promise<void>;
 }
 
 /** Records a microphone, and perhaps a camera, into a writer. Event: `ended` with `{reason}`, if it ends by itself. */
@@ -139,7 +147,7 @@ export type Picture = CanvasImageSource & { readonly displayWidth: number; reado
 
 /** Decodes by WebCodecs and plays by Web Audio. */
 export class WebOutput {
-  constructor(options: { draw(picture: Picture | undefined): void; failed?(reason: 'decoder'): void });
+  constructor(options: { draw(picture: Picture | undefined, place: { lane: number; source: string }): void; failed?(reason: 'decoder'): void });
   /** 0 to 1. */
   volume: number;
   /** To be called by a press. */
@@ -150,11 +158,14 @@ export const SPEEDS: number[];
 
 /** Event: `change` of all but the position. Times are microseconds since 1970. */
 export class Player extends EventTarget {
-  constructor(source: Source, output: WebOutput);
+  /** `sources` are those of the recording's reels; a reel's place among them is its `lane`. */
+  constructor(sources: Source[], output: WebOutput);
   readonly state: 'paused' | 'playing' | 'waiting' | 'ended';
-  /** Where nothing is to be seen and heard now. */
-  readonly gap: Gap | undefined;
-  readonly gaps: Gap[];
+  /** When the first reel begins. */
+  readonly start: number;
+  /** Where nothing of a reel is to be seen and heard now. */
+  readonly gap: (Gap & { lane: number }) | undefined;
+  readonly gaps: (Gap & { lane: number })[];
   readonly position: number;
   /** ms */
   readonly length: number;

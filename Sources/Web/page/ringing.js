@@ -39,7 +39,7 @@ export class Ringing {
    * `accept(ring, {camera, microphone})`, with which devices, `end(ring)`, which ends the current call for it, `decline(ring)` and `reply(ring)`, which declines and
    * records a message, are called by the buttons. `own()` is this user's id.
    */
-  constructor({ accept, end, decline, reply = () => {}, canReply = () => false, isInCall, own }) {
+  constructor({ accept, end, decline, reply = (_) => {}, canReply = () => false, isInCall, own }) {
     this.#isInCall = isInCall;
     this.#own = own;
     const answer = (action) => () => this.#take(this.#shown, action);
