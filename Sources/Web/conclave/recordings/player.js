@@ -11,6 +11,7 @@ const PICTURES_AHEAD = 8; // decoded pictures use much memory
 const WARM_UP_US = 80_000; // Opus needs some packets until it is right (RFC 7845 section 4.6)
 const RETRY_S = 1; // between attempts to load a segment
 const BACK = 4; // segments in which a key frame is looked for
+const BEHIND_US = 6_000_000; // the newest of what is being recorded: more comes every five seconds (protocol section 13.6)
 export const SPEEDS = [1, 1.5, 2];
 
 const isSound = ({ stream }) => stream.codec === 'opus';
@@ -37,10 +38,12 @@ export class Player extends EventTarget {
   #isReady = false; // whether the cursors stand where the clock is
   #retryAt = 0;
   #timer;
+  #wasEmpty;
 
   constructor(source, output) {
     super();
     this.#source = source;
+    this.#wasEmpty = source.length === 0;
     this.#output = output;
     this.#clock = new PlayClock(() => output.now);
     const changed = () => this.tick();
@@ -110,6 +113,27 @@ export class Player extends EventTarget {
     this.tick();
   }
 
+  /** µs by which it is behind the newest that there is. */
+  get behind() {
+    return Math.max(0, this.#source.end - this.position);
+  }
+
+  /** Goes on close to the end of a recording that is being made. */
+  seekNewest() {
+    return this.seek(this.#source.end - BEHIND_US);
+  }
+
+  /** There is more of it, or nothing more will come. */
+  grown() {
+    if (this.#source.length === 0) return;
+    this.#source.segment(this.#source.length - 1).then(() => this.#changed(), () => {}); // its end is in it
+    if (this.#wasEmpty) this.seek(this.#source.start);
+    this.#wasEmpty = false;
+    for (const cursor of [this.#sounds, this.#pictures]) cursor.retry();
+    this.tick();
+    this.#changed();
+  }
+
   close() {
     this.#halt('paused');
     this.#seeks += 1;
@@ -125,8 +149,9 @@ export class Player extends EventTarget {
     this.#output.show(position);
     this.#noteGap(position);
     if (this.state !== 'playing' && this.state !== 'waiting') return;
-    if (this.#sounds.isAtEnd && this.#pictures.isAtEnd && position >= this.#source.end) this.#halt('ended');
-    else if (isStarved) {
+    const isAtEnd = this.#sounds.isAtEnd && this.#pictures.isAtEnd && position >= this.#source.end;
+    if (isAtEnd && !this.#source.isLive) this.#halt('ended');
+    else if (isStarved || isAtEnd) {
       if (this.#clock.isRunning) this.#silence();
       this.#set('waiting');
       if (this.#output.now < this.#retryAt) return;

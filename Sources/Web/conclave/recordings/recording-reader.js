@@ -6,10 +6,13 @@ import { openReelKey } from './chain-key.js';
 import { openGrant } from './grants.js';
 import { openNote } from './notes.js';
 import { ReelReader } from './reel-reader.js';
-import { openStatement } from './statement.js';
+import { Untimely, openStatement } from './statement.js';
 import { isWitnessSigned } from './witnesses.js';
 
-/** A recording that cannot be read. `code` is `not-signed` (it is not from whom the server says) or `no-key` (this device has no grant that counts). */
+/**
+ * A recording that cannot be read. `code` is `not-signed` (it is not from whom the server says), `no-key` (this device has no grant that counts) or `too-early` (its time
+ * is to come: one of the two clocks is wrong).
+ */
 export class Unreadable extends Refusal {
   constructor(code, message) {
     super(message);
@@ -54,7 +57,7 @@ export class RecordingReader {
     this.#keys = found.keys;
     this.fingerprint = await fingerprintOf(starter.user, starter.device, found.keys);
     this.st = await openStatement(statement, { keys: found.keys, fingerprint: this.fingerprint, now }).catch((error) => {
-      throw new Unreadable('not-signed', error.message);
+      throw new Unreadable(error instanceof Untimely ? 'too-early' : 'not-signed', error.message);
     });
   }
 

@@ -14,10 +14,17 @@ export class ReelSource {
   #fetch;
   #segments = new Map(); // n -> a promise, the newest last
   #ends = new Map();
+  #isLive;
 
-  constructor(reel, fetch) {
+  /** `isLive()` says whether more of it may come. */
+  constructor(reel, fetch, isLive = () => false) {
     this.#reel = reel;
     this.#fetch = fetch;
+    this.#isLive = isLive;
+  }
+
+  get isLive() {
+    return this.#isLive();
   }
 
   /** How many segments there are. */
