@@ -392,11 +392,10 @@ test('a server that answers with an old ticket, or with none that it takes, ends
   const tab = { recordings: recordingsOf(alice, { request: stale, fetch }) };
   const { upload, record, tick } = await begun(t, { tab });
   record(0, 2_500);
-  for (let n = 0; n < 8 && upload.state !== 'refused'; n += 1) {
-    await aside(20);
+  await until(() => {
     tick(60_000);
-  }
-  await until(() => upload.state === 'refused');
+    return upload.state === 'refused';
+  });
 });
 
 test('an alert that was put aside, or opened, is known: the server may send it again as often as it likes', async (t) => {

@@ -1,6 +1,7 @@
 // The player of a recording: a dialog with one clock for sound and picture, a time line with its gaps, speed, volume, and captions where there are some.
 
 import { byID, element, plainLine, setIcon, setText } from './dom.js';
+import { LiveLine } from './live-line.js';
 import { labelFor } from './names.js';
 import { shortTime, spokenTime, wordsForGap, wordsForUnreadable, wordsForWorth } from './recordings-words.js';
 import { locale, t } from './texts.js';
@@ -50,7 +51,8 @@ export class PlayerView {
   #player;
   #output;
   #opened; // of `load`
-  #start = 0; // µs
+  #call;
+  #line = new LiveLine();
   #captions = [];
   #timer;
   #turn = 0;
@@ -79,10 +81,10 @@ export class PlayerView {
 
   /**
    * Opens a recording and plays it. `load()` resolves with what `Recordings.open` and `openDraft` do; `name` is who has sent it, as the server says; `title` is of
-   * one's own. `download()` is for browsers that cannot play it. Resolves with whether it was opened.
-   * @param {{ name: string, title?: string, load: () => Promise<any>, download: () => unknown }} options
+   * one's own. `download()` is for browsers that cannot play it; `call(user)` rings the person who has recorded it. Resolves with whether it was opened.
+   * @param {{ name: string, title?: string, load: () => Promise<any>, download: () => unknown, call?: (user: string) => unknown }} options
    */
-  async open({ name, title = undefined, load, download }) {
+  async open({ name, title = undefined, load, download, call = undefined }) {
     this.#end();
     const turn = this.#turn;
     this.#clear(title ?? t('player.from', { name }));
@@ -93,9 +95,13 @@ export class PlayerView {
     try {
       // Without a decoder, too: it is opened, and its signature is checked.
       const opened = await load();
-      if (turn !== this.#turn) return false;
+      if (turn !== this.#turn) {
+        opened.live?.close();
+        return false;
+      }
       this.#opened = opened;
       const { reader } = opened;
+      this.#call = call && this.kind === 'own' ? () => (this.close(), call(reader.statement.by.user)) : undefined;
       if (reader && !title) setText(byID('player-title'), t('player.from', { name: labelFor(reader.statement.by.user) }));
       if (obstacle) this.#cannotPlay();
       else this.#begin(opened);
@@ -104,6 +110,15 @@ export class PlayerView {
       if (turn === this.#turn) setText(byID('player-problem'), wordsForUnreadable(error, name));
       return false;
     }
+  }
+
+  /** The kind of what is open, as its device has signed it. */
+  get kind() {
+    return this.#opened?.reader?.statement.kind;
+  }
+
+  get #start() {
+    return this.#opened?.source.start ?? 0;
   }
 
   close() {
@@ -117,7 +132,6 @@ export class PlayerView {
 
   #begin({ source, notes = new Map() }) {
     const { Player, WebOutput } = this.#library;
-    this.#start = source.start;
     this.#captions = captionsIn(notes.values());
     this.#output = new WebOutput({ draw: (picture) => this.#drawPicture(picture), failed: () => this.#fail() });
     this.#hear({});
@@ -126,6 +140,7 @@ export class PlayerView {
     player.addEventListener('change', () => player === this.#player && this.draw());
     this.#timer = setInterval(() => this.draw(), DRAWN_EVERY_MS);
     byID('player-controls').hidden = false;
+    this.#line.begin(this.#opened, player, this.#call);
     this.#play();
     byID('player-play').focus();
   }
@@ -189,13 +204,21 @@ export class PlayerView {
     byID('player-speed').value = String(speed);
     setText(byID('player-gap'), this.#note(state, gap));
     setText(byID('player-caption'), this.#captions.find(({ from, to }) => from <= at && at < to)?.text ?? '');
-    setText(byID('player-worth'), this.#opened.reader ? wordsForWorth(this.#opened.reel.state) : '');
+    setText(byID('player-worth'), this.#worth());
+    this.#line.draw();
     this.#drawGaps(bandsOf(player.gaps, this.#start, length));
+  }
+
+  /** A recording that is being made has no end yet. */
+  #worth() {
+    const { reader, reel, live } = this.#opened;
+    return !reader || (live?.isRunning && reel.state === 'not-finished') ? '' : wordsForWorth(reel.state);
   }
 
   /** The words about the place. */
   #note(state, gap) {
-    this.#waitingSince = state === 'waiting' ? (this.#waitingSince ?? performance.now()) : undefined;
+    const isAtNewest = this.#opened.live?.isRunning && this.#player.behind === 0;
+    this.#waitingSince = state === 'waiting' && !isAtNewest ? (this.#waitingSince ?? performance.now()) : undefined;
     if (gap) return wordsForGap(gap);
     return this.#waitingSince !== undefined && performance.now() - this.#waitingSince > WAITING_MS ? t('player.waiting') : '';
   }
@@ -253,6 +276,7 @@ export class PlayerView {
     this.#player?.close();
     this.#player = undefined;
     this.#output = undefined;
+    this.#line.end();
     this.#opened = undefined;
     this.#waitingSince = undefined;
   }

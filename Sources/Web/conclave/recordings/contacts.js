@@ -13,7 +13,7 @@ const fresh = () => ({ devices: [], isAnswered: false, isUnavailable: false, isA
  * the person's was granted the recording), `told`, `reached` (a device has acknowledged the alert) or `seen`.
  */
 export class Contacts {
-  #alerts;
+  alerts;
   #known;
   #hasAsked;
   #hasAlerted; // in a request
@@ -22,7 +22,7 @@ export class Contacts {
 
   /** @param {string[]} users @param {{ alerts: boolean, saved?: any }} options */
   constructor(users, { alerts, saved = undefined }) {
-    this.#alerts = alerts;
+    this.alerts = alerts;
     this.#known = new Map(users.map((user) => [user, { ...fresh(), ...saved?.known[user] }]));
     this.#hasAsked = saved?.hasAsked ?? false;
     this.#hasAlerted = saved?.hasAlerted ?? false;
@@ -54,7 +54,7 @@ export class Contacts {
 
   /** Whether the next request is to alert people. */
   get wantsAlert() {
-    return this.#alerts && [...this.#known.values()].some(({ isAlerted }) => !isAlerted);
+    return this.alerts && [...this.#known.values()].some(({ isAlerted }) => !isAlerted);
   }
 
   /** Whether the server has answered for everybody, in whatever way. */
@@ -127,7 +127,7 @@ export class Contacts {
   #stateOf({ devices, isAnswered, isUnavailable, isAlerted, reachedAt, seenAt }) {
     if (seenAt !== undefined) return { state: 'seen', at: seenAt };
     if (isUnavailable) return { state: 'unavailable' };
-    if (!isAnswered || (this.#alerts && !isAlerted)) return { state: 'waiting' };
+    if (!isAnswered || (this.alerts && !isAlerted)) return { state: 'waiting' };
     if (reachedAt !== undefined) return { state: 'reached', at: reachedAt };
     return { state: devices.length === 0 ? 'no-keys' : 'told' };
   }
