@@ -319,7 +319,7 @@ test('a place of somebody else is numbers within the earth, or none', () => {
   assert.deepEqual(noteOf(at({ lat: 50.088041234, lon: 14.42 })), { kind: 'place', lat: 50.08804, lon: 14.42, accuracy: 12, at: NOW });
 });
 
-test('the words: what has left, what each contact was told, a clock, and what is live', () => {
+test('the words about progress, contacts, a clock, and a recording that is live', () => {
   assert.match(wordsForProgress({ left: 0, waits: 42_000, isAll: false }), /^Nothing has left this device yet\. 0:42/);
   assert.match(wordsForProgress({ left: 40_000, waits: 2_000, isAll: false }), /^0:40 has left this device, 0:02 waits/);
   assert.match(wordsForProgress({ left: 40_000, waits: 0, isAll: true }), /^Everything/);
@@ -336,7 +336,7 @@ test('the words: what has left, what each contact was told, a clock, and what is
   for (const state of ['finished', 'cut-off', 'something new']) assert.match(wordsForLive({ state, length: 3, behind: 0, end: NOW }), /over/, state);
 });
 
-// What a closed page has left
+// Recordings that a closed page has left
 
 const LEFT = { id: 'r1', isLive: true, kind: 'own', hasPicture: true, readers: ['alice', 'bob'], startedAt: NOW, length: 10_000 };
 
@@ -370,7 +370,7 @@ test('after a crash it is uploaded at once, and the person finishes it, records 
   assert.match(byID('notices').children.at(-1).textContent, /complete/);
 });
 
-test('what the server does not take is said, and can only be deleted', async (t) => {
+test('a recording that the server does not take says so, and can only be deleted', async (t) => {
   const { view } = leftFor(t);
   await view.refresh();
   recordings.made.upload.be('lost', { sealed: 5, stored: 2 });
@@ -406,7 +406,7 @@ test('somebody who needs this user is a warning that stays, once, however often 
   assert.deepEqual(log, ['watch r1 Bob']);
 });
 
-test('one that was put aside, or opened, does not come again', async (t) => {
+test('an alert that was put aside, or opened, does not come again', async (t) => {
   const { view, warnings, press } = alertsFor(t);
   recordings.announcements.set('r1', signed());
   await view.arrived(ALERT);

@@ -141,7 +141,7 @@ test('a killed tab: the next one uploads the rest, tells who was not told, and r
   assert.equal(server.alerted.length, 1, 'once is enough');
 });
 
-test('not on this phone: what the server has is deleted here, and the key as soon as the contacts have it', async (t) => {
+test('not on this phone: segments are deleted when the server has them, and the key as soon as the contacts have it', async (t) => {
   const { id, upload, record, stop } = await begun(t, { keepsCopy: false });
   record(0, 8_500);
   await until(() => filesOf(id) === 4 && upload.progress.confirmed === 4);
@@ -284,7 +284,7 @@ test('contacts are the same after a killed tab, and an answer that was lost with
   assert.notEqual(again.dueAt, undefined, 'it was not granted yet');
 });
 
-test('those who were not told are told again, less and less often', () => {
+test('people who were not told are told again, less and less often', () => {
   const contacts = new Contacts(['bob'], { alerts: true });
   const waits = [];
   for (let now = 0, n = 0; n < 7; n += 1) {
@@ -408,14 +408,14 @@ test('an alert that was put aside, or opened, is known: the server may send it a
   assert.equal((await bob.recordings.open(id)).reel.state, 'not-finished', 'it can be opened later');
 });
 
-test('what is deleted while it is followed ends there', async (t) => {
+test('a recording that is deleted while it is followed ends there', async (t) => {
   const { opened, id } = await followed(t);
   await alice.recordings.delete([id]);
   await opened.live.look();
   assert.deepEqual([opened.live.state, opened.live.isRunning], ['gone', false]);
 });
 
-test('so much waits on a device, and no more', async (t) => {
+test('at most 2 GiB wait on a device', async (t) => {
   server.fails = () => refused('connection-lost');
   const { writer, upload, record } = await begun(t);
   const troubles = [];

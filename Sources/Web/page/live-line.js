@@ -1,4 +1,4 @@
-// What the player says of a recording of somebody who tells others while it is made: whether it is live, and where the person is.
+// The player's lines about a recording that others follow: whether it is live, and where the person is.
 
 import { byID, setText } from './dom.js';
 import { labelFor } from './names.js';

@@ -65,7 +65,7 @@ export class OwnRecording extends EventTarget {
     return this.#made?.upload.state;
   }
 
-  /** What is known of the people for whom it is, see `Contacts.all`. */
+  /** The contacts and their states, see `Contacts.all`. */
   get contacts() {
     return this.#made?.telling.contacts.all ?? [];
   }

@@ -96,7 +96,7 @@ export class OwnView {
     this.#follow(this.#actions.begin(this.#choice));
   }
 
-  /** What the form says; undefined if something is wrong with it, which it then says. */
+  /** The choices in the form; undefined if something is wrong with them, which it then says. */
   #chosen() {
     const problem = byID('record-error');
     const people = this.#people.names;

@@ -7,13 +7,13 @@ import { hasText, t, withUnit } from './texts.js';
 
 const CLOCK_MS = 300_000; // by less a clock may be wrong
 
-/** What has left the device. `progress` is that of `OwnRecording`. */
+/** How much has left the device. `progress` is that of `OwnRecording`. */
 export function wordsForProgress({ left, waits, isAll }) {
   if (isAll) return t('record.all-left');
   return left > 0 ? t('record.some-left', { left: shortTime(left), waits: shortTime(waits) }) : t('record.none-left', { waits: shortTime(waits) });
 }
 
-/** What is known of a contact; `alerts` says that people are alerted. */
+/** The state of a contact; `alerts` says that people are alerted. */
 export function wordsForContact({ user, state, at = 0 }, alerts) {
   return t(state === 'told' && !alerts ? 'contact.shared' : `contact.${state}`, { name: labelFor(user), time: clock(at) });
 }

@@ -152,7 +152,7 @@ export function saveNames(user, names) {
 export const savedFavourites = (user) => read(browser, `favourites/${user}`) ?? [];
 export const saveFavourites = (user, favourites) => write(browser, `favourites/${user}`, favourites);
 
-// What was chosen for the last recording for others, its people included
+// The choices for the last recording for others, its people included
 
 export const savedRecordChoice = (user) => read(browser, `record/${user}`) ?? {};
 export const saveRecordChoice = (user, choice) => write(browser, `record/${user}`, choice);
