@@ -336,6 +336,23 @@ test('the words about progress, contacts, a clock, and a recording that is live'
   for (const state of ['finished', 'cut-off', 'something new']) assert.match(wordsForLive({ state, length: 3, behind: 0, end: NOW }), /over/, state);
 });
 
+test('an interrupted recording is gone on with, and leaving it before it has begun deletes nothing of it', async (t) => {
+  const { own } = ownFor(t);
+  await own.resume({ id: 'r1', hasPicture: false, length: 10_000 }, { tellsPlace: false });
+  assert.deepEqual([own.state, own.length, opened.map(({ source }) => source), recordings.log], ['recording', 10_000, ['microphone'], ['resume r1']]);
+  seal(2_000, 6, 6);
+  assert.ok(Math.abs(own.progress.left - 12_000) < 300, JSON.stringify(own.progress));
+  const { own: left } = ownFor(t);
+  const resuming = left.resume({ id: 'r1', hasPicture: false, length: 10_000 }, { tellsPlace: false });
+  await left.leave();
+  await resuming;
+  refusals.camera = new Error('no camera');
+  const { own: lacking } = ownFor(t);
+  await lacking.resume({ id: 'r1', hasPicture: true, length: 10_000 }, { tellsPlace: false });
+  assert.deepEqual([lacking.state, lacking.lacksCamera], ['recording', true], 'sound alone is better than nothing');
+  assert.ok(!recordings.log.some((line) => line.startsWith('delete')), String(recordings.log));
+});
+
 // Recordings that a closed page has left
 
 const LEFT = { id: 'r1', isLive: true, kind: 'own', hasPicture: true, readers: ['alice', 'bob'], startedAt: NOW, length: 10_000 };

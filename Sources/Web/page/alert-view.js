@@ -27,7 +27,7 @@ export class AlertView {
     [this.#watch, this.#call, this.#now] = [watch, call, now];
   }
 
-  /** The recordings of who is signed in. */
+  /** The recordings of the user who is signed in. */
   use(recordings) {
     this.#recordings = recordings;
     for (const id of this.#shown) this.#close(id);

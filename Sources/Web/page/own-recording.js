@@ -32,6 +32,7 @@ export class OwnRecording extends EventTarget {
   #sealed = 0; // ms
   #begunAt; // µs
   #ending = new AbortController();
+  #isResumed = false;
 
   constructor({ recordings, capture, library, place }) {
     super();
@@ -93,12 +94,8 @@ export class OwnRecording extends EventTarget {
 
   /** Records on what a closed tab has left, `{id, hasPicture, length}`: with the devices that it had. */
   async resume({ id, hasPicture, length }, { tellsPlace }) {
-    this.#before = length;
-    const make = () => {
-      if (this.hasPicture !== hasPicture) throw Object.assign(new Error('no camera'), { name: 'NotFoundError' });
-      return this.#recordings.resume(id);
-    };
-    await this.#record({ hasPicture, tellsPlace }, make);
+    [this.#before, this.#isResumed] = [length, true];
+    await this.#record({ hasPicture, tellsPlace }, () => this.#recordings.resume(id));
   }
 
   async #record({ hasPicture, tellsPlace }, make) {
@@ -202,11 +199,11 @@ export class OwnRecording extends EventTarget {
     return undefined;
   }
 
-  /** Nothing was recorded. */
+  /** Nothing was recorded on this visit. */
   async #discard(made) {
     this.#release();
     this.#over({ isComplete: false });
-    if (made) await this.#recordings.delete([made.writer.row.id]).catch(() => {}); // without a network it stays in the list
+    if (made && !this.#isResumed) await this.#recordings.delete([made.writer.row.id]).catch(() => {}); // without a network it stays in the list
   }
 
   #fail(problem) {

@@ -25,6 +25,7 @@ const ALL = ['stop', 'leave', 'retry', 'how', 'cancel'];
 export class OwnView {
   #recording;
   #choice; // of the last start
+  #make; // begins it, once more after a problem
   #actions;
   #place;
   #state;
@@ -83,7 +84,7 @@ export class OwnView {
     if (this.#recording) return this.#show();
     this.#isLasting = isLasting;
     this.#choice = { ...savedRecordChoice(this.#actions.options().own), calls: false };
-    return this.#follow(this.#actions.resume(left, this.#choice));
+    return this.#follow(() => this.#actions.resume(left, this.#choice));
   }
 
   async #submit() {
@@ -93,7 +94,7 @@ export class OwnView {
     saveRecordChoice(this.#actions.options().own, choice);
     this.#choice = { ...choice, users, keepsCopy: !choice.keepsNothing };
     navigator.vibrate?.(VIBRATION);
-    this.#follow(this.#actions.begin(this.#choice));
+    this.#follow(() => this.#actions.begin(this.#choice));
   }
 
   /** The choices in the form; undefined if something is wrong with them, which it then says. */
@@ -126,10 +127,12 @@ export class OwnView {
     const before = this.#recording;
     this.#recording = undefined;
     before.leave();
-    this.#follow(this.#actions.begin(this.#choice));
+    this.#follow(this.#make);
   }
 
-  #follow(recording) {
+  #follow(make) {
+    this.#make = make;
+    const recording = make();
     this.#recording = recording;
     this.#state = undefined;
     recording.addEventListener('change', () => recording === this.#recording && this.draw());

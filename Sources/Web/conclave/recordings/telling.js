@@ -16,7 +16,7 @@ const NOTES_AT_ONCE = 8; // in the request that registers it
  */
 export class Telling extends EventTarget {
   contacts;
-  /** By how many ms this device's clock is ahead of the server's; undefined as long as that is not known. */
+  /** ms by which this device's clock is ahead of the server's; undefined as long as that is not known. */
   clockAhead;
   #identity;
   #store;
@@ -154,7 +154,7 @@ export class Telling extends EventTarget {
     clearTimeout(this.#timer);
   }
 
-  /** Sends the notes one after the other. What fails is sent with the next one, or when the connection is back. */
+  /** Sends the notes one after the other. One that fails is sent with the next, or when the connection is back. */
   #flush() {
     if (!this.#isRegistered || this.#isClosed) return;
     if (this.#isFlushing) return;

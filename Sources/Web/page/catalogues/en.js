@@ -588,7 +588,7 @@ export default {
   'record': 'Record',
   'record.title': 'Record for others',
   'record.now': 'You are recording',
-  'record.lead': 'What you record leaves this device at once, encrypted. Only the people whom you choose can play it, even if this device is lost.',
+  'record.lead': 'The recording leaves this device at once, encrypted. Only the people whom you choose can play it, even if this device is lost.',
   'record.what': 'Picture or sound',
   'record.picture': 'Picture and sound',
   'record.people': 'People who can play it',
