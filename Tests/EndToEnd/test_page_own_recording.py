@@ -187,7 +187,7 @@ def test_after_a_killed_browser_the_rest_is_uploaded_and_it_is_finished(somebody
         alice.loses("#record-left")
         watch(bob, "Alice")
         wait_for(lambda: script(bob, "return document.getElementById('player-play').ariaLabel") == "Play", SECONDS, "Bob has seen it to its end")
-        assert length(bob) >= (before + 4) * 1_000, "what was recorded without a network is there, too"
+        assert length(bob) >= (before + 2) * 1_000, "the part without a network is there, too, up to the segment that was being made"
         assert bob.text("#player-worth") == ""
     finally:
         network.close()

@@ -28,7 +28,7 @@ export class Contacts {
     this.#hasAlerted = saved?.hasAlerted ?? false;
   }
 
-  /** What outlives the page. */
+  /** The plain object that outlives the page. */
   toSave() {
     return { known: Object.fromEntries(this.#known), hasAsked: this.#hasAsked, hasAlerted: this.#hasAlerted };
   }
@@ -106,14 +106,14 @@ export class Contacts {
     if (contact?.isAlerted && !contact.isUnavailable) contact.reachedAt ??= at;
   }
 
-  /** The server says that somebody has seen it, by `device`, if it says which. Nobody can whose devices have no grant. */
+  /** The server says that somebody has seen it, by `device`, if it says which. A person whose devices have no grant cannot. */
   seen(user, at, device = undefined) {
     const contact = this.#known.get(user);
     if (!contact || contact.isUnavailable || contact.devices.length === 0) return;
     if (device === undefined || contact.devices.includes(device)) contact.seenAt ??= at;
   }
 
-  /** `readers` of the manifest, for news that were missed: an answer may have been lost, too. What was known before stays. */
+  /** `readers` of the manifest, for news that were missed: an answer may have been lost, too. Earlier knowledge stays. */
   listed(readers) {
     for (const { user, alertedAt, reachedAt, seenAt } of readers) {
       const contact = this.#known.get(user);

@@ -278,7 +278,7 @@ export class Recordings {
   }
 
   /**
-   * What is to be known before somebody is alarmed by a recording: `{by, name, at, level, isAlert, state}`, `by`, `at` (ms) and `isAlert` as its device has signed them.
+   * The facts to know before somebody is alarmed by a recording: `{by, name, at, level, isAlert, state}`, `by`, `at` (ms) and `isAlert` as its device has signed them.
    * Throws as `open`.
    */
   async announced(id) {

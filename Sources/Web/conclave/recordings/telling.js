@@ -154,7 +154,7 @@ export class Telling extends EventTarget {
     clearTimeout(this.#timer);
   }
 
-  /** Sends the notes one after the other. One that fails is sent with the next, or when the connection is back. */
+  /** Sends the notes one after the other. A note that fails is sent with the next, or when the connection is back. */
   #flush() {
     if (!this.#isRegistered || this.#isClosed) return;
     if (this.#isFlushing) return;
