@@ -1,5 +1,5 @@
-// What is known of the people for whom a device records: who was granted the recording, alerted of it and reached, and who has seen it. The server says most of it, and
-// may lie: what it says counts only as far as it fits what this device has sent. It has no clock, network or store.
+// The contacts of a recording: grants to them, alerts, whether these have reached them, and whether they have seen it. The server says most of it, and may lie:
+// its word counts only as far as it fits what this device has sent. It has no clock, network or store.
 
 const FIRST_MS = 30_000;
 const LONGEST_MS = 600_000;
