@@ -12,6 +12,7 @@ let package = Package(
   products: [
     .executable(name: "conclave", targets: ["conclave"]),
     .executable(name: "loadtest", targets: ["loadtest"]),
+    .executable(name: "conclave-recording", targets: ["recordingtool"]),
     .library(name: "ConclaveClient", targets: ["ConclaveClient"]),
   ],
   dependencies: [
@@ -50,7 +51,11 @@ let package = Package(
     .target(name: "SFrame", dependencies: ["Octets", .product(name: "Crypto", package: "swift-crypto")]),
     .target(
       name: "Forwarding", dependencies: ["Octets", "MediaModel", "RTP", "CongestionControl", "Transport"]),
-    .target(name: "Calls", dependencies: ["Octets", "MediaModel", "Contract", "Recording"]),
+    .target(name: "CallMessages", dependencies: ["MediaModel", "Contract", "Recording"]),
+    // Two state machines, side by side: neither imports the other.
+    .target(name: "PeopleMachine", dependencies: ["Octets", "MediaModel", "Contract", "Recording", "CallMessages"]),
+    .target(name: "CallMachine", dependencies: ["Octets", "MediaModel", "Contract", "Recording", "CallMessages"]),
+    .target(name: "Calls", dependencies: ["MediaModel", "CallMessages", "PeopleMachine", "CallMachine"]),
     .target(name: "STOMP", dependencies: [.product(name: "NIOCore", package: "swift-nio")]),
     .target(name: "JSON", dependencies: ["CJansson"]),
 
@@ -72,7 +77,7 @@ let package = Package(
     .target(
       name: "Connections",
       dependencies: [
-        "Octets", "MediaModel", "Contract", "Calls", "JSON", "Listening",
+        "Octets", "MediaModel", "Contract", "CallMessages", "JSON", "Listening",
         .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "Logging", package: "swift-log"),
       ]),
@@ -80,7 +85,7 @@ let package = Package(
     .target(
       name: "STOMPFront",
       dependencies: [
-        "Octets", "MediaModel", "Contract", "Calls", "STOMP", "JSON", "Listening", "Connections",
+        "Octets", "MediaModel", "Contract", "CallMessages", "STOMP", "JSON", "Listening", "Connections",
         .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "NIOWebSocket", package: "swift-nio"),
         .product(name: "Logging", package: "swift-log"),
@@ -88,11 +93,11 @@ let package = Package(
     .target(name: "PostgreSQL", dependencies: ["MediaModel", "LinuxIO", "CPostgreSQL"]),
     .target(
       name: "ReelStore",
-      dependencies: ["MediaModel", "Contract", "Recording", "Reels", "Calls", "Cryptography", "LinuxIO"]),
+      dependencies: ["MediaModel", "Contract", "Recording", "Reels", "CallMessages", "Cryptography", "LinuxIO"]),
     .target(
       name: "Persistence",
       dependencies: [
-        "MediaModel", "Contract", "Recording", "Calls", "JSON", "LinuxIO", "PostgreSQL",
+        "MediaModel", "Contract", "Recording", "CallMessages", "JSON", "LinuxIO", "PostgreSQL",
         .product(name: "GRDB", package: "GRDB.swift"),
       ]),
     // The web client's library and page; it compiles to one path.
@@ -102,9 +107,9 @@ let package = Package(
     .target(
       name: "ConclaveServer",
       dependencies: [
-        "Octets", "MediaModel", "Contract", "SDP", "Calls", "Listening", "Connections", "STOMPFront", "Persistence",
-        "PostgreSQL", "Recording", "Reels", "ReelStore", "MediaPlane", "Forwarding", "LinuxIO", "OutboundHTTP",
-        "JSON", "Transport", "Cryptography", "CZlib", "Web",
+        "Octets", "MediaModel", "Contract", "SDP", "CallMessages", "Calls", "Listening", "Connections", "STOMPFront",
+        "Persistence", "PostgreSQL", "Recording", "Reels", "ReelStore", "MediaPlane", "Forwarding", "LinuxIO",
+        "OutboundHTTP", "JSON", "Transport", "Cryptography", "CZlib", "Web",
         .product(name: "NIOSSL", package: "swift-nio-ssl"),
         .product(name: "NIOHTTP1", package: "swift-nio"),
         .product(name: "NIOCore", package: "swift-nio"),
@@ -122,7 +127,7 @@ let package = Package(
     .target(
       name: "ConclaveClient",
       dependencies: [
-        "Octets", "MediaModel", "Contract", "STOMP", "SFrame",
+        "Octets", "MediaModel", "Contract", "Recording", "STOMP", "SFrame",
         .product(name: "Crypto", package: "swift-crypto"),
         .product(name: "CryptoExtras", package: "swift-crypto"),
         .product(name: "NIOCore", package: "swift-nio"),
@@ -131,6 +136,9 @@ let package = Package(
         .product(name: "NIOSSL", package: "swift-nio-ssl"),
         .product(name: "NIOWebSocket", package: "swift-nio"),
       ]),
+    .executableTarget(
+      name: "recordingtool",
+      dependencies: ["ConclaveClient", .product(name: "ArgumentParser", package: "swift-argument-parser")]),
     // Random numbers that a seed repeats, and bad network paths, for the tests and the load test.
     .target(name: "Seeded", dependencies: ["Octets"], path: "Tests/Seeded"),
     .target(name: "Paths", dependencies: ["Seeded"], path: "Tests/Paths"),
@@ -175,20 +183,22 @@ let package = Package(
       ]),
     // A disk that the simulated worlds share.
     .target(
-      name: "Simulation", dependencies: ["Calls", "Contract", "MediaModel", "Octets", "Recording"],
+      name: "Simulation", dependencies: ["CallMessages", "Calls", "Contract", "MediaModel", "Octets", "Recording"],
       path: "Tests/Simulation"),
     // Writes to a store and waits; only for tests.
-    .target(name: "StoreWriting", dependencies: ["Calls", "Persistence"], path: "Tests/StoreWriting"),
+    .target(name: "StoreWriting", dependencies: ["CallMessages", "Persistence"], path: "Tests/StoreWriting"),
     .testTarget(
       name: "CallsTests",
       dependencies: [
-        "Seeded", "Octets", "Calls", "Contract", "JSON", "LinuxIO", "MediaModel", "Recording", "Simulation",
+        "Seeded", "Octets", "CallMessages", "PeopleMachine", "CallMachine", "Calls", "Contract", "JSON", "LinuxIO",
+        "MediaModel", "Recording", "Simulation",
       ],
       exclude: ["Golden"]),
     .testTarget(
       name: "EncryptedWorldTests",
       dependencies: [
-        "Seeded", "Octets", "Calls", "Contract", "MediaModel", "ConclaveClient", "SFrame", "Simulation",
+        "Seeded", "Octets", "CallMessages", "CallMachine", "Calls", "Contract", "MediaModel", "ConclaveClient",
+        "SFrame", "Simulation",
         .product(name: "Crypto", package: "swift-crypto"),
       ]),
     // A PostgreSQL server that goes with the tests; only for them.
@@ -196,14 +206,14 @@ let package = Package(
     .testTarget(
       name: "ReelStoreTests",
       dependencies: [
-        "Seeded", "Octets", "MediaModel", "Contract", "Recording", "Reels", "Calls", "Cryptography", "LinuxIO",
+        "Seeded", "Octets", "MediaModel", "Contract", "Recording", "Reels", "CallMessages", "Cryptography", "LinuxIO",
         "Persistence", "ReelStore",
       ]),
     .testTarget(
       name: "PersistenceTests",
       dependencies: [
-        "Seeded", "Persistence", "PostgreSQL", "Calls", "Contract", "LinuxIO", "MediaModel", "Recording", "Simulation",
-        "StoreWriting", "DatabaseServers",
+        "Seeded", "Persistence", "PostgreSQL", "CallMessages", "PeopleMachine", "CallMachine", "Calls", "Contract",
+        "LinuxIO", "MediaModel", "Recording", "Simulation", "StoreWriting", "DatabaseServers",
         .product(name: "GRDB", package: "GRDB.swift"),
       ]),
     .testTarget(
@@ -248,7 +258,7 @@ let package = Package(
     .testTarget(
       name: "ConnectionsTests",
       dependencies: [
-        "Seeded", "MediaModel", "Contract", "Calls", "JSON", "Listening", "Connections", "WireClients",
+        "Seeded", "MediaModel", "Contract", "CallMessages", "JSON", "Listening", "Connections", "WireClients",
         .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "NIOPosix", package: "swift-nio"),
         .product(name: "Logging", package: "swift-log"),
@@ -256,7 +266,7 @@ let package = Package(
     .testTarget(
       name: "STOMPFrontTests",
       dependencies: [
-        "Seeded", "MediaModel", "Contract", "Calls", "STOMP", "JSON", "Listening", "Connections", "STOMPFront",
+        "Seeded", "MediaModel", "Contract", "CallMessages", "STOMP", "JSON", "Listening", "Connections", "STOMPFront",
         "WireClients",
         .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "NIOPosix", package: "swift-nio"),
@@ -266,9 +276,9 @@ let package = Package(
     .testTarget(
       name: "ConclaveServerTests",
       dependencies: [
-        "Seeded", "Octets", "ConclaveServer", "MediaModel", "Contract", "SDP", "Calls", "Listening", "Connections",
-        "STOMPFront", "Persistence", "Recording", "Reels", "ReelStore", "MediaPlane", "Transport", "Cryptography",
-        "JSON", "LinuxIO", "OutboundHTTP", "CZlib", "StoreWriting", "DatabaseServers",
+        "Seeded", "Octets", "ConclaveServer", "MediaModel", "Contract", "SDP", "CallMessages", "CallMachine", "Calls",
+        "Listening", "Connections", "STOMPFront", "Persistence", "Recording", "Reels", "ReelStore", "MediaPlane",
+        "Transport", "Cryptography", "JSON", "LinuxIO", "OutboundHTTP", "CZlib", "StoreWriting", "DatabaseServers",
         .product(name: "GRDB", package: "GRDB.swift"),
         .product(name: "Logging", package: "swift-log"),
         .product(name: "Crypto", package: "swift-crypto"),
@@ -286,9 +296,13 @@ let package = Package(
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ]),
     .testTarget(
+      name: "RecordingToolTests",
+      dependencies: ["recordingtool", "ConclaveClient", "Octets"], exclude: ["Golden", "golden.mjs"]),
+    .testTarget(
       name: "ConclaveClientTests",
       dependencies: [
-        "Seeded", "Octets", "ConclaveClient", "ConclaveServer", "Contract", "LinuxIO", "MediaModel", "SFrame", "STOMP",
+        "Seeded", "Octets", "ConclaveClient", "ConclaveServer", "Contract", "LinuxIO", "MediaModel", "Recording",
+        "SFrame", "STOMP",
         .product(name: "Crypto", package: "swift-crypto"),
         .product(name: "CryptoExtras", package: "swift-crypto"),
         .product(name: "NIOCore", package: "swift-nio"),
@@ -309,8 +323,8 @@ if Context.environment["CONCLAVE_FUZZ"] != nil {
       name: "fuzz",
       dependencies: [
         "CFuzzer", "Octets", "MediaModel", "Contract", "Recording", "RTP", "SDP", "Transport", "Cryptography", "SFrame",
-        "Forwarding", "Calls", "STOMP", "JSON", "LinuxIO", "Listening", "Connections", "STOMPFront", "ConclaveServer",
-        "ConclaveClient",
+        "Forwarding", "CallMessages", "STOMP", "JSON", "LinuxIO", "Listening", "Connections", "STOMPFront",
+        "ConclaveServer", "ConclaveClient",
         .product(name: "Logging", package: "swift-log"),
         .product(name: "Crypto", package: "swift-crypto"),
         .product(name: "NIOCore", package: "swift-nio"),

@@ -1,4 +1,7 @@
+import CallMachine
+package import CallMessages
 package import MediaModel
+import PeopleMachine
 
 extension Node {
   package func answer(_ inquiry: Inquiry, now: Timestamp) -> InquiryAnswer {
@@ -9,10 +12,5 @@ extension Node {
   }
 
   /// Running calls, in no particular order; asked once, before the first command.
-  package var callTallies: [CallTally] {
-    control.calls.values.map { call in
-      CallTally(
-        call: call.id, members: call.members.map(\.state), participants: Int(call.lastNumber), failures: call.failures)
-    }
-  }
+  package var callTallies: [CallTally] { control.tallies }
 }

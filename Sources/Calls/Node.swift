@@ -1,5 +1,7 @@
-import Contract
+import CallMachine
+package import CallMessages
 package import MediaModel
+import PeopleMachine
 
 /// All people and calls of one server: `handle(command, now) -> [Effect]`, in virtual time, without a clock, a socket or a secret.
 ///
@@ -80,16 +82,13 @@ package struct Node {
   }
 
   /// The recordings of running calls.
-  package var recordings: [RecordingID: CallID] {
-    let recorded = control.calls.values.compactMap { call in call.recording.map { ($0.id, call.id) } }
-    return Dictionary(recorded) { first, _ in first }
-  }
+  package var recordings: [RecordingID: CallID] { control.recordings }
 
   /// For the metrics.
-  package var alertCounts: AlertCounts { people.alerts.counts }
+  package var alertCounts: AlertCounts { people.alertCounts }
 
   /// No call runs.
-  package var isIdle: Bool { control.calls.isEmpty }
+  package var isIdle: Bool { control.isIdle }
 
   /// The whole state, for a disk that missed some changes.
   package var everything: [StoreChange] { [.reset] + control.everything + people.everything }
@@ -101,12 +100,12 @@ package struct Node {
     case .connect(_, let identity): identity.isService ? nil : identity.device.user
     case .disconnect(let session), .subscribe(let session, _, _), .unsubscribe(let session, _),
       .acknowledge(let session, _, _), .request(let session, _, _), .offer(let session, _, _, _, _):
-      people.directory.device(of: session)?.user
+      people.user(on: session)
     case .answer(let question, _):
-      people.questions.session(of: question).flatMap { people.directory.device(of: $0)?.user }
+      people.asker(of: question)
     case .recording(let news): news.payer
-    case .media, .recordingFailed, .pushGone, .waitsAtLink, .forget, .end, .disconnectUser, .failures, .drain,
-      .timeout:
+    case .media, .recordingFailed, .pushGone, .waitsAtLink, .forget, .end, .disconnectUser, .endLinks, .failures,
+      .drain, .timeout:
       nil
     }
   }

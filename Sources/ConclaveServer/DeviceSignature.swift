@@ -1,4 +1,4 @@
-import Calls
+import CallMessages
 import Cryptography
 
 /// A device's signature over a word, as far as it lets somebody in (protocol section 5.13).

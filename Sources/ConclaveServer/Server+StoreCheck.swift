@@ -1,4 +1,4 @@
-import Calls
+import CallMessages
 import MediaModel
 import Persistence
 

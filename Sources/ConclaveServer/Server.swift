@@ -1,4 +1,4 @@
-import Calls
+import CallMessages
 package import Logging
 import MediaModel
 import MediaPlane

@@ -1,3 +1,4 @@
+import CallMessages
 import Calls
 import Connections
 import Contract

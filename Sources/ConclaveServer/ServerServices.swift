@@ -1,4 +1,4 @@
-import Calls
+import CallMessages
 import LinuxIO
 import Listening
 import Logging

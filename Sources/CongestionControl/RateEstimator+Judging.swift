@@ -59,31 +59,24 @@ extension RateEstimator {
   mutating func judgeLoss(now: Microseconds) {
     if loss.congestive > 0.04 {
       decrease(now: now, share: 85)
-    } else if !queue.isStanding, boundedAt == .min || now - boundedAt > 2 * .second, !hasPausedInVain, loss.followsRate,
+    } else if !queue.isStanding, !lossBound.isFresh(now: now), !hasPausedInVain, loss.followsRate,
       let value = acknowledged.value
     {
       bound(to: value, now: now)
     } else if isLossUnexplained(now: now), let value = acknowledged.value {
-      comparedAt = now
-      lossCap = (max(configuration.minimum, value / 10 * 7), now + Self.comparison, Self.comparison)
+      lossBound.compare(at: max(configuration.minimum, value / 10 * 7), for: Self.comparison, now: now)
       probing.abort()
     }
   }
 
   /// Loss follows the rate: for a while no more is sent than arrives.
   private mutating func bound(to value: Int, now: Microseconds) {
-    if let bound = lossBound(now: now) {
+    if let bound = lossBound.current(now: now) {
       // The bound is too high if much is lost below it, too.
       guard loss.average > 0.1 else { return }
-      boundedAt = now
-      lossCap?.rate = max(configuration.minimum, min(value, bound / 100 * 85))
-      return
+      return lossBound.lower(to: max(configuration.minimum, min(value, bound / 100 * 85)), now: now)
     }
-    boundedAt = now
-    // Again within the same time after the last one: wait longer.
-    let last = lossCap.flatMap { now - $0.until < 2 * $0.length ? $0.length : nil }
-    let length = last.map { min(32 * .second, $0 * 2) } ?? 8 * .second
-    lossCap = (max(configuration.minimum, value), now + length, length)
+    lossBound.set(to: max(configuration.minimum, value), now: now)
     // Streams that paused resume within what has just arrived.
     shown = (value, now)
     probing.abort()
@@ -93,8 +86,8 @@ extension RateEstimator {
   /// may be inherent to the path.
   private func isLossUnexplained(now: Microseconds) -> Bool {
     !demand.isPaused && (lastQueue == .min || now - lastQueue > 5 * .second)
-      && (comparedAt == .min || now - comparedAt > Self.comparisonPause)
-      && lossBound(now: now) == nil && loss.lacksComparison
+      && !lossBound.hasCompared(within: Self.comparisonPause, now: now)
+      && lossBound.current(now: now) == nil && loss.lacksComparison
   }
 
   /// All streams are paused although the path has just carried more than the next step. A bound would be the rate of audio alone, and keep them
@@ -103,7 +96,7 @@ extension RateEstimator {
 
   /// A history that does not match the reports says nothing, and a full path looks exactly like that.
   mutating func judgeUnmatched(now: Microseconds) {
-    if unmatched * 4 > reportedPackets, unmatched > 4 { decrease(now: now, share: 85) }
+    if report.unmatched * 4 > report.packets, report.unmatched > 4 { decrease(now: now, share: 85) }
   }
 
   mutating func judgeProbe(now: Microseconds) {
@@ -157,7 +150,7 @@ extension RateEstimator {
   }
 
   mutating func limit(now: Microseconds) {
-    if let bound = lossBound(now: now) { target = min(target, bound) }
+    if let bound = lossBound.current(now: now) { target = min(target, bound) }
     if let remb, now < remb.until { target = min(target, max(remb.rate, reportedRate?.granted ?? 0)) }
     target = min(max(target, configuration.minimum), configuration.maximum)
   }

@@ -63,11 +63,7 @@ package struct RateEstimator: Sendable {
   var lastQueue: Microseconds = .min
   var lastDecrease: Microseconds = .min
   var lastUpdate: Microseconds
-  var lossCap: (rate: Int, until: Microseconds, length: Microseconds)?
-  /// When losses last set or lowered that bound.
-  var boundedAt: Microseconds = .min
-  /// When the rate was last lowered to compare the loss.
-  var comparedAt: Microseconds = .min
+  var lossBound = LossBound()
   var remb: (rate: Int, until: Microseconds)?
   /// nil for a receiver that reports on packets.
   var reportedRate: ReportedRate?
@@ -76,12 +72,17 @@ package struct RateEstimator: Sendable {
   /// The last rate that a probe has measured, in bit/s.
   var probed: (rate: Int, at: Microseconds)?
 
-  // The report that is being read.
-  var newestDeparture: Microseconds?
-  var reportedPackets = 0
-  var reportedLost = 0
-  var unmatched = 0
+  var report = Report()
   var lastReported: UInt16?
+
+  /// The report that is being read.
+  struct Report {
+    var newestDeparture: Microseconds?
+    var packets = 0
+    var lost = 0
+    /// Packets that the history does not know.
+    var unmatched = 0
+  }
 
   /// - Parameter reportsRateAlone: the receiver reports no packets: its rate is found from `remb` and `reported(lost:)`.
   package init(
@@ -147,7 +148,7 @@ package struct RateEstimator: Sendable {
     // A receiver may report anything: sums and differences of such times stay far from the limits.
     guard arrival.magnitude < 1 << 56 else { return }
     guard let record = history.report(number, received: true) else {
-      if !history.knows(number) { unmatched += 1 }
+      if !history.knows(number) { report.unmatched += 1 }
       return
     }
     let departure = SendHistory.departure(of: record, now: now)
@@ -158,11 +159,11 @@ package struct RateEstimator: Sendable {
     queue.arrived(departure: departure, arrival: arrival)
     if record.state != .assumed { acknowledged.arrived(at: arrival, size: size) }
     probing.arrived(probe: record.probe, at: arrival, size: size)
-    newestDeparture = max(newestDeparture ?? .min, departure)
+    report.newestDeparture = max(report.newestDeparture ?? .min, departure)
     if record.state == .missing {
       loss.recovered()
     } else {
-      reportedPackets += 1
+      report.packets += 1
       loss.reported(lost: false, size: size, departure: departure, isStanding: queue.isStanding)
     }
   }
@@ -195,33 +196,28 @@ package struct RateEstimator: Sendable {
   /// A report says that `number` has not arrived.
   package mutating func missing(_ number: UInt16, now: Microseconds) {
     guard let record = history.report(number, received: false) else {
-      if !history.knows(number) { unmatched += 1 }
+      if !history.knows(number) { report.unmatched += 1 }
       return
     }
     let departure = SendHistory.departure(of: record, now: now)
     _ = advance(to: number)
-    reportedPackets += 1
-    reportedLost += 1
+    report.packets += 1
+    report.lost += 1
     probing.lost(probe: record.probe)
     loss.reported(lost: true, size: Int(record.size), departure: departure, isStanding: queue.isStanding)
   }
 
   /// The end of a report: judges its contents.
   package mutating func endReport(now: Microseconds) {
-    defer {
-      newestDeparture = nil
-      reportedPackets = 0
-      reportedLost = 0
-      unmatched = 0
-    }
-    guard let newestDeparture else { return judgeUnmatched(now: now) }
+    defer { report = Report() }
+    guard let newestDeparture = report.newestDeparture else { return judgeUnmatched(now: now) }
     // In range: departures are of the last 71 minutes.
     let measured = now - newestDeparture
     roundTrip += (measured - roundTrip) / 4  // in range: the same
     acknowledged.update()
     let before = watchdog.reported(now: now)
     // Only the reports were lost if the packets that the first one covers have arrived.
-    if let before, reportedLost * 5 < reportedPackets, !queue.isStanding { target = max(target, before / 10 * 7) }
+    if let before, report.lost * 5 < report.packets, !queue.isStanding { target = max(target, before / 10 * 7) }
     judgeDelay(now: now)
     judgeLoss(now: now)
     judgeUnmatched(now: now)
@@ -246,9 +242,7 @@ package struct RateEstimator: Sendable {
     acknowledged = AcknowledgedRate()
     loss = LossRule()
     competition = Competition()
-    lossCap = nil
-    boundedAt = .min
-    comparedAt = .min
+    lossBound = LossBound()
     probed = nil
   }
 
@@ -292,9 +286,6 @@ package struct RateEstimator: Sendable {
     }
   }
 
-  /// After loss that followed the rate, the target is limited to this for a time, in bit/s.
-  func lossBound(now: Microseconds) -> Int? { lossCap.flatMap { now <= $0.until ? $0.rate : nil } }
-
   /// Makes room for one more layer, although nothing has shown that it fits. A queue that follows undoes the step.
   package mutating func tryStep(now: Microseconds) {
     guard let next = demand.nextStep else { return }
@@ -308,7 +299,7 @@ package struct RateEstimator: Sendable {
       watchdog.before == nil, lastDecrease == .min || now - lastDecrease > .second
     else { return nil }
     var limit = remb.flatMap { now < $0.until ? $0.rate : nil } ?? configuration.maximum
-    if let bound = lossBound(now: now) {
+    if let bound = lossBound.current(now: now) {
       // A queue may have lowered the target far below what loss allows.
       guard let next = demand.nextStep, next < bound / 100 * 85 else { return nil }
       limit = min(limit, bound)

@@ -72,7 +72,7 @@ extension RateEstimator {
     reportedRate?.fall(now: now)
     lastDecrease = now
     target -= Int(Double(target) * share / 2)  // in range: a share of it
-    lossCap = (target, now + 3 * .second, 3 * .second)
+    lossBound.set(to: target, for: 3 * .second, now: now)
     limit(now: now)
   }
 }

@@ -1,4 +1,4 @@
-package import Calls
+package import CallMessages
 import Listening
 package import MediaModel
 import NIOCore

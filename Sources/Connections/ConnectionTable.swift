@@ -1,4 +1,4 @@
-package import Calls
+package import CallMessages
 package import MediaModel
 package import NIOCore
 import Synchronization

@@ -1,4 +1,4 @@
-import Calls
+import CallMessages
 import Contract
 import JSON
 import Listening
@@ -10,7 +10,7 @@ struct EventEncoder {
   /// An `Outgoing`, or the parts of one that is made on the connection's event loop.
   enum Output: Sendable {
     case ready(Outgoing)
-    case reply(id: String, Calls.Reply)
+    case reply(id: String, CallMessages.Reply)
     case close(reason: String)
   }
 

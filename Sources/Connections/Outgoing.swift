@@ -1,4 +1,4 @@
-package import Calls
+package import CallMessages
 package import Contract
 import JSON
 package import Listening
@@ -43,7 +43,7 @@ package struct EncodedReply: Sendable {
   }
 
   /// A reply that cannot be encoded is logged, and becomes an error.
-  package init(_ reply: Calls.Reply, to session: SessionID, _ log: LimitedLog) {
+  package init(_ reply: CallMessages.Reply, to session: SessionID, _ log: LimitedLog) {
     do {
       switch reply {
       case .ok(let body): self.init(ok: try JSONCoding.encode(body))

@@ -1,4 +1,4 @@
-package import Calls
+package import CallMessages
 
 /// The receiver of clients' requests. The control plane is one.
 package protocol SignalingSink: Sendable {

@@ -1,4 +1,4 @@
-package import Calls
+package import CallMessages
 import GRDB
 package import MediaModel
 import Synchronization

@@ -1,4 +1,4 @@
-import Calls
+import CallMessages
 import GRDB
 
 /// SQLite's errors, in words for the operator.

@@ -2,15 +2,18 @@ package import MediaModel
 import Octets
 
 extension SegmentHeader {
-  /// The header of a segment that the server writes: it is not sealed, because each frame in it is.
-  package init(recording: RecordingID, reel: UInt32, number: UInt32, start: Int64, previous: SegmentHash) {
-    isSealed = false
+  /// The header of a new segment.
+  /// - Parameter nonce: 12 random bytes, if a device seals the segment; nil for one that the server writes, because each frame in it is sealed.
+  package init(
+    recording: RecordingID, reel: UInt32, number: UInt32, start: Int64, previous: SegmentHash, nonce: [UInt8]? = nil
+  ) {
+    isSealed = nonce != nil
     self.recording = recording
     self.reel = reel
     self.number = number
     self.start = start
     self.previous = previous
-    nonce = [UInt8](repeating: 0, count: Self.nonceBytes)
+    self.nonce = nonce ?? [UInt8](repeating: 0, count: Self.nonceBytes)
   }
 
   /// The 96 bytes.

@@ -1,5 +1,5 @@
 package import Contract
-import MediaModel
+package import MediaModel
 package import Octets
 
 /// The layouts of recordings (docs/e2ee.md, "Recordings"). A statement's hash is in each of the others, so each binds the key, the readers, the starter and the
@@ -72,6 +72,37 @@ extension Transcript {
     transcript.append(witness.head.bytes)
     transcript.append(UInt64(bitPattern: witness.at.milliseconds))
     transcript.append([witness.isEnd ? 1 : 0])
+    return transcript
+  }
+
+  /// The context in which a sender's track keys are sealed: statement ‖ u32(epoch) ‖ listHash ‖ u32(participant) ‖ fingerprint ‖ joinId ‖ u8(count) ‖ u8(n) of
+  /// each.
+  /// - Parameters:
+  ///   - statement: its hash, 32 bytes.
+  ///   - listHash: the epoch's, 32 bytes.
+  ///   - participant: the sender's number, with the fingerprint of its device (32 bytes) and its stay (16 bytes).
+  ///   - tracks: n of each, ascending.
+  package static func trackKeyContext(
+    statement: [UInt8], epoch: UInt32, listHash: [UInt8], participant: ParticipantNumber, fingerprint: [UInt8],
+    joinId: [UInt8], tracks: [UInt8]
+  ) -> Transcript {
+    var transcript = Transcript()
+    transcript.append(statement)
+    transcript.append(epoch)
+    transcript.append(listHash)
+    transcript.append(participant)
+    transcript.append(fingerprint)
+    transcript.append(joinId)
+    transcript.append([UInt8(truncatingIfNeeded: tracks.count)])
+    transcript.append(tracks)
+    return transcript
+  }
+
+  /// label ‖ context ‖ H(ciphertext).
+  package static func trackKeys(context: Transcript, ciphertextHash: [UInt8]) -> Transcript {
+    var transcript = Transcript("conclave-track-key-v1")
+    transcript.append(context.bytes)
+    transcript.append(ciphertextHash)
     return transcript
   }
 

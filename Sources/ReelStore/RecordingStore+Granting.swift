@@ -1,4 +1,4 @@
-import Calls
+import CallMessages
 package import Contract
 package import MediaModel
 package import Recording

@@ -1,4 +1,4 @@
-package import Calls
+package import CallMessages
 package import Contract
 import Cryptography
 import Dispatch

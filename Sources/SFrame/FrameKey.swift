@@ -1,22 +1,44 @@
-import Crypto
+package import Crypto
 import Octets
 
-/// The AEAD key and salt of one KID (RFC 9605 section 4.4.2).
+/// The AEAD key and salt of one KID (RFC 9605 section 4.4.2), as a sender hands them out to the readers of a recording. They open the frames of that KID and of no
+/// other.
+package struct FrameSecret: Sendable {
+  package let key: SymmetricKey
+  package let salt: SymmetricKey
+
+  package init(suite: CipherSuite, keyID: UInt64, baseKey: SymmetricKey) {
+    let context = keyID.networkOrderBytes + suite.rawValue.networkOrderBytes
+    key = expand(baseKey, "SFrame 1.0 Secret key ", context, count: suite.keyByteCount, suite: suite)
+    salt = expand(baseKey, "SFrame 1.0 Secret salt ", context, count: CipherSuite.nonceByteCount, suite: suite)
+  }
+
+  /// nil unless there are as many bytes as `suite` has.
+  package init?(suite: CipherSuite, key: SymmetricKey, salt: SymmetricKey) {
+    guard key.bitCount == 8 * suite.keyByteCount, salt.bitCount == 8 * CipherSuite.nonceByteCount else { return nil }
+    self.key = key
+    self.salt = salt
+  }
+}
+
+/// A `FrameSecret`, ready for use.
 struct FrameKey: Sendable {
   private let key: SymmetricKey
   /// The salt's first 4 bytes, and its last 8 as a big-endian number: the counter is XORed into the latter.
   private let saltHead: UInt32
   private let saltTail: UInt64
 
-  init(suite: CipherSuite, keyID: UInt64, baseKey: SymmetricKey) {
-    let context = keyID.networkOrderBytes + suite.rawValue.networkOrderBytes
-    key = expand(baseKey, "SFrame 1.0 Secret key ", context, count: suite.keyByteCount, suite: suite)
-    let salt = expand(baseKey, "SFrame 1.0 Secret salt ", context, count: CipherSuite.nonceByteCount, suite: suite)
-    (saltHead, saltTail) = salt.withUnsafeBytes { bytes in
+  init(_ secret: FrameSecret) {
+    key = secret.key
+    (saltHead, saltTail) = secret.salt.withUnsafeBytes { bytes in
       (
         bytes.bytes.uint32(at: 0), bytes.bytes.uint64(at: 4)
       )
     }
+  }
+
+  init(suite: CipherSuite, keyID: UInt64, baseKey: SymmetricKey) {
+    self.init(FrameSecret(suite: suite, keyID: keyID, baseKey: baseKey))
   }
 
   /// Encrypts and writes ciphertext and tag to the start of `output`, which has room for them.

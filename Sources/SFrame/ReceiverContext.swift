@@ -12,6 +12,12 @@ package struct ReceiverContext: Sendable {
     key = FrameKey(suite: suite, keyID: keyID, baseKey: baseKey)
   }
 
+  /// With a secret that the sender has handed out.
+  package init(keyID: UInt64, secret: FrameSecret) {
+    self.keyID = keyID
+    key = FrameKey(secret)
+  }
+
   /// Bytes of plaintext in `frame`; negative if it is too short for a header and a tag.
   package static func plaintextByteCount(of frame: UnsafeRawBufferPointer, header: SFrameHeader) -> Int {
     frame.count - header.byteCount - CipherSuite.tagByteCount

@@ -1,4 +1,4 @@
-import Calls
+import CallMessages
 import Connections
 import Contract
 import Listening
@@ -47,20 +47,16 @@ extension ConnectionHandler {
       return false
     }
     share.owe(1, now: now)
-    guard share.subscribe() else {
+    guard shareUse.subscribe() else {
       services.counters.drop(.userSubscriptionsFull)
       perform(session.fail(Violation(.limit, "this user has too many subscriptions: end some on another connection")))
       return false
     }
-    subscriptionCount += 1
     return true
   }
 
   func unsubscribed(_ subscription: Subscription) {
-    if let share {
-      share.unsubscribe()
-      subscriptionCount -= 1
-    }
+    shareUse.unsubscribe()
     guard case .channel(let channel) = Destination(subscription.destination) else {
       return unsubscribe(subscription.key)
     }

@@ -1,4 +1,4 @@
-import Calls
+import CallMessages
 import Connections
 import Listening
 import Logging
@@ -23,20 +23,11 @@ final class ConnectionHandler: ChannelInboundHandler {
   var decoder: FrameDecoder
   var rate: TokenBucket
   var messageRate: TokenBucket
-  /// The user of the connection, from the login on.
-  private(set) var user: UserID?
-  /// The allowance shared by the user's connections; nil for services.
-  private(set) var share: UserShare?
-  private var isService = false
-  private var isGuest = false
-  /// Counted in the share.
-  var subscriptionCount = 0
-  /// Bytes in `decoder` and open transactions, as last reported to the share.
-  private var heldBytes = 0
+  /// The client of the connection, from the login on.
+  private var identity: Identity?
+  var shareUse = ShareUse()
   /// Events that the current frames acknowledge.
   private var acknowledged: (seqs: [UInt64], accepted: Bool) = ([], true)
-  /// Frames since the share was last asked.
-  private var framesInBatch = 0
   private(set) var loop: Loop?
   /// Shared by the connections of the loop.
   private(set) var written = WrittenEvent()
@@ -71,6 +62,12 @@ final class ConnectionHandler: ChannelInboundHandler {
   }
 
   var isEnded: Bool { phase == .ended }
+
+  /// The user of the connection, from the login on.
+  var user: UserID? { identity?.device.user }
+
+  /// The allowance shared by the user's connections, from the login to the end; nil for services.
+  var share: UserShare? { shareUse.share }
 
   var now: UInt64 { context?.eventLoop.now.uptimeNanoseconds ?? 0 }
 
@@ -137,10 +134,10 @@ final class ConnectionHandler: ChannelInboundHandler {
     do {
       while phase != .ended, !session.isWaiting, pauseEnd == nil, let frame = try decoder.next() {
         services.counters.update { $0.framesIn += 1 }
-        countFrame()
+        if let wait = shareUse.countFrame(now: now) { pause(for: wait) }
         let destination = Destination(of: frame)
         let admission = configuration.rules.admission(
-          of: destination, for: frame, isService: isService, isGuest: isGuest)
+          of: destination, for: frame, isService: identity?.isService == true, isGuest: identity?.guestOf != nil)
         perform(session.handle(frame, admission: admission, now: now), of: destination)
       }
     } catch {
@@ -157,25 +154,12 @@ final class ConnectionHandler: ChannelInboundHandler {
     armTimer()
   }
 
-  /// Reports to the share how many bytes of its client's frames this connection holds, if that has changed by a step.
+  /// Ends the connection if the user's connections hold too many bytes of frames that are not handled yet.
   private func reportHeld() {
-    guard let share, phase != .ended else { return }
-    let bytes = decoder.bufferedBytes + session.transactionBytes
-    guard abs(bytes - heldBytes) >= Backlog.step || bytes == 0 && heldBytes > 0 else { return }
-    let more = bytes - heldBytes
-    heldBytes = bytes
-    guard !share.hold(more) else { return }
+    guard phase != .ended, !shareUse.hold(decoder.bufferedBytes + session.transactionBytes) else { return }
     services.counters.drop(.userInboundFull)
     perform(
       session.fail(Violation(.limit, "this user sends too many unfinished frames and transactions: finish some first")))
-  }
-
-  /// Frames of any kind cost something, including those that no other rate counts.
-  private func countFrame() {
-    framesInBatch += 1
-    guard framesInBatch == UserShare.frameBatch else { return }
-    framesInBatch = 0
-    if let wait = share?.readBatch(now: now) { pause(for: wait) }
   }
 
   /// Carries out the session's actions, without flushing.
@@ -238,10 +222,8 @@ final class ConnectionHandler: ChannelInboundHandler {
   /// - Parameter share: the user's limits; nil for services.
   func logIn(_ identity: Identity, _ share: UserShare?, expiresAt: UInt64) {
     phase = .loggedIn
-    user = identity.device.user
-    self.share = share
-    isService = identity.isService
-    isGuest = identity.guestOf != nil
+    self.identity = identity
+    shareUse.begin(share)
     gate?.open()
     decoder.limits = configuration.limits.frame
     services.counters.update { $0.sessions += 1 }
@@ -306,8 +288,7 @@ final class ConnectionHandler: ChannelInboundHandler {
     phase = .ended
     for key in addresses.keys { unsubscribe(key) }
     flushOperations()
-    share?.disconnect(subscriptions: subscriptionCount, inboundBytes: heldBytes)
-    share = nil
+    shareUse.end()
     services.clients.connections.remove(id)
     timer?.task.cancel()
     timer = nil

@@ -123,6 +123,44 @@ struct RemoveRecording: ParsableCommand {
   }
 }
 
+struct LinkCommands: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "links", abstract: "List the lasting links of a user, or delete them.",
+    subcommands: [ShowLinks.self, RemoveLinks.self], defaultSubcommand: ShowLinks.self)
+}
+
+struct ShowLinks: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "list", abstract: "List a user's lasting links in the order in which they were made.",
+    discussion: "A link is shown by the first characters of its id, with which nobody can come in.")
+
+  @OptionGroup var admin: AdminOptions
+
+  @Argument(help: "The user's id.")
+  var user: String
+
+  func run() throws { try admin.ask(AdminRequest(.links, user: try Commands.userID(user))) }
+}
+
+struct RemoveLinks: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "delete", abstract: "Delete the lasting links of a user.",
+    discussion: "A call of such a link goes on without it. The user can make new ones.")
+
+  @OptionGroup var admin: AdminOptions
+
+  @Argument(help: "The user's id.")
+  var user: String
+
+  // An id may begin with a dash.
+  @Option(parsing: .unconditional, help: "Only this one, as `conclave links USER` shows it.")
+  var link: String?
+
+  func run() throws {
+    try admin.ask(AdminRequest(.deleteLinks, user: try Commands.userID(user), link: link))
+  }
+}
+
 struct End: ParsableCommand {
   static let configuration = CommandConfiguration(abstract: "End a call for all.")
 

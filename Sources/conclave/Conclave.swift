@@ -11,7 +11,8 @@ struct Conclave: AsyncParsableCommand {
       Serve.self, Token.self, Forget.self, Migrate.self, CheckConfig.self, ConfigSchema.self, CheckTURN.self,
       Status.self,
       ListCalls.self, ShowCall.self, Users.self,
-      Reports.self, ShowReport.self, RecordingCommands.self, End.self, Disconnect.self, Drain.self, ShowVersion.self,
+      Reports.self, ShowReport.self, RecordingCommands.self, LinkCommands.self, End.self, Disconnect.self, Drain.self,
+      ShowVersion.self,
     ])
 
   static func main() async {

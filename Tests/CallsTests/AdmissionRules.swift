@@ -1,9 +1,11 @@
+@testable import PeopleMachine
+@testable import Calls
 import Contract
 import MediaModel
 import Simulation
 import Testing
 
-@testable import Calls
+import CallMessages
 
 /// The words that let people into a call (protocol section 5.13).
 struct AdmissionRules {

@@ -1,10 +1,12 @@
+@testable import Calls
+@testable import PeopleMachine
 import Contract
 import MediaModel
 import Recording
 import Simulation
 import Testing
 
-@testable import Calls
+import CallMessages
 
 /// Alerts of recordings: contacts are told until a device of each has acknowledged it (protocol section 13.6).
 struct AlertRules {

@@ -1,8 +1,11 @@
+@testable import CallMachine
+@testable import Calls
+@testable import PeopleMachine
 import Contract
 import MediaModel
 import Testing
 
-@testable import Calls
+import CallMessages
 
 /// `authorize` of protocol section 7, and the other requests that the shell answers.
 struct AuthorizeRules {

@@ -1,8 +1,10 @@
+@testable import CallMachine
+@testable import Calls
 import Contract
 import MediaModel
 import Testing
 
-@testable import Calls
+import CallMessages
 
 /// Call ids that clients choose (protocol section 4, rule 18).
 struct CallIDRules {

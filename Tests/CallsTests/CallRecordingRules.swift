@@ -1,8 +1,11 @@
+@testable import PeopleMachine
+@testable import CallMachine
+@testable import Calls
 import Contract
 import MediaModel
 import Testing
 
-@testable import Calls
+import CallMessages
 
 /// The recording of a call (protocol section 13.7): who may begin one, what may be stored of whom, and how it ends.
 struct CallRecordingRules {

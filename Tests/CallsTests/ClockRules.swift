@@ -1,9 +1,12 @@
+@testable import CallMachine
+@testable import PeopleMachine
+@testable import Calls
 import Contract
 import MediaModel
 import Simulation
 import Testing
 
-@testable import Calls
+import CallMessages
 
 /// After a restart the clock is behind the times of the previous run: from then on nothing lasts longer than allowed.
 struct ClockRules {

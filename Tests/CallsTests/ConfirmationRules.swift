@@ -1,8 +1,7 @@
+import CallMessages
 import Contract
 import MediaModel
 import Testing
-
-@testable import Calls
 
 /// Confirmations, refreshed join keys, and envelopes that wait for trust (protocol section 5, Epochs 6 and 9).
 struct ConfirmationRules {

@@ -1,8 +1,7 @@
+import CallMessages
 import Contract
 import MediaModel
 import Testing
-
-@testable import Calls
 
 /// "Calls that cross" of protocol section 4, rule by rule. `CrossingWorlds` tries the orders.
 struct CrossingRules {

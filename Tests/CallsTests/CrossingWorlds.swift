@@ -1,8 +1,10 @@
+@testable import Calls
+@testable import CallMachine
 import Contract
 import MediaModel
 import Testing
 
-@testable import Calls
+import CallMessages
 
 /// Two people act on two calls at the same moment, in every order of their requests.
 struct CrossingWorlds {

@@ -1,8 +1,10 @@
+@testable import PeopleMachine
+@testable import Calls
 import Contract
 import MediaModel
 import Testing
 
-@testable import Calls
+import CallMessages
 
 /// Events, acknowledgements and mailboxes (protocol section 3), and the table "Who gets what" (section 4).
 struct DeliveryRules {

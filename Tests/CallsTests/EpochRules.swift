@@ -1,8 +1,10 @@
+@testable import CallMachine
+@testable import Calls
 import Contract
 import MediaModel
 import Testing
 
-@testable import Calls
+import CallMessages
 
 /// The server's part of "Epochs" 1 to 8 of protocol section 5.
 struct EpochRules {

@@ -1,8 +1,10 @@
+@testable import PeopleMachine
+@testable import Calls
 import Contract
 import MediaModel
 import Testing
 
-@testable import Calls
+import CallMessages
 
 /// Guests (protocol section 4, "Guests"): one call, and nothing else.
 struct GuestRules {

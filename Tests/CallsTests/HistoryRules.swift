@@ -1,9 +1,11 @@
+@testable import Calls
+@testable import CallMachine
 import Contract
 import MediaModel
 import Simulation
 import Testing
 
-@testable import Calls
+import CallMessages
 
 /// The facts about calls that are stored for the history (protocol section 8).
 struct HistoryRules {
@@ -74,7 +76,7 @@ struct HistoryRules {
     _ = bob.ask(.people(.setPresence(SetPresence(state: .unavailable))))
     let call = try alice.call(["bob", "carol"])
     stage.handle(.forget(bob.user))
-    #expect(stage.node.control.calls[call]?.silenced.isEmpty == true)
+    #expect(stage.node.control.calls[call]?.silenced.names.isEmpty == true)
 
     let again = stage.connect("bob")
     _ = again.ask(.people(.setPresence(SetPresence(state: .unavailable))))

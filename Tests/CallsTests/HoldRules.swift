@@ -1,8 +1,7 @@
+import CallMessages
 import Contract
 import MediaModel
 import Testing
-
-@testable import Calls
 
 /// `hold` and call waiting (protocol section 4).
 struct HoldRules {

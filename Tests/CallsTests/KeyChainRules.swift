@@ -1,8 +1,7 @@
+import CallMessages
 import Contract
 import MediaModel
 import Testing
-
-@testable import Calls
 
 /// The chain of lists, and the rules for a list's content (protocol section 5, "List" and Epochs 2).
 struct KeyChainRules {

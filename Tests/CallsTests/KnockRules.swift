@@ -1,9 +1,12 @@
+@testable import PeopleMachine
+@testable import Calls
+@testable import CallMachine
 import Contract
 import MediaModel
 import Simulation
 import Testing
 
-@testable import Calls
+import CallMessages
 
 /// Guests who wait at the door until a member admits them (protocol section 4, "Guests").
 struct KnockRules {

@@ -1,8 +1,10 @@
+@testable import CallMachine
+@testable import Calls
 import Contract
 import MediaModel
 import Testing
 
-@testable import Calls
+import CallMessages
 
 struct LargeCalls {
   /// Rings go out by the hundred, everybody accepts, and one epoch includes them all.

@@ -1,9 +1,11 @@
+@testable import Calls
+@testable import PeopleMachine
 import Contract
 import MediaModel
 import Simulation
 import Testing
 
-@testable import Calls
+import CallMessages
 
 /// Links that are made without a call and serve many calls (protocol section 4, "Lasting links").
 struct LastingLinkRules {
@@ -355,6 +357,30 @@ struct LastingLinkRules {
     #expect(changes(bob) == [link])
     #expect(openRefusal(bob)?.code == .callLinkInvalid)
     #expect(stage.stored.links.isEmpty)
+  }
+
+  @Test func anOperatorSeesAndEndsAUsersLinksWithoutTheirIds() throws {
+    try make()
+    try make(id(1))
+    try make(id(2), by: bob)
+    let (call, _) = try start()
+    _ = try open(bob, id(1))
+    func listed() -> [LinkSummary] {
+      guard case .linkSummaries(let links) = stage.node.answer(.people(.lastingLinksOf(alice.user)), now: stage.now)
+      else { return [] }
+      return links
+    }
+    #expect(listed().map(\.call) == [call, nil])
+    #expect(listed().map(\.link) == [String(link.text.prefix(8)), String(id(1).text.prefix(8))])
+    stage.handle(.endLinks(of: bob.user, named: link.shortName))
+    #expect(listed().count == 2, "a link of somebody else")
+    stage.handle(.endLinks(of: alice.user, named: id(1).shortName))
+    #expect(listed().map(\.link) == [link.shortName] && changes(bob) == [id(1)])
+    stage.handle(.endLinks(of: alice.user, named: nil))
+    #expect(try listed().isEmpty && list(alice).links.isEmpty && list(bob).links.count == 1)
+    #expect(stage.node.runs(call) && openRefusal(bob)?.code == .callLinkInvalid)
+    stage.restart(after: .seconds(1))
+    #expect(try list(stage.connect("alice")).links.isEmpty)
   }
 
   @Test func aRestartKeepsLinksAndTheirCalls() throws {

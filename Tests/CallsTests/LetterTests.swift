@@ -5,7 +5,7 @@ import MediaModel
 import Seeded
 import Testing
 
-@testable import Calls
+@testable import CallMessages
 
 /// The messages between people and calls as JSON, and the numbers that restore their order. `Golden/letters.json` has
 /// an example of each. A change there cannot be read by earlier servers, so it needs a higher `LetterVersion.current`.

@@ -1,8 +1,11 @@
+@testable import PeopleMachine
+@testable import CallMachine
+@testable import Calls
 import Contract
 import MediaModel
 import Testing
 
-@testable import Calls
+import CallMessages
 
 /// Rules 8 to 16 of protocol section 4.
 struct LifeRules {

@@ -1,8 +1,7 @@
+import CallMessages
 import Contract
 import MediaModel
 import Testing
-
-@testable import Calls
 
 /// Links (protocol section 4), and rule 9 while one is valid.
 struct LinkRules {

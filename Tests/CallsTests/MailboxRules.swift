@@ -1,3 +1,4 @@
+@testable import PeopleMachine
 import Contract
 import LinuxIO
 import MediaModel
@@ -5,7 +6,7 @@ import Seeded
 import Simulation
 import Testing
 
-@testable import Calls
+import CallMessages
 
 struct MailboxRules {
   private static let limits = Mailbox.Limits(lifetime: .seconds(300), count: 100_000, bytes: .max)

@@ -1,9 +1,8 @@
+import CallMessages
 import Contract
 import MediaModel
 import Simulation
 import Testing
-
-@testable import Calls
 
 /// `message`, `receive`, `stats`, `report` and the event `quality` (protocol section 6).
 struct MessageRules {

@@ -1,9 +1,11 @@
+@testable import PeopleMachine
+@testable import Calls
 import Contract
 import JSON
 import MediaModel
 import Testing
 
-@testable import Calls
+import CallMessages
 
 /// The operator's commands, and the information that an operator gets.
 struct OperatorRules {
@@ -43,7 +45,7 @@ struct OperatorRules {
     let inquiries: [Inquiry] = [
       .calls(.counts), .calls(.summaries), .calls(.inspection(call)), .calls(.inspection(over)),
       .calls(.inspection(CallID(unchecked: "none"))), .calls(.admitsGuest(link: "link", call)), .calls(.runs(call)),
-      .people(.connectedUsers), .people(.isPresent(alice.user)),
+      .people(.connectedUsers), .people(.isPresent(alice.user)), .people(.lastingLinksOf(alice.user)),
     ]
     for inquiry in inquiries {
       #expect(try JSONCoding.decode(Inquiry.self, from: try JSONCoding.encode(inquiry)) == inquiry)

@@ -1,8 +1,10 @@
+@testable import PeopleMachine
+@testable import Calls
 import Contract
 import MediaModel
 import Testing
 
-@testable import Calls
+import CallMessages
 
 /// Protocol section 7.
 struct PresenceRules {

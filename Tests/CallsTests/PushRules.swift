@@ -1,8 +1,9 @@
+@testable import Calls
 import Contract
 import MediaModel
 import Testing
 
-@testable import Calls
+import CallMessages
 
 /// Web Push: which browsers are notified of a ring (protocol section 5, "Web Push").
 struct PushRules {

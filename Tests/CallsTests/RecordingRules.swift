@@ -1,8 +1,7 @@
+import CallMessages
 import Contract
 import MediaModel
 import Testing
-
-@testable import Calls
 
 /// Requests about recordings, on their way to the store (protocol section 13.4).
 struct RecordingRules {

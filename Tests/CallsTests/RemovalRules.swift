@@ -1,8 +1,11 @@
+@testable import PeopleMachine
+@testable import CallMachine
+@testable import Calls
 import Contract
 import MediaModel
 import Testing
 
-@testable import Calls
+import CallMessages
 
 /// `devices/remove` (protocol section 5).
 struct RemovalRules {

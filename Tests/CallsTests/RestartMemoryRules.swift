@@ -1,9 +1,10 @@
+@testable import CallMachine
 import Contract
 import MediaModel
 import Simulation
 import Testing
 
-@testable import Calls
+import CallMessages
 
 /// State besides the calls that survives a restart: presence, former joins, calls of forgotten users.
 struct RestartMemoryRules {

@@ -1,9 +1,12 @@
+@testable import PeopleMachine
+@testable import CallMachine
+@testable import Calls
 import Contract
 import MediaModel
 import Simulation
 import Testing
 
-@testable import Calls
+import CallMessages
 
 /// Rule 11 of protocol section 4: the server's death does not end a call.
 struct RestartRules {

@@ -1,8 +1,7 @@
+import CallMessages
 import Contract
 import MediaModel
 import Testing
-
-@testable import Calls
 
 /// Rules 1 to 7 and 17 of protocol section 4.
 struct RingRules {

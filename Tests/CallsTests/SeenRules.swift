@@ -1,8 +1,7 @@
+import CallMessages
 import Contract
 import MediaModel
 import Testing
-
-@testable import Calls
 
 /// The day on which a device was last connected (protocol section 5), for its own user.
 struct SeenRules {

@@ -1,8 +1,10 @@
+@testable import CallMachine
+@testable import Calls
 import Contract
 import MediaModel
 import Testing
 
-@testable import Calls
+import CallMessages
 
 /// Protocol section 11.
 struct ServiceRules {

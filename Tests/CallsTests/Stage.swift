@@ -1,8 +1,11 @@
+@testable import PeopleMachine
+@testable import CallMachine
 import Contract
 import MediaModel
 import Simulation
 import Testing
 
+import CallMessages
 @testable import Calls
 
 /// The world around one `Node` value, in virtual time: it reads every event and keeps every reply.
@@ -18,7 +21,7 @@ final class Stage {
   private(set) var media: [MediaCommand] = []
   /// Effects that are neither for a client's own queues nor for the media plane.
   private(set) var webhooks: [(channel: Channel, event: EventMessage)] = []
-  private(set) var others: [Calls.Effect] = []
+  private(set) var others: [CallMessages.Effect] = []
   private(set) var negotiations: [Negotiate] = []
   private var recorded: [CallRecordingChange] = []
   private var replies: [String: Reply] = [:]
@@ -45,7 +48,7 @@ final class Stage {
     }
   }
 
-  typealias Reply = Calls.Reply
+  typealias Reply = CallMessages.Reply
 
   /// A join id that no test asks for by its number.
   func makeJoinId() -> Base64Bytes {
@@ -161,7 +164,7 @@ final class Stage {
     return recorded
   }
 
-  func takeOthers() -> [Calls.Effect] {
+  func takeOthers() -> [CallMessages.Effect] {
     defer { others = [] }
     return others
   }
@@ -196,7 +199,7 @@ struct Client {
   }
 
   /// Adds the words to a request that lets people in, unless it has its own.
-  func ask(_ request: Request) -> Calls.Reply {
+  func ask(_ request: Request) -> CallMessages.Reply {
     let link = stage.linkKey(for: request)
     let completed = withWords(request, link: link)
     let reply = stage.request(session) { .request(session, id: $0, completed) }

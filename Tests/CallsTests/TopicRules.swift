@@ -1,8 +1,10 @@
+@testable import Calls
+@testable import PeopleMachine
 import Contract
 import MediaModel
 import Testing
 
-@testable import Calls
+import CallMessages
 
 /// `/topic/calls/{id}` of protocol section 3.
 struct TopicRules {

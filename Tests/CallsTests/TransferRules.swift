@@ -1,8 +1,10 @@
+@testable import CallMachine
+@testable import Calls
 import Contract
 import MediaModel
 import Testing
 
-@testable import Calls
+import CallMessages
 
 /// Rule 13 of protocol section 4: a call that moves to another device.
 struct TransferRules {

@@ -1,8 +1,7 @@
+import CallMessages
 import Contract
 import MediaModel
 import Testing
-
-@testable import Calls
 
 /// Vouches, revokes and pairing (protocol section 5, "Vouching").
 struct VouchRules {

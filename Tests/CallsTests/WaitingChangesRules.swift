@@ -1,10 +1,12 @@
+@testable import Calls
+@testable import CallMachine
 import Contract
 import MediaModel
 import Seeded
 import Simulation
 import Testing
 
-@testable import Calls
+import CallMessages
 
 /// In a large call, changes of members are sent together (protocol section 3).
 struct WaitingChangesRules {

@@ -44,6 +44,7 @@ final class House {
     configuration.media.port = 0
     configuration.media.workers = 1
     configuration.guests = true
+    configuration.recordings = Configuration.Recordings()
     let server = try await Self.run(configuration)
     configuration.listen.stomp = ListenAddress(port: server.stompPort)
     self.configuration = configuration
@@ -63,6 +64,9 @@ final class House {
     server = nil
     server = try await Self.run(configuration)
   }
+
+  /// The server's web side, for recordings' files.
+  var files: RecordingHTTP { RecordingHTTP(webAddress) }
 
   /// - Parameter isWeb: whether the client uses the WebSocket.
   func client(_ user: String, identity: DeviceIdentity? = nil, isWeb: Bool = false) async throws -> Resident {

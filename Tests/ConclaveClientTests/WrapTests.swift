@@ -29,7 +29,7 @@ struct WrapTests {
     let vector = try vectors("p256-sha256-aes256gcm-base", as: HPKEVector.self)
     let key = try P256.KeyAgreement.PrivateKey(rawRepresentation: bytes(#require(vector.skR)))
     var recipient = try HPKE.Recipient(
-      privateKey: key, ciphersuite: WrapAlgorithm.suite, info: Data(bytes(vector.info)),
+      privateKey: key, ciphersuite: SingleShotHPKE.suite, info: Data(bytes(vector.info)),
       encapsulatedKey: Data(bytes(vector.enc)))
     let opened = try recipient.open(bytes(#require(vector.ct)), authenticating: bytes(#require(vector.aad)))
     #expect(hex(opened) == vector.pt)

@@ -1,3 +1,4 @@
+import CallMessages
 import Contract
 import Foundation
 import Glibc
@@ -5,7 +6,6 @@ import JSON
 import MediaModel
 import Testing
 
-@testable import Calls
 @testable import ConclaveServer
 
 private let call = "3f0c8a4e-0000-4000-8000-000000000001"
@@ -14,6 +14,7 @@ private let call = "3f0c8a4e-0000-4000-8000-000000000001"
   for request in [
     AdminRequest(.status), AdminRequest(.end, call: CallID(call)), AdminRequest(.disconnect, user: UserID("alice")),
     AdminRequest(.report, report: ReportID(number: 7)), AdminRequest(.reports, since: Timestamp(milliseconds: 7)),
+    AdminRequest(.deleteLinks, user: UserID("alice"), link: "-AbCdEf_"),
   ] {
     #expect(try JSONDecoder().decode(AdminRequest.self, from: JSONEncoder().encode(request)) == request)
   }
@@ -103,6 +104,18 @@ func aPeriodIsShort(seconds: Int, text: String) { #expect(AdminTables.period(sec
 func aSizeIsShort(bytes: Int64, text: String?) {
   let size = AdminTables.size(bytes)
   #expect(text.map { $0 == size } ?? size.hasSuffix(" MiB"))
+}
+
+@Test func linksAreListedByTheBeginningsOfTheirIds() throws {
+  let then = Timestamp(milliseconds: 1_790_000_000_000)
+  let id = LinkID("YWxpY2UncyBsaW5rICMxIQ")!
+  let device = Device(user: UserID(unchecked: "alice"), device: DeviceID(unchecked: "phone"))
+  let stored = StoredLastingLink(
+    id: id, device: device, fingerprint: Base64Bytes([]), madeAt: then, expiresAt: then + .seconds(86_400))
+  let reply = try JSONCoding.encode(AdminLinks(links: [LinkSummary(stored)]))
+  #expect(!String(decoding: reply, as: UTF8.self).contains(id.text.dropFirst(8)))
+  let lines = try AdminTables.text(of: reply, to: .links, now: then).split(separator: "\n")
+  #expect(lines.count == 2 && lines[1].hasPrefix("YWxpY2Un  phone  ") && lines[1].hasSuffix("  -"))
 }
 
 @Test func recordingsAreListedWithoutTheirReaders() throws {

@@ -1,3 +1,4 @@
+import CallMessages
 import Contract
 import Foundation
 import GRDB
@@ -7,7 +8,6 @@ import Listening
 import Synchronization
 import Testing
 
-@testable import Calls
 @testable import ConclaveServer
 @testable import Persistence
 
@@ -25,7 +25,7 @@ struct ArchiveTests {
     archive = Archive(store: store, clock: WallClock(), log: LimitedLog(Logger(label: "test")))
   }
 
-  private func ask(_ query: HistoryQuery) async -> Calls.Reply {
+  private func ask(_ query: HistoryQuery) async -> CallMessages.Reply {
     await withCheckedContinuation { answer in archive.answer(query) { answer.resume(returning: $0) } }
   }
 

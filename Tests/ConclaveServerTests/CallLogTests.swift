@@ -1,3 +1,4 @@
+import CallMessages
 import Contract
 import Foundation
 import Logging
@@ -5,7 +6,7 @@ import MediaModel
 import Synchronization
 import Testing
 
-@testable import Calls
+@testable import CallMachine
 @testable import ConclaveServer
 
 /// Records the metadata of each line.

@@ -1,3 +1,5 @@
+import CallMessages
+import Calls
 import Contract
 import Foundation
 import GRDB
@@ -12,7 +14,6 @@ import Synchronization
 import Testing
 import Transport
 
-@testable import Calls
 @testable import ConclaveServer
 @testable import Persistence
 

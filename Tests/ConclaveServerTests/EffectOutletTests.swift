@@ -1,3 +1,4 @@
+import CallMessages
 import Contract
 import Foundation
 import Logging
@@ -9,7 +10,6 @@ import Listening
 import Synchronization
 import Testing
 
-@testable import Calls
 @testable import ConclaveServer
 @testable import Persistence
 
@@ -81,7 +81,7 @@ struct EffectOutletTests {
     }
   }
 
-  private func negotiate(_ peer: UInt64, id: String) -> Calls.Effect {
+  private func negotiate(_ peer: UInt64, id: String) -> CallMessages.Effect {
     let offer = MediaOffer(
       credentials: ICECredentials(fragment: "abcd", password: "secret"),
       fingerprint: CertificateFingerprint(hash: "sha-256", digest: Array(repeating: 1, count: 32)),

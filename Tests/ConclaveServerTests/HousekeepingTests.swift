@@ -1,3 +1,4 @@
+import CallMessages
 import Contract
 import Foundation
 import GRDB
@@ -7,7 +8,6 @@ import Listening
 import StoreWriting
 import Testing
 
-@testable import Calls
 @testable import ConclaveServer
 @testable import Persistence
 

@@ -1,4 +1,4 @@
-import Calls
+import CallMessages
 import Contract
 import MediaModel
 import Testing
@@ -9,11 +9,11 @@ import Testing
 struct PendingEffectsTests {
   private var pending = PendingEffects()
 
-  private func reply(_ session: UInt64, _ id: String) -> Calls.Effect {
+  private func reply(_ session: UInt64, _ id: String) -> CallMessages.Effect {
     .client(.reply(SessionID(rawValue: session), id: id, .ok(.nothing)))
   }
 
-  private func words(_ effects: [Calls.Effect]) -> [String] {
+  private func words(_ effects: [CallMessages.Effect]) -> [String] {
     effects.map { effect in
       switch effect {
       case .client(.reply(_, let id, _)): id
@@ -39,7 +39,7 @@ struct PendingEffectsTests {
   }
 
   @Test mutating func mediaEventsPassAllButTheirOwnSessionsEarlierEffects() {
-    let remove = Calls.Effect.media(.remove(PeerID(rawValue: 7)))
+    let remove = CallMessages.Effect.media(.remove(PeerID(rawValue: 7)))
     #expect(words(pending.releasable([reply(1, "a0"), remove], behind: 0)) == ["a0", "remove 7"], "nothing waits")
     pending.append([reply(1, "a1"), reply(1, "a2"), reply(2, "b1")], behind: 1)
     let passing = pending.releasable([reply(1, "a3"), reply(3, "c1"), remove], behind: 1)
@@ -86,7 +86,7 @@ struct PendingEffectsTests {
 
   @Test mutating func oneEventForManyDevicesCountsItsBodyOnce() {
     let message = EventMessage(at: Timestamp(milliseconds: 5), call: nil, body: .state(state(members: 1_000)))
-    func events(of id: (UInt64) -> UInt64) -> [Calls.Effect] {
+    func events(of id: (UInt64) -> UInt64) -> [CallMessages.Effect] {
       (1...1_000).map { number in
         .client(
           .event(

@@ -1,3 +1,4 @@
+import CallMessages
 import Contract
 import Foundation
 import GRDB
@@ -6,7 +7,6 @@ import MediaModel
 import StoreWriting
 import Testing
 
-@testable import Calls
 @testable import ConclaveServer
 @testable import Persistence
 

@@ -1,3 +1,4 @@
+import CallMessages
 import Connections
 import Contract
 import Crypto
@@ -14,7 +15,6 @@ import StoreWriting
 import Synchronization
 import Testing
 
-@testable import Calls
 @testable import ConclaveServer
 @testable import Listening
 

@@ -1,3 +1,4 @@
+import CallMessages
 import Contract
 import MediaModel
 import Persistence
@@ -6,7 +7,6 @@ import ReelStore
 import StoreWriting
 import Testing
 
-@testable import Calls
 @testable import ConclaveServer
 
 /// Requests about recordings (protocol section 13.4).

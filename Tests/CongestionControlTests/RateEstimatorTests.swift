@@ -82,7 +82,7 @@ struct RateEstimatorTests {
     // A queue also builds up, and lowers the target to a fraction of the bound.
     path.run(1_500 * millisecond) { $0 + 6 * millisecond }
     path.run(2 * second) { max(20 * millisecond, $0 - 30 * millisecond) }
-    let bound = try #require(path.estimator.lossCap)
+    let bound = try #require(path.estimator.lossBound.last)
     #expect(bound.until > path.now && path.estimator.target <= bound.rate)
     path.estimator.target = 120_000
     path.estimator.demand = RateDemand(allocated: 100_000, nextStep: bound.rate, wished: 2_000_000)
@@ -117,15 +117,15 @@ struct RateEstimatorTests {
     var path = Path()
     path.lost = { $0 % 5 == 0 }
     path.run(4 * second)
-    let bound = try #require(path.estimator.lossCap)
+    let bound = try #require(path.estimator.lossBound.last)
     #expect((400_000...700_000).contains(bound.rate))
     #expect(path.estimator.target <= bound.rate)
     // The loss stays the same, so it is inherent to the path, and the rate is not lowered again.
     path.run(60 * second)
-    #expect(try #require(path.estimator.lossCap).until == bound.until)
+    #expect(try #require(path.estimator.lossBound.last).until == bound.until)
     path.estimator.pathChanged()
     path.run(4 * second)
-    #expect(path.estimator.lossCap != nil)
+    #expect(path.estimator.lossBound.last != nil)
   }
 
   /// A policer lets bursts pass, so that a bound may be above its rate.
@@ -134,9 +134,9 @@ struct RateEstimatorTests {
     path.run(3 * second)
     path.lost = { $0 % 2 == 0 }
     path.run(2_500 * millisecond)
-    let first = try #require(path.estimator.lossCap)
+    let first = try #require(path.estimator.lossBound.last)
     path.run(3 * second)
-    let lowered = try #require(path.estimator.lossCap)
+    let lowered = try #require(path.estimator.lossBound.last)
     #expect(lowered.rate < first.rate / 100 * 90 && lowered.until == first.until)
   }
 
@@ -149,7 +149,7 @@ struct RateEstimatorTests {
     path.lost = { $0 % 2 == 0 }
     path.estimator.demand = RateDemand(allocated: 100_000, nextStep: nextStep, wished: 2_000_000, isPaused: isPaused)
     path.run(3 * second)
-    #expect((path.estimator.lossCap == nil) == (isPaused && nextStep == 200_000))
+    #expect((path.estimator.lossBound.last == nil) == (isPaused && nextStep == 200_000))
   }
 
   @Test func silenceHalvesTheTargetAndReportsBringItBack() {

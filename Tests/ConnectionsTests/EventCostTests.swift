@@ -1,10 +1,9 @@
+import CallMessages
 import Contract
 import Foundation
 import JSON
 import MediaModel
 import Testing
-
-@testable import Calls
 
 /// An event is charged as no fewer bytes than are written for it.
 struct EventCostTests {

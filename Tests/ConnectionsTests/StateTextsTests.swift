@@ -1,3 +1,4 @@
+import CallMessages
 import Contract
 import JSON
 import Listening
@@ -7,7 +8,6 @@ import NIOCore
 import Testing
 import WireClients
 
-@testable import Calls
 @testable import Connections
 
 struct StateTextsTests {

@@ -1,8 +1,10 @@
+import CallMessages
 import Contract
 import MediaModel
 import Testing
 
 @testable import Calls
+@testable import CallMachine
 @testable import ConclaveClient
 
 /// How long it takes until everybody sends under the same new key, and what is heard meanwhile.

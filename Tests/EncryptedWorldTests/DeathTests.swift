@@ -1,3 +1,4 @@
+import CallMessages
 import Contract
 import MediaModel
 import Seeded
@@ -5,6 +6,7 @@ import Simulation
 import Testing
 
 @testable import Calls
+@testable import CallMachine
 @testable import ConclaveClient
 
 /// The server dies and restarts from its stored state (protocol section 4, rule 11): with real keys, too, nobody is

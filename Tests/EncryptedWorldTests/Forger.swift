@@ -1,3 +1,4 @@
+import CallMessages
 import Contract
 import Crypto
 import MediaModel
@@ -5,6 +6,7 @@ import Seeded
 import Simulation
 
 @testable import Calls
+@testable import CallMachine
 @testable import ConclaveClient
 
 /// A server that shows some devices other lists than the true one, and keeps its lies in a separate chain, so that each
@@ -34,7 +36,7 @@ final class Forger {
   }
 
   /// `keys/list` agrees with the announcements.
-  private func forge(_ reply: Calls.Reply, for device: Device) -> Calls.Reply {
+  private func forge(_ reply: CallMessages.Reply, for device: Device) -> CallMessages.Reply {
     guard case .ok(.keyList(var list)) = reply, let hash = told[device]?[list.epoch] else {
       return reply
     }

@@ -1,8 +1,10 @@
+import CallMessages
 import Contract
 import MediaModel
 import Testing
 
 @testable import Calls
+@testable import CallMachine
 @testable import ConclaveClient
 
 /// An honest server under bad conditions: none of them stops a device, makes it refuse anything, or breaks the history.

@@ -1,10 +1,10 @@
+import CallMessages
 import Contract
 import MediaModel
 import Seeded
 import Simulation
 import Testing
 
-@testable import Calls
 @testable import ConclaveClient
 
 /// A server that delivers events after any number of turns, replies late, loses connections, and keeps its own device

@@ -1,10 +1,10 @@
+import CallMessages
 import struct ConclaveClient.Epoch
 import Contract
 import Crypto
 import Foundation
 import MediaModel
 
-@testable import Calls
 @testable import ConclaveClient
 import Octets
 import Testing

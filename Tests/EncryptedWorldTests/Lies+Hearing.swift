@@ -1,3 +1,4 @@
+import CallMessages
 import Contract
 import Crypto
 import MediaModel
@@ -6,7 +7,6 @@ import SFrame
 import Simulation
 import Testing
 
-@testable import Calls
 @testable import ConclaveClient
 import struct ConclaveClient.Epoch
 

@@ -1,3 +1,4 @@
+import CallMessages
 import Contract
 import Crypto
 import Foundation
@@ -5,6 +6,7 @@ import MediaModel
 import Testing
 
 @testable import Calls
+@testable import CallMachine
 @testable import ConclaveClient
 import struct ConclaveClient.Epoch
 

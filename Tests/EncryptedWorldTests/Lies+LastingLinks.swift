@@ -1,8 +1,8 @@
+import CallMessages
 import Contract
 import MediaModel
 import Testing
 
-@testable import Calls
 @testable import ConclaveClient
 
 /// Rows about lasting links: the server names the call into which somebody comes.

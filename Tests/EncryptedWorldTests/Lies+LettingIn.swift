@@ -1,9 +1,11 @@
+import CallMessages
 import Contract
 import Crypto
 import MediaModel
 import Testing
 
 @testable import Calls
+@testable import CallMachine
 @testable import ConclaveClient
 
 /// Rows about who lets whom in.

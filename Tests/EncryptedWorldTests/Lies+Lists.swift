@@ -1,10 +1,10 @@
+import CallMessages
 import Contract
 import Crypto
 import Foundation
 import MediaModel
 import Testing
 
-@testable import Calls
 @testable import ConclaveClient
 
 /// Rows about lists, numbers and history.

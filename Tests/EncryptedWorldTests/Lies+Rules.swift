@@ -1,3 +1,4 @@
+import CallMessages
 import Contract
 import Crypto
 import Foundation
@@ -6,7 +7,6 @@ import Seeded
 import Simulation
 import Testing
 
-@testable import Calls
 @testable import ConclaveClient
 
 /// Rows about the client's own rules, and about trust.

@@ -1,3 +1,4 @@
+import CallMessages
 import Contract
 import Crypto
 import MediaModel
@@ -6,6 +7,7 @@ import Simulation
 import Testing
 
 @testable import Calls
+@testable import CallMachine
 @testable import ConclaveClient
 
 /// A server that lies at random, about everything at once: whatever it does, no key and nonce repeat, no frame passes for another's, and a ghost opens only

@@ -1,8 +1,8 @@
+import CallMessages
 import Contract
 import Crypto
 import MediaModel
 
-@testable import Calls
 @testable import ConclaveClient
 
 /// The rules that hold for each honest device, whatever a server says, in whatever order and however late. `Audit`

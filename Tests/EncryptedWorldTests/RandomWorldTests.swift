@@ -1,3 +1,4 @@
+import CallMessages
 import Contract
 import MediaModel
 import Seeded
@@ -5,6 +6,7 @@ import Simulation
 import Testing
 
 @testable import Calls
+@testable import CallMachine
 @testable import ConclaveClient
 
 /// People join, leave, lose their connections and restart their apps at random, with an honest server.

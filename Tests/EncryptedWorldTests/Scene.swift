@@ -1,8 +1,10 @@
+import CallMessages
 import Contract
 import MediaModel
 import Testing
 
 @testable import Calls
+@testable import CallMachine
 @testable import ConclaveClient
 
 /// Alice, Bob and Carol in a call, under an epoch of all three, with a server that is about to lie.

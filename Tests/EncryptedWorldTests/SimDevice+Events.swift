@@ -1,7 +1,7 @@
+import CallMessages
 import Contract
 import MediaModel
 
-@testable import Calls
 @testable import ConclaveClient
 
 /// The server's events, handled as by our client.

@@ -1,10 +1,10 @@
+import CallMessages
 import Contract
 import Crypto
 import MediaModel
 import Seeded
 import Simulation
 
-@testable import Calls
 @testable import ConclaveClient
 
 /// A device like our client: its keys, its connection, its calls. The world provides time and network.
@@ -53,7 +53,7 @@ final class SimDevice {
 
   struct Pending {
     var request: Request
-    var reply: (Calls.Reply) -> Void
+    var reply: (CallMessages.Reply) -> Void
   }
 
   init(_ user: String, _ device: String, in world: World, delay: ClosedRange<Int>, response: Int?) {
@@ -188,7 +188,7 @@ final class SimDevice {
     sendUp(session) { [unowned self] in world.serve(.request(session, id: "\(id)", request)) }
   }
 
-  func receive(_ reply: Calls.Reply, to id: String) {
+  func receive(_ reply: CallMessages.Reply, to id: String) {
     if let id = Int(id), let waiting = pending.removeValue(forKey: id) { waiting.reply(reply) }
   }
 

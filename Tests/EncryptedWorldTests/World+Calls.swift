@@ -1,8 +1,10 @@
+import CallMessages
 import Contract
 import MediaModel
 import Testing
 
 @testable import Calls
+@testable import CallMachine
 @testable import ConclaveClient
 
 /// An initial call, and its possible changes.

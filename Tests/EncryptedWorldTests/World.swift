@@ -1,11 +1,13 @@
+import CallMessages
 import Contract
 import Crypto
 import MediaModel
 import Seeded
 import Simulation
 
+@testable import CallMachine
 @testable import Calls
-import struct Calls.EventDelivery
+import struct CallMessages.EventDelivery
 @testable import ConclaveClient
 
 /// Devices with real keys and real SFrame, and the real `Node` value as their server, in virtual time. Signaling has a
@@ -20,7 +22,7 @@ final class World {
   /// A lying server's version of an event for a device; nil withholds the event.
   var lie: ((EventMessage, Device) -> EventMessage?)?
   /// A lying server's version of a reply to a device.
-  var lieInReply: ((Calls.Reply, Device) -> Calls.Reply)?
+  var lieInReply: ((CallMessages.Reply, Device) -> CallMessages.Reply)?
   /// A lying server's version of a request, which it handles instead.
   var alter: ((Request, Device) -> Request)?
   /// Whether no device sends media: used before the part that a test is about.

@@ -5,6 +5,7 @@ import statistics
 
 import pytest
 
+from browser import gather
 from conftest import wait_for
 from test_browsers import everybody_decodes
 
@@ -57,43 +58,6 @@ const done = arguments[0];
   video.remove();
   return at - begun;
 })().then(done, (error) => done(String(error)));
-"""
-
-# 24 people in one page, without a user interface: each accepts rings, sends a small picture, and requests none.
-CROWD = """
-const [names, done] = arguments;
-(async () => {
-  const { Conclave } = await import(`${location.origin}/conclave/index.js`);
-  const silence = new AudioContext().createMediaStreamDestination().stream.getAudioTracks()[0];
-  const paint = (context, hue) => {
-    context.fillStyle = `hsl(${hue} 60% 50%)`;
-    context.fillRect(0, 0, 160, 90);
-  };
-  const picture = () => {
-    const canvas = Object.assign(document.createElement('canvas'), { width: 160, height: 90 });
-    const context = canvas.getContext('2d');
-    let hue = 0;
-    setInterval(() => paint(context, (hue += 10)), 200);
-    paint(context, hue);
-    return canvas.captureStream(5).getVideoTracks()[0];
-  };
-  window.crowd = names.map((user) => {
-    const device = 'crowd';
-    const credentials = async () => {
-      const response = await fetch('/demo/token', { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ user, device, name: user }) });
-      return { token: (await response.json()).token, user };
-    };
-    const conclave = new Conclave({ url: `ws://${location.host}/stomp`, device, name: 'Crowd', credentials });
-    conclave.capture.open = async (source) => (source === 'camera' ? picture() : silence.clone());
-    conclave.addEventListener('ring', async ({ detail }) => {
-      const call = await conclave.accept(detail);
-      call.addEventListener('change', () => call.watch(new Map()).catch(() => {}));
-    });
-    conclave.connect();
-    return conclave;
-  });
-  await Promise.all(crowd.map((conclave) => new Promise((resolve) => conclave.addEventListener('ready', resolve, { once: true }))));
-})().then(() => done(''), (error) => done(String(error.stack)));
 """
 
 LONG_TASKS = """
@@ -164,7 +128,7 @@ def test_a_call_of_25_tiles_leaves_the_page_free(person, artifacts):
     alice, crowd = person("Alice"), person("Crowd", words=None)
     names = [f"p{number}" for number in range(1, PEOPLE)]
     alice.driver.execute_script(LONG_TASKS)
-    assert crowd.driver.execute_async_script(CROWD, names) == ""
+    gather(crowd, names)
     before = alice.driver.execute_script("conclaveTasks.length = 0; return performance.now()")
     alice.call(*names)
     pictures = lambda: alice.driver.execute_script("return [...document.querySelectorAll('.tile:not(.own) video')].filter((video) => video.videoWidth && video.checkVisibility()).length")

@@ -1,4 +1,4 @@
-"""An operator controls a running server through its admin socket: `conclave status`, `calls`, `call`, `users`, `end`, `disconnect`, `drain`."""
+"""An operator controls a running server through its admin socket: `conclave status`, `calls`, `call`, `users`, `links`, `end`, `disconnect`, `drain`."""
 
 import contextlib
 import json
@@ -14,6 +14,7 @@ import pytest
 
 from conftest import BINARY, PATIENCE, Server, wait_for
 from device import Device, starting
+from words import lasting_id
 
 LOADTEST = os.environ.get("LOADTEST_BINARY", ".build/release/loadtest")
 
@@ -257,6 +258,29 @@ def test_errors_say_what_is_wrong(fresh_server, tmp_path):
     assert status == 1 and f"no server runs on {fresh_server.state}" in told
     fresh_server.start()
     assert asked(fresh_server, "status")["calls"] == 0, "a socket that a dead server left is replaced"
+
+
+def test_a_users_lasting_links_are_listed_without_their_ids_and_deleted(fresh_server):
+    alice, bob = Device(fresh_server, "alice"), Device(fresh_server, "bob")
+    ids = [lasting_id(os.urandom(16), alice.fingerprint) for _ in range(3)]
+    for link in ids:
+        alice.request("/app/links/make", {"link": link, "expiresIn": 86_400})
+    bob.request("/app/links/open", {"link": ids[0]})
+    listed = asked(fresh_server, "links", "alice")["links"]
+    assert [(row["link"], row["device"]) for row in listed] == [(link[:8], "phone") for link in ids]
+    assert asked(fresh_server, "links", "bob") == {"links": []}
+    assert ids[0][8:] not in ask(fresh_server, "links", "alice")[1]
+
+    assert asked(fresh_server, "links", "delete", "alice", "--link", ids[0][:8]) == {"done": "the link is deleted"}
+    assert bob.event("link.changed")["link"] == ids[0]
+    assert len(asked(fresh_server, "links", "list", "alice")["links"]) == 2
+    status, _, told = ask(fresh_server, "links", "delete", "alice", "--link", ids[0][:8])
+    assert status == 1 and "no such lasting link" in told
+    assert asked(fresh_server, "links", "delete", "alice") == {"done": "2 links are deleted"}
+    assert alice.request("/app/links/list")["links"] == []
+    assert not any(link[:8] in log(fresh_server) for link in ids)
+    alice.close()
+    bob.close()
 
 
 def test_others_than_root_and_the_server_are_refused(fresh_server):

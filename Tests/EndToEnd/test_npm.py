@@ -95,8 +95,8 @@ export async function message(conclave: Conclave, tracks: MediaStreamTrack[], ca
   if (live.upload.state === 'stored') await recordings.finish(live.id);
   conclave.addEventListener('recording', async ({ detail }) => {
     if (detail.isAlert && !(await recordings.announced(detail.recording)).isAlert) return;
-    const { source, reader, live } = await recordings.open(detail.recording);
-    const player = new Player(source, new WebOutput({ draw: (picture) => picture && canvas.drawImage(picture, 0, 0, picture.displayWidth, picture.displayHeight) }));
+    const { reels, reader, live } = await recordings.open(detail.recording);
+    const player = new Player(reels.map(({ source }) => source), new WebOutput({ draw: (picture) => picture && canvas.drawImage(picture, 0, 0, picture.displayWidth, picture.displayHeight) }));
     live?.addEventListener('change', () => player.grown());
     console.log(reader.statement.by.user, player.state === 'paused');
     player.play();

@@ -442,12 +442,25 @@ def test_the_program_names_its_version_and_its_commit(package, tmp_path):
     assert os.environ.get("CONCLAVE_COMMIT", "") in told, "deploy/package --test names the commit that it built"
 
 
-def test_the_load_test_is_a_package(packages, tmp_path):
-    package = next(packages.glob("conclave-loadtest_*.deb"))
+@pytest.mark.parametrize("name, told", [("conclave-loadtest", "--participants"), ("conclave-recording", "export")])
+def test_the_other_programs_are_packages(packages, tmp_path, name, told):
+    package = next(packages.glob(f"{name}_*.deb"))
     run("dpkg-deb", "-x", package, tmp_path)
-    told = run(tmp_path / "usr/lib/conclave-loadtest/conclave-loadtest", "--help", env={"LD_LIBRARY_PATH": str(tmp_path / "usr/lib/conclave-loadtest")})
-    assert "--participants" in told
-    assert (tmp_path / "usr/bin/conclave-loadtest").resolve() == (tmp_path / "usr/lib/conclave-loadtest/conclave-loadtest").resolve()
+    folder = tmp_path / "usr/lib" / name
+    assert told in run(folder / name, "--help", env={"LD_LIBRARY_PATH": str(folder)})
+    assert (tmp_path / "usr/bin" / name).resolve() == (folder / name).resolve()
+    assert gzip.decompress((tmp_path / f"usr/share/man/man1/{name}.1.gz").read_bytes()).startswith(b".TH")
+
+
+def test_the_program_for_recordings_makes_a_key_that_others_cannot_read(packages, tmp_path):
+    run("dpkg-deb", "-x", next(packages.glob("conclave-recording_*.deb")), tmp_path)
+    folder, key = tmp_path / "usr/lib/conclave-recording", tmp_path / "key.json"
+    environment = {"LD_LIBRARY_PATH": str(folder)}
+    told = run(folder / "conclave-recording", "make-key", "--user", "alice", "--device", "archive", key, env=environment)
+    assert re.fullmatch(r"fingerprint [0-9a-f]{64}\n", told) and key.stat().st_mode & 0o777 == 0o600
+    key.chmod(0o644)
+    check = subprocess.run([folder / "conclave-recording", "check", "--key", key, tmp_path], capture_output=True, text=True, env=environment)
+    assert check.returncode != 0 and "chmod 600" in check.stderr
 
 
 @pytest.fixture
@@ -499,6 +512,7 @@ def test_a_release_is_whole_and_signed(tagged, signer, tmp_path):
     machine = run("dpkg", "--print-architecture").strip()
     assert {file.name for file in output.iterdir()} == {
         f"conclave_{version}_{machine}.deb", f"conclave-loadtest_{version}_{machine}.deb", f"conclave_{version}_oci.tar", f"conclave-{version}.tgz",
+        f"conclave-recording_{version}_{machine}.deb",
         f"conclave-client-{version}.tgz", f"conclave_{version}.cdx.json", "NOTES.md", "SHA256SUMS", signature,
     }
     run(*verify, cwd=output)

@@ -210,6 +210,25 @@ def test_after_a_declined_call_a_message_is_recorded_sent_and_played(somebody, l
     assert "Bob" in alice.text("#ring-title")
 
 
+def test_a_ring_is_answered_with_a_message(somebody, look):
+    alice, bob = somebody("Alice"), somebody("Bob")
+    declined(bob, alice)  # Bob's page knows by now that the server takes messages
+    bob.press("Close")
+    alice.call("Bob")
+    bob.sees("#ring-reply")
+    look(bob, "a ring that can be answered with a message")
+    bob.press("Reply with a message")
+    bob.sees("#message")
+    outcome(alice, "Bob declined")
+    start_now(bob)
+    has_recorded(bob, 3)
+    bob.press("Stop recording")
+    bob.sees("#message-send", 20)
+    send(bob, alice)
+    alice.press("Close")
+    wait_for(lambda: len(rows(alice)) == 1 and "Bob" in rows(alice)[0], 20, lambda: f"Alice has the message: {rows(alice)}")
+
+
 def test_retake_replaces_a_message_keep_keeps_it_and_cancel_deletes_it(somebody):
     alice, bob = somebody("Alice"), somebody("Bob")
     declined(alice, bob)

@@ -5,7 +5,7 @@ from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
-from browser import LONG_RING
+from browser import LONG_RING, gather
 from conftest import wait_for
 from test_browsers import everybody_decodes, in_a_call
 
@@ -27,6 +27,11 @@ def boxes(tab, selector):
       return [left, top, right, bottom];
     })"""
     return tab.driver.execute_script(script, selector)
+
+
+def area(tab, selector):
+    left, top, right, bottom = box(tab, selector)
+    return (right - left) * (bottom - top)
 
 
 def overlaps(one, other):
@@ -129,14 +134,15 @@ def test_controls_leave_when_nobody_touches_anything_and_come_back(person):
     everybody_decodes(alice, bob)
 
 
-def test_more_people_fill_tiles_of_16_9_beside_the_small_own_one_and_one_can_be_pinned(person, look):
+def test_more_people_have_tiles_beside_the_small_own_one_and_one_can_be_pinned(person, look):
     tabs = alice, bob, carol = in_a_call(person, "Alice", "Bob", "Carol")
     everybody_decodes(*tabs)
     alice.sees("#stage[data-mode=grid]")
     tiles = boxes(alice, ".tile:not(.own)")
     assert len(tiles) == 2
     for left, top, right, bottom in tiles:
-        assert abs((right - left) / (bottom - top) - 16 / 9) < 0.03
+        assert 1.31 < (right - left) / (bottom - top) < 1.8
+    assert sum((right - left) * (bottom - top) for left, top, right, bottom in tiles) > 0.7 * area(alice, "#stage")
     own = box(alice, ".tile.own")
     assert own[2] - own[0] < (tiles[0][2] - tiles[0][0]) / 2 and corner_of(alice) == ("top", "right")
     use_tool(alice, ".tile.own", "Move your picture to the next corner")
@@ -152,8 +158,7 @@ def test_more_people_fill_tiles_of_16_9_beside_the_small_own_one_and_one_can_be_
     use_tool(alice, ".tile[data-user=carol]", "Pin: Carol")
     alice.sees("#large .tile[data-user=carol].pinned")
     alice.sees(".tile-tool[aria-pressed=true]")
-    area = lambda selector: (lambda b: (b[2] - b[0]) * (b[3] - b[1]))(box(alice, selector))
-    assert area(".tile[data-user=carol]") > 4 * area(".tile[data-user=bob]")
+    assert area(alice, ".tile[data-user=carol]") > 4 * area(alice, ".tile[data-user=bob]")
     alice.decodes("carol/camera", "bob/camera", voices=2)
     look(alice, "a pinned person")
     use_tool(alice, ".tile[data-user=carol]", "Pin: Carol")
@@ -165,7 +170,7 @@ def test_a_small_window_has_pages_and_what_is_on_another_one_is_not_sent(person,
     alice.decodes("bob/camera", "carol/camera", "dave/camera", voices=3, seconds=8)
     alice.driver.set_window_size(500, 520)
     # As on a small phone in landscape: two tiles fit.
-    alice.driver.execute_script("Object.assign(document.getElementById('stage').style, { flex: '0 0 150px', width: '330px' })")
+    alice.driver.execute_script("Object.assign(document.getElementById('stage').style, { flex: '0 0 150px', width: '430px' })")
     wait_for(lambda: alice.shown("#pages") and alice.shown(".tile:not(.own)") == 2, 10, "pages of people")
     look(alice, "pages of people")
     users = lambda: set(alice.driver.execute_script("return [...document.querySelectorAll('.tile:not(.own)')].map(({ dataset }) => dataset.user)"))
@@ -179,6 +184,42 @@ def test_a_small_window_has_pages_and_what_is_on_another_one_is_not_sent(person,
     assert others
     alice.decodes(*others, voices=3, seconds=8)  # with a key frame, though it was not sent meanwhile
     receives_only(alice, *others)
+
+
+CROWD = """Bruno Carmen Dmitri Emeka Fatima Giulia Hiroshi Ingrid Jorge Kavita Leila Mateus Nadia Oskar Priya Quentin Rosa Samuel Tereza Umar Valentina Wanjiru
+Xavier Yuki""".split()
+LINES = "return [...document.querySelectorAll('.tile-line')].filter((line) => line.checkVisibility()).map(({ offsetHeight }) => offsetHeight)"
+
+
+@pytest.mark.parametrize("count", [9, 25])
+def test_a_call_of_many_has_readable_tiles_on_a_desktop_and_a_phone(person, look, count):
+    alice, crowd = person("Alice"), person("Crowd", words=None)
+    names = CROWD[: count - 1]
+    gather(crowd, names)
+    alice.call(*names)
+    joined = lambda: alice.driver.execute_script("return document.querySelectorAll('.tile.own, .tile[data-participant]:not(.away)').length")
+    wait_for(lambda: joined() == count, 30, lambda: f"all {count} have tiles; {joined()} do")
+    pictures = lambda: alice.driver.execute_script("return [...document.querySelectorAll('.tile[data-video=on] video')].filter(({ videoWidth }) => videoWidth === 0).length")
+    wait_for(lambda: pictures() == 0, 30, lambda: f"all pictures are there; {pictures()} are not")
+
+    def readable(width):
+        stage, tiles = box(alice, "#stage"), boxes(alice, ".tile:not(.floating)")
+        for index, tile in enumerate(tiles):
+            assert tile[0] >= stage[0] and tile[1] >= stage[1] and tile[2] <= stage[2] and tile[3] <= stage[3], (tile, stage)
+            assert tile[2] - tile[0] >= width, tile
+            assert not any(overlaps(tile, other) for other in tiles[:index])
+        assert max(alice.driver.execute_script(LINES)) < 30, "each name has one line"
+        return len(tiles)
+
+    assert readable(150) >= count - 1 and not alice.shown("#pages")
+    look(alice, f"a call of {count}")
+    alice.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", PHONE)
+    wait_for(lambda: box(alice, "#stage")[2] < 400, 5, "the page has the size of a phone")
+    settled = lambda: alice.driver.execute_async_script("setTimeout(arguments[0], 400)")
+    settled()
+    shown = readable(100)
+    assert alice.shown("#pages") == (count == 25) and shown >= 9
+    alice.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
 def test_a_shared_screen_is_large_and_everybody_is_told_when_it_begins_and_ends(person, artifacts):
@@ -242,6 +283,8 @@ def test_a_shared_screen_on_a_phone_is_enlarged_and_moved_by_fingers_and_turned(
     alice.screenshot(artifacts / "screen-enlarged.png")
 
     use_tool(alice, SCREEN, "Turn: Bob’s screen")
+    wait_for(lambda: (now := box(alice, SCREEN))[3] - now[1] > bottom - top + 50, 5, lambda: f"turned, it has more of the height: {box(alice, SCREEN)}, before {whole}")
+    left, top, right, bottom = whole = box(alice, SCREEN)
     upright = "const { offsetWidth, offsetHeight } = document.querySelector(arguments[0]); return [offsetWidth, offsetHeight]"
     settled(lambda *edges: all(abs(edge - side) < 2 for edge, side in zip(edges, whole)), "it fills the tile")
     width, height = alice.driver.execute_script(upright, f"{SCREEN} video")
@@ -477,7 +520,7 @@ def test_a_shared_screen_is_sent_with_all_its_pixels_and_the_speaker_is_beside_i
     wait_for(lambda: height() == sent[2], 10, lambda: f"a picture of {sent[2]} lines; it has {height()}")
 
     # Room for one person beside the screen.
-    alice.driver.execute_script("document.getElementById('stage').style.cssText = 'flex: 0 0 150px'")
+    alice.driver.execute_script("document.getElementById('stage').style.cssText = 'flex: 0 0 150px; width: 260px'")
     beside = lambda: alice.driver.execute_script("return [...document.querySelectorAll('#grid .tile')].map(({ dataset }) => dataset.user)")
     bob.press("Mute")
     wait_for(lambda: beside() == ["carol"], 10, lambda: f"Carol, who speaks, is beside the screen; it is {beside()}")

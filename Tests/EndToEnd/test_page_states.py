@@ -305,6 +305,22 @@ def test_a_ring_shows_ones_own_picture_where_the_camera_is_allowed_and_leads_to_
     assert cameras() == 1, "the call's own"
 
 
+def test_both_of_two_rings_are_seen_and_either_can_be_answered(person, look):
+    alice, bob, carol = person("Alice", LONG_RING), person("Bob"), person("Carol", LONG_RING)
+    for caller in (alice, carol):
+        caller.call("Bob")
+    bob.sees("#ring[open] #ring-others button")
+    first, second = ("Alice", "Carol") if bob.text("#ring-title") == "Alice is calling" else ("Carol", "Alice")
+    assert f"{second} is calling" in bob.text("#ring-others")
+    look(bob, "two rings")
+    bob.press(f"{second} is calling")
+    wait_for(lambda: bob.text("#ring-title") == f"{second} is calling" and f"{first} is calling" in bob.text("#ring-others"), 5, "they have changed places")
+    bob.answer()
+    everybody_decodes(alice if second == "Alice" else carol, bob)
+    bob.sees("#second-ring")
+    assert bob.text("#second-ring-title") == f"{first} is calling" and not bob.shown("#ring-others")
+
+
 def outcome(tab, words):
     wait_for(lambda: tab.shown("#unanswered") and tab.text("#unanswered-title") == words, 15, f"{tab.name} is shown “{words}”")
 

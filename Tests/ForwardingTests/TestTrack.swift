@@ -19,6 +19,8 @@ class TestTrack {
   /// RFC 6464: 127 is silence.
   var level: UInt8 = 127
   var isMidSent = true
+  /// The first byte after the descriptor: of VP8's payload header here.
+  var firstByte: (keyFrame: UInt8, other: UInt8) = (0, 1)
   /// When each PLI arrived.
   var keyFrameRequests: [Instant] = []
   /// When each FIR with a new number arrived.
@@ -87,7 +89,7 @@ class TestTrack {
   }
 
   func body(isKeyFrame: Bool) -> [UInt8] {
-    var body: [UInt8] = [isKeyFrame ? 0 : 1]
+    var body: [UInt8] = [isKeyFrame ? firstByte.keyFrame : firstByte.other]
     for shift in stride(from: 56, through: 0, by: -8) {
       body.append(UInt8(truncatingIfNeeded: serial >> UInt64(shift)))
     }

@@ -10,7 +10,7 @@ import Synchronization
 @testable import Listening
 @testable import STOMPFront
 
-import enum Calls.NodeCommand
+import enum CallMessages.NodeCommand
 
 // MARK: STOMP
 

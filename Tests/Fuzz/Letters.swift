@@ -1,6 +1,6 @@
 import JSON
 
-@testable import Calls
+@testable import CallMessages
 
 /// A letter between people and calls. If it can be read, it can be written and read again.
 func readLetter(_ input: UnsafeMutableRawBufferPointer) {

@@ -1,9 +1,8 @@
+import CallMessages
 import Contract
 import MediaModel
 import StoreWriting
 import Testing
-
-@testable import Calls
 
 struct HistoryTests {
   private let test: TestStore

@@ -1,8 +1,7 @@
+import CallMessages
 import Contract
 import MediaModel
 import Recording
-
-@testable import Calls
 
 /// Rows about recordings, for the tests that write them.
 protocol RecordingSamples {}

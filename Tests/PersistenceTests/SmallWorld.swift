@@ -1,9 +1,12 @@
+import CallMessages
 import Contract
 import MediaModel
 import Seeded
 import Simulation
 
+@testable import CallMachine
 @testable import Calls
+@testable import PeopleMachine
 
 /// A few users who call each other at random, so that there is something to store.
 struct SmallWorld {

@@ -1,9 +1,9 @@
+import CallMessages
+import Calls
 import Contract
 import MediaModel
 import StoreWriting
 import Testing
-
-@testable import Calls
 
 /// The contract of `Storage` for the server's state. `HistoryTests` and `ReportTests` test the rest of it.
 struct StorageTests {

@@ -1,3 +1,4 @@
+import CallMessages
 import Contract
 import DatabaseServers
 import Foundation
@@ -8,7 +9,6 @@ import Recording
 import StoreWriting
 import Testing
 
-@testable import Calls
 @testable import Persistence
 
 @Suite(.timeLimit(.minutes(5))) struct StoreMoveTests: RecordingSamples {

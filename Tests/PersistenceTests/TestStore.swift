@@ -1,11 +1,10 @@
+import CallMessages
 import Contract
 import DatabaseServers
 import Foundation
 import MediaModel
 import Persistence
 import PostgreSQL
-
-@testable import Calls
 
 /// The kinds of stores with which the tests of the contract (`Storage`) run.
 enum StoreKind: CaseIterable, Sendable {

@@ -85,6 +85,23 @@ struct TranscriptTests {
     }
   }
 
+  @Test func trackKeysAreLaidOut() throws {
+    let call = CallVectors.all
+    let keys = try #require(call.manifest.trackKeys)
+    let transcript = Transcript.recording(call.manifest.statement, fingerprint: fingerprint)
+    #expect(keys.count == 3 && keys.count == call.contexts.count)
+    for (keys, (context, signed)) in zip(keys, zip(call.contexts, call.signed)) {
+      let person = try #require(call.manifest.people.first { $0.participant == keys.participant })
+      let laidOut = Transcript.trackKeyContext(
+        statement: sha256(transcript.bytes), epoch: keys.epoch, listHash: keys.listHash.bytes,
+        participant: keys.participant, fingerprint: person.fingerprint.bytes, joinId: try #require(person.joinId).bytes,
+        tracks: keys.tracks)
+      #expect(laidOut.bytes == context.bytes)
+      let all = Transcript.trackKeys(context: laidOut, ciphertextHash: sha256(keys.ciphertext.bytes))
+      #expect(all.bytes == signed.bytes)
+    }
+  }
+
   private func expectSignature(_ signature: Base64Bytes, of transcript: Transcript) throws {
     let key = try #require(vectors.devices[0].keys.first { $0.use == .sign })
     let publicKey = try P256.Signing.PublicKey(derRepresentation: key.publicKey.bytes)

@@ -134,12 +134,23 @@ struct Vectors: Decodable {
   var contents: [Contents]
   var manifests: Manifests
 
-  static let all: Vectors = {
-    let url = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "Golden/recordings.json")
-    return try! JSONDecoder().decode(Vectors.self, from: Data(contentsOf: url))
-  }()
+  static let all: Vectors = golden("recordings")
+
+  static func golden<Content: Decodable>(_ name: String) -> Content {
+    let url = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "Golden/\(name).json")
+    return try! JSONDecoder().decode(Content.self, from: Data(contentsOf: url))
+  }
 
   var recording: RecordingID { RecordingID(id.text)! }
+}
+
+/// `Golden/call.json`, by `Tests/Vectors/call_recordings.py`: the layouts of track keys.
+struct CallVectors: Decodable {
+  var manifest: RecordingManifest
+  var contexts: [Base64Bytes]
+  var signed: [Base64Bytes]
+
+  static let all: CallVectors = Vectors.golden("call")
 }
 
 func sha256(_ bytes: [UInt8]) -> [UInt8] { Array(SHA256.hash(data: bytes)) }

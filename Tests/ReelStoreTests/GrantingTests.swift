@@ -1,9 +1,9 @@
+import CallMessages
 import Contract
 import MediaModel
 import Recording
 import Testing
 
-@testable import Calls
 @testable import ReelStore
 
 /// The users who may open a recording, and what the store makes sure of.

@@ -1,10 +1,10 @@
+import CallMessages
 import Contract
 import Foundation
 import MediaModel
 import Recording
 import Testing
 
-@testable import Calls
 @testable import ReelStore
 
 @Suite(.timeLimit(.minutes(5))) struct RecordingStoreTests {

@@ -1,10 +1,10 @@
+import CallMessages
 import Foundation
 import MediaModel
 import Recording
 import Seeded
 import Testing
 
-@testable import Calls
 @testable import ReelStore
 
 /// A start with the files and rows that the last run left.

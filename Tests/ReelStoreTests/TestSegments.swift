@@ -1,3 +1,4 @@
+import CallMessages
 import Contract
 import Cryptography
 import Foundation
@@ -7,7 +8,6 @@ import Persistence
 import Recording
 import Seeded
 
-@testable import Calls
 @testable import ReelStore
 
 let start = Timestamp(milliseconds: 1_800_000_000_000)

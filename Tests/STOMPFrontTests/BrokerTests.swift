@@ -1,4 +1,4 @@
-import Calls
+import CallMessages
 import Listening
 import MediaModel
 import NIOCore

@@ -1,4 +1,4 @@
-import Calls
+import CallMessages
 import Connections
 import Contract
 import Listening

@@ -1,4 +1,4 @@
-import Calls
+import CallMessages
 import Contract
 import MediaModel
 import NIOCore

@@ -1,4 +1,5 @@
-package import Calls
+package import CallMessages
+import Calls
 import Contract
 package import MediaModel
 package import Recording
@@ -37,7 +38,7 @@ package struct Disk {
 
   package init() {}
 
-  package mutating func write(_ effects: [Calls.Effect]) {
+  package mutating func write(_ effects: [CallMessages.Effect]) {
     for case .store(let change) in effects {
       writes += 1
       apply(change)

@@ -24,7 +24,7 @@ const PATHS = {
 };
 const UNREAD = ['speakers', 'push.ring', 'push.cancel', 'push.message', 'push.alert', 'report']; // events for others, or useless to this client
 /** Members that this client does not read. */
-const DROPPED = { recording: ['trackKeys'], quality: ['participant', 'bitrate'], 'call.state': ['metadata'], state: ['metadata'], joined: ['metadata'], calls: ['metadata'] };
+const DROPPED = { quality: ['participant', 'bitrate'], 'call.state': ['metadata'], state: ['metadata'], joined: ['metadata'], calls: ['metadata'] };
 /** Values by id, or read by checks of the key agreement, of recordings or of `ServerPath`, which report what they refuse. */
 const OTHERS_CHECK = /\.results$|^keys\.|^keyList$|^startedRecording$|^recordings?$|^\.grant|^confirmations$|envelope|^\.(list|admissions|signers)|\.tracks\.\d+\.track$/;
 

@@ -94,7 +94,7 @@ for (const [name, distrust] of Object.entries(ways)) {
     const phoneOf = () => alice.keys.devices.find(({ user }) => user === 'bob');
     await until(() => phoneOf().isConfirmed);
     const phone = phoneOf();
-    const call = { participant: 1, numberOwner: () => undefined, members: membersOf(list), local: () => ({}), hasKey: true, confirmation: { state: 'confirmed', missing: [] }, roster: alice.keys.devices.map((device) => ({ ...device, state: 'member' })) };
+    const call = { participant: 1, numberOwner: () => undefined, recordedOf: () => undefined, members: membersOf(list), local: () => ({}), hasKey: true, confirmation: { state: 'confirmed', missing: [] }, roster: alice.keys.devices.map((device) => ({ ...device, state: 'member' })) };
     assert.equal(tilesOf(call, noVideo).find(({ member }) => member.user === 'bob').doubt, 'untrusted-hears');
     // The person continues, with exactly this device.
     alice.keys.allowed = new Set([exactName({ ...phone, joinId: 'another' })]);
@@ -124,7 +124,7 @@ test('a state that gives a listed number to another device does not mark the lis
   const members = membersOf([...list.slice(0, 2), device('eve', 'other', 9)]);
   const watch = new RosterWatch();
   watch.update(0, { isConnected: true, isAsking: false, participant: 1, epoch: 2, list, members: [...members.values()], rotateMinutes: 10 });
-  const call = { members, participant: 1, numberOwner: () => undefined, local: () => ({ isOn: true }), hasKey: true, roster: rosterOf(watch.people, list), confirmation: { state: 'confirmed', missing: [] } };
+  const call = { members, participant: 1, numberOwner: () => undefined, recordedOf: () => undefined, local: () => ({ isOn: true }), hasKey: true, roster: rosterOf(watch.people, list), confirmation: { state: 'confirmed', missing: [] } };
   const ofEve = tilesOf(call, noVideo).filter(({ member }) => member.user === 'eve');
   assert.deepEqual(ofEve.map(({ device: id, doubt }) => [id, doubt]), [['x', 'stranger']]);
 });

@@ -8,7 +8,7 @@ const { isSignedBy } = await load('trust/identity.js');
 const { utf8 } = await load('wire/bytes.js');
 const { makeEnvelope } = await load('keys/envelopes.js');
 const { byUserThenDevice } = await load('wire/transcript.js');
-const { wrap } = await load('trust/wrap.js');
+const { wrap } = await load('wire/wrap.js');
 
 console.warn = () => {}; // refusals are logged there
 

@@ -44,6 +44,7 @@ function callOf(count) {
     work,
     participant: 1,
     hasKey: true,
+    recordedOf: () => undefined,
     members: new Members(members),
     local: () => ({ isOn: true }),
     look: () => watch.update(0, { isConnected: true, participant: 1, epoch: 2, list, members, rotateMinutes: 10 }),

@@ -9,6 +9,7 @@ import { rows as epochs } from './world/lies-epochs.mjs';
 import { rows as hearing } from './world/lies-hearing.mjs';
 import { rows as lists } from './world/lies-lists.mjs';
 import { rows as media } from './world/lies-media.mjs';
+import { rows as recordings } from './world/lies-recordings.mjs';
 import { rows as secrets } from './world/lies-secrets.mjs';
 import { rows as trust } from './world/lies-trust.mjs';
 
@@ -16,7 +17,7 @@ console.warn = process.env.LOUD ? console.log : () => {};
 
 const { rows: all } = JSON.parse(readFileSync(new URL('../Vectors/lies.json', import.meta.url), 'utf8'));
 const table = all.filter(({ only = 'web' }) => only === 'web');
-const rows = new Map([...lists, ...epochs, ...media, ...secrets, ...trust, ...hearing, ...admissions]);
+const rows = new Map([...lists, ...epochs, ...media, ...secrets, ...trust, ...hearing, ...admissions, ...recordings]);
 const wanted = process.env.ROWS?.split(',').map(Number);
 
 test('every row of the table is run', () => {

@@ -11,8 +11,6 @@ const { Speaker } = await loadPage('speaker.js');
 const { Members } = await load('call/members.js');
 const { ownerOf, tilesOf } = await load('call/tiles.js');
 
-const { layout, pageOf, pageSize } = await loadPage('layout.js');
-
 test('a typed name maps to one user id, the same for everybody who types it', () => {
   assert.equal(userIDOf(' Carol Núñez ', true), 'carol-nunez');
   assert.equal(userIDOf('carol nunez', true), 'carol-nunez');
@@ -32,30 +30,6 @@ test('a name cannot reverse the text around it', () => {
   assert.equal(nameOf({ user: 'li', name: '李雷 محمد' }), '李雷 محمد');
 });
 
-test('tiles fit their box, are 16:9, and are as large as possible', () => {
-  for (const [count, width, height] of [[1, 1280, 640], [3, 1280, 640], [3, 366, 680], [9, 800, 600], [25, 1920, 900]]) {
-    const tile = layout(count, width, height);
-    const columns = Math.floor((width + 12) / (tile.width + 12));
-    const down = (of) => Math.ceil(count / columns) * (of + 12) - 12;
-    assert.ok(down(tile.height) <= height, `${count} in ${width}×${height}`);
-    assert.ok(Math.abs(tile.width / tile.height - 16 / 9) < 0.03, `${tile.width}×${tile.height}`);
-    const isTight = columns * (tile.width + 14) - 12 > width || down(tile.height + 2) > height;
-    assert.ok(isTight, `${count} in ${width}×${height} could be larger`);
-  }
-  assert.deepEqual(layout(2, 0, 0), { width: 0, height: 0 });
-});
-
-test('people are distributed over pages, with tiles large enough for a face', () => {
-  assert.equal(pageSize(1280, 560), 25, 'at most as many as there are video slots');
-  assert.ok(pageSize(336, 560) >= 8 && pageSize(336, 560) <= 12, `${pageSize(336, 560)} on a phone`);
-  assert.equal(pageSize(10, 10), 1);
-  const people = Array.from({ length: 23 }, (_, index) => index);
-  const all = [0, 1, 2].flatMap((number) => pageOf(people, 10, number).items);
-  assert.deepEqual([all, pageOf(people, 10, 0).pages], [people, 3]);
-  assert.equal(pageOf(people, 10, 9).number, 2, 'the last page, when later ones are gone');
-  assert.deepEqual(pageOf([], 10, 0), { items: [], number: 0, pages: 1 });
-});
-
 const track = (id, source, muted = false) => ({ track: id, source, kind: 'video', muted });
 
 const person = (facts) => ({ state: 'member', ...facts });
@@ -68,6 +42,7 @@ function callOf({ devices = [], tracks, roster = [], confirmation = noConfirmati
     participant: 1,
     devices,
     roster,
+    recordedOf: () => undefined,
     numberOwner: (number) => devices.find((device) => device.participant === number),
     hasKey,
     confirmation,

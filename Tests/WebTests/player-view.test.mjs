@@ -33,11 +33,12 @@ class Player extends EventTarget {
   speed = 1;
   gap;
   gaps = [];
+  start = START;
 
-  constructor(source, output) {
+  constructor(sources, output) {
     super();
     made.players.push(this);
-    Object.assign(this, { source, output });
+    Object.assign(this, { sources, output });
   }
 
   be(state, facts = {}) {
@@ -76,7 +77,7 @@ class WebOutput {
 }
 
 const library = { Player, WebOutput, SPEEDS: [1, 1.5, 2], playingObstacle: () => made.obstacle };
-const opened = (facts = {}) => ({ source: { start: START }, reader: { statement: { by: { user: 'bob' } } }, reel: { state: 'complete' }, notes: new Map(), ...facts });
+const opened = ({ reel = { state: 'complete' }, ...facts } = {}) => ({ reels: [{ number: 1, reel, source: {} }], reader: { statement: { kind: 'message', by: { user: 'bob' } } }, notes: new Map(), ...facts });
 let view;
 beforeEach(() => {
   made = { players: [], outputs: [], obstacle: undefined };

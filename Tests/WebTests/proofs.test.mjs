@@ -13,7 +13,7 @@ const { Identity } = await load('trust/identity.js');
 const { deriveKey, parseHeader, seal } = await load('frames/sframe.js');
 const { MemoryStore } = await load('devices/store.js');
 const { baseKeyOf, kidOf } = await load('wire/transcript.js');
-const { hpkeOpen } = await load('trust/wrap.js');
+const { hpkeOpen } = await load('wire/wrap.js');
 
 console.warn = () => {};
 

@@ -6,11 +6,11 @@ const { MemoryStore } = await load('devices/store.js');
 const { fromBase64, random, sha256, toBase64 } = await load('wire/bytes.js');
 const { Identity } = await load('trust/identity.js');
 const { ChainKey, sealReelKey } = await load('recordings/chain-key.js');
-const { makeGrant, makeRecordingKey } = await load('recordings/grants.js');
+const { makeGrant, makeRecordingKey } = await load('consent/grants.js');
 const { makeNote } = await load('recordings/notes.js');
 const { RecordList } = await load('recordings/records.js');
 const { NO_SEGMENT, sealSegment } = await load('recordings/segment.js');
-const { makeStatement } = await load('recordings/statement.js');
+const { makeStatement } = await load('consent/statement.js');
 const { makeWitness } = await load('recordings/witnesses.js');
 
 export const NOW = 1_790_000_000_000;

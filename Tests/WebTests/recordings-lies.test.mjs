@@ -8,12 +8,13 @@ import { load } from './web.mjs';
 
 const { manifestIn } = await load('recordings/manifest.js');
 const { RecordingReader } = await load('recordings/recording-reader.js');
+const { SealedContents } = await load('recordings/sealed-contents.js');
 const { ReelReader } = await load('recordings/reel-reader.js');
 const { Refusal } = await load('wire/checks.js');
 const { ChainKey, sealReelKey } = await load('recordings/chain-key.js');
-const { makeRecordingKey } = await load('recordings/grants.js');
+const { makeRecordingKey } = await load('consent/grants.js');
 const { makeNote } = await load('recordings/notes.js');
-const { makeStatement } = await load('recordings/statement.js');
+const { makeStatement } = await load('consent/statement.js');
 const { sha256, toBase64 } = await load('wire/bytes.js');
 
 let alice, bob, tablet, mallory, honest, other, unfinished;
@@ -231,7 +232,7 @@ test('lie 1, later: a statement that was signed again is another recording, and 
 test('a file of another place is refused for what it is, before it is opened', async () => {
   const chainKey = await ChainKey.begin(Uint8Array.from(honest.secrets.chain), { id: honest.id, reel: 1 });
   const [{ segments }] = manifestIn(honest.manifest).reels;
-  const open = async (file, key = chainKey) => new ReelReader({ id: honest.id, chainKey: key, segments: await listOf([file], segments), witnesses: [] }).open(0, file);
+  const open = async (file, key = chainKey) => new ReelReader({ id: honest.id, contents: new SealedContents(key), segments: await listOf([file], segments), witnesses: [] }).open(0, file);
   await open(honest.files[0]);
   await assert.rejects(open(honest.files[1]), /another place/);
   await assert.rejects(open(other.files[0]), /another place/);
@@ -264,7 +265,7 @@ test('300 random mixes of lies about order, bytes and lists never show a frame i
     for (let count = 1 + any([1, 2, 3]); count > 0 && files.length > 0; count -= 1) tricks[any(tricks)](files);
     const listed = any([0, 1]) ? reels[0].segments.slice(0, files.length) : await listOf(files, reels[0].segments);
     const isWitnessed = any([0, 1]) > 0;
-    const reel = new ReelReader({ id: honest.id, chainKey, segments: listed, witnesses: isWitnessed ? witnesses : [] });
+    const reel = new ReelReader({ id: honest.id, contents: new SealedContents(chainKey), segments: listed, witnesses: isWitnessed ? witnesses : [] });
     for (let n = 0; n < reel.length; n += 1) {
       if (!files[n]) reel.lack(n);
       else if (await reel.open(n, files[n]).then(() => true, (error) => assert.ok(error instanceof Refusal, error.stack))) assert.deepEqual(files[n], honest.files[n], `seed ${seed}`);

@@ -21,7 +21,7 @@ beforeEach(async () => {
 });
 
 /** The times of what Bob can play, in ms. */
-async function played({ source }) {
+async function played({ reels: [{ source }] }) {
   const times = [];
   for (let n = 0; n < source.length; n += 1) times.push(...(await source.segment(n)).frames.map(({ time }) => time / 1_000 - NOW));
   return times;
@@ -36,14 +36,14 @@ test('a message is recorded, uploaded meanwhile, sent, listed, played and delete
   assert.equal((await alice.store.all('segments')).length, 0, 'nothing is left here');
   const [entry] = await bob.recordings.list();
   assert.deepEqual(entry, { id, kind: 'message', role: 'reader', by: { user: 'alice', device: 'phone' }, call: CALL, startedAt: NOW, bytes: 3, state: 'finished', expiresAt: NOW + 1, isNew: true });
-  assert.deepEqual(await bob.recordings.describe(id), { by: { user: 'alice', device: 'phone' }, name: 'Alice', readers: ['alice', 'bob'], length: 10_000 });
+  assert.deepEqual(await bob.recordings.describe(id), { by: { user: 'alice', device: 'phone' }, name: 'Alice', readers: ['alice', 'bob'], users: ['alice'], length: 10_000 });
   assert.equal((await bob.recordings.list())[0].isNew, true, 'it was not opened yet');
   const opened = await bob.recordings.open(id);
-  assert.deepEqual([opened.reader.statement.by.user, opened.reel.state], ['alice', 'complete']);
+  assert.deepEqual([opened.reader.statement.by.user, opened.reels[0].reel.state], ['alice', 'complete']);
   assert.deepEqual(await played(opened), Array.from({ length: 20 }, (_, n) => n * 500));
   assert.deepEqual(opened.reader.scalar, new Uint8Array(32), 'the private key is wiped');
   assert.equal((await bob.recordings.list())[0].isNew, false);
-  assert.equal((await alice.recordings.open(id)).reel.state, 'complete', 'Alice keeps a grant');
+  assert.equal((await alice.recordings.open(id)).reels[0].reel.state, 'complete', 'Alice keeps a grant');
   assert.equal((await alice.recordings.list())[0].isNew, false, 'one’s own is never new');
   await bob.recordings.delete([id]);
   assert.equal((await bob.recordings.list()).length, 0);
@@ -64,7 +64,7 @@ test('it is not sent before everything is uploaded, and a lost answer to the gra
   const tab = alice.reopened();
   await tab.recordings.send(id);
   assert.deepEqual(server.log.filter((line) => line === 'alice recordings/finish').length, 1);
-  assert.equal((await bob.recordings.open(id)).reel.state, 'complete');
+  assert.equal((await bob.recordings.open(id)).reels[0].reel.state, 'complete');
 });
 
 test('a recording that a killed tab left is offered, uploaded as far as it was sealed, and sent', async () => {
@@ -78,7 +78,7 @@ test('a recording that a killed tab left is offered, uploaded as far as it was s
   await isStored(await tab.recordings.upload(id));
   await tab.recordings.send(id);
   const opened = await bob.recordings.open(id);
-  assert.deepEqual([opened.reel.state, (await played(opened)).length], ['complete', 16]);
+  assert.deepEqual([opened.reels[0].reel.state, (await played(opened)).length], ['complete', 16]);
 });
 
 test('a store that fails ends the recording with its reason, and nothing else breaks', async () => {
@@ -134,7 +134,7 @@ test('a save keeps it for oneself, and an own recording has no other readers', a
   assert.deepEqual((await alice.recordings.unfinished()).map(({ kind, readers }) => [kind, readers]), [['own', ['alice']]]);
   await isStored(own.upload);
   await alice.recordings.send(own.id);
-  assert.equal((await alice.recordings.open(own.id)).reel.state, 'complete');
+  assert.equal((await alice.recordings.open(own.id)).reels[0].reel.state, 'complete');
 });
 
 test('retake: a draft is deleted at the server if it is there, and here', async () => {
@@ -169,11 +169,11 @@ test('the server’s words about a message do not count: another sender, another
     await assert.rejects(bob.recordings.open(id), error);
   }
   server.changes = (_, reply) => reply;
-  assert.equal((await bob.recordings.open(id)).reel.state, 'complete');
+  assert.equal((await bob.recordings.open(id)).reels[0].reel.state, 'complete');
   server.changes = (path, reply) => (path === 'recordings/get' ? { ...reply, witnesses: [], reels: [{ ...reply.reels[0], segments: reply.reels[0].segments.slice(0, 2) }] } : reply);
   const shorter = await bob.reopened().recordings.open(id);
-  assert.deepEqual([shorter.reel.state, shorter.reel.knownLength], ['cut-off', 3]);
-  assert.equal((await bob.reopened().recordings.open(id)).reel.state, 'cut-off', 'the longest is remembered');
+  assert.deepEqual([shorter.reels[0].reel.state, shorter.reels[0].reel.knownLength], ['cut-off', 3]);
+  assert.equal((await bob.reopened().recordings.open(id)).reels[0].reel.state, 'cut-off', 'the longest is remembered');
 });
 
 test('another message than the one that was asked for is refused, although all of it is honest', async () => {
@@ -186,7 +186,7 @@ test('another message than the one that was asked for is refused, although all o
   const other = server.recordings.get(ids[1]);
   server.changes = (path, reply) => (path === 'recordings/get' ? server.manifest(other, bob.identity, 0) : reply);
   await assert.rejects(bob.recordings.open(ids[0]), { code: 'not-signed' });
-  assert.equal((await bob.recordings.open(ids[1])).reel.state, 'complete');
+  assert.equal((await bob.recordings.open(ids[1])).reels[0].reel.state, 'complete');
 });
 
 test('a reader may share it with others, and somebody without a device is not counted', async () => {
@@ -209,11 +209,11 @@ test('a draft plays without the server, also in the next tab, and segments that 
   const tab = alice.reopened();
   const draft = await tab.recordings.openDraft(id);
   assert.deepEqual(await played(draft), Array.from({ length: 20 }, (_, n) => n * 500));
-  assert.equal(draft.source.end, (NOW + 10_000) * 1_000);
+  assert.equal(draft.reels[0].source.end, (NOW + 10_000) * 1_000);
   const { file: _, ...dropped } = await tab.store.get('segments', [id, 0]);
   await tab.store.put(['segments', [id, 0], dropped]);
   const rest = await tab.recordings.openDraft(id);
-  assert.deepEqual([(await played(rest)).length, (await rest.source.segment(0)).gaps[0].why, (await tab.recordings.unfinished())[0].length], [12, 'missing', 10_000]);
+  assert.deepEqual([(await played(rest)).length, (await rest.reels[0].source.segment(0)).gaps[0].why, (await tab.recordings.unfinished())[0].length], [12, 'missing', 10_000]);
   await assert.rejects(new Tab(server, bob.identity, { store: tab.store }).recordings.openDraft(id), Refusal);
 });
 
@@ -224,11 +224,11 @@ test('a token that has expired is replaced, and one that stays refused is an err
   const asked = [];
   const token = async (wasRefused) => (asked.push(wasRefused), wasRefused ? 'token 2' : 'token 1');
   const fetch = (url, options) => (options.headers.authorization === 'Bearer token 1' ? answer(401) : server.fetch(url, options));
-  const { source } = await recordingsOf(bob, { token, fetch }).open(id);
+  const { reels: [{ source }] } = await recordingsOf(bob, { token, fetch }).open(id);
   assert.equal((await source.segment(0)).frames.length, 8);
   assert.deepEqual(asked, [false, true]);
   const refusing = await recordingsOf(bob, { token, fetch: async () => answer(401) }).open(id);
-  await assert.rejects(refusing.source.segment(0), /401/);
+  await assert.rejects(refusing.reels[0].source.segment(0), /401/);
 });
 
 test('to forget everything removes what all of the user’s devices here have made, and nothing of another user', async () => {
@@ -248,9 +248,9 @@ test('a segment that the server has no more is a hole, and one that cannot be fe
   await alice.recordings.send(id);
   const busy = recordingsOf(bob, { fetch: async () => answer(503) });
   const later = await busy.open(id);
-  await assert.rejects(later.source.segment(0), /503/);
-  assert.deepEqual(later.reel.holes, []);
-  const { source, reel } = await bob.recordings.open(id);
+  await assert.rejects(later.reels[0].source.segment(0), /503/);
+  assert.deepEqual(later.reels[0].reel.holes, []);
+  const { reels: [{ source, reel }] } = await bob.recordings.open(id);
   server.recordings.get(id).files[1] = undefined;
   assert.equal((await source.segment(1)).gaps[0].why, 'missing');
   assert.deepEqual([reel.state, reel.holes], ['changed', [1]], 'a witness has it');
@@ -270,7 +270,7 @@ test('a list of many pages is read whole', async () => {
     return { ...reply, reels: [{ participant: 1, from: body.from ?? 0, segments: Array(count).fill(row) }] };
   };
   const recordings = recordingsOf(bob, { request });
-  assert.equal((await recordings.open(id)).source.length, 2_007);
+  assert.equal((await recordings.open(id)).reels[0].source.length, 2_007);
   assert.deepEqual(asked, [0, 1_000, 2_000]);
   const again = (path, body) => request(path, { ...body, from: 0 });
   asked.length = 0;

@@ -45,7 +45,7 @@ function recordingOn(writer) {
 const filesOf = (id) => server.recordings.get(id)?.files.length ?? 0;
 const stateOf = (telling, user = 'bob') => telling.contacts.all.find((each) => each.user === user).state;
 
-async function timesOf({ source }) {
+async function timesOf({ reels: [{ source }] }) {
   const times = [];
   for (let n = 0; n < source.length; n += 1) times.push(...(await source.segment(n)).frames.map(({ time }) => time / 1_000 - NOW));
   return times;
@@ -68,7 +68,7 @@ test('a contact is alerted, follows it while it is made, and the person sees wha
   assert.deepEqual([by, at, isAlert, state], [{ user: 'alice', device: 'phone' }, NOW, true, 'running']);
 
   const opened = await reading.open(id);
-  assert.deepEqual([opened.live.isRunning, opened.source.isLive, await timesOf(opened)], [true, true, [0, 500, 1_000, 1_500, 2_000, 2_500, 3_000, 3_500]]);
+  assert.deepEqual([opened.live.isRunning, opened.reels[0].source.isLive, await timesOf(opened)], [true, true, [0, 500, 1_000, 1_500, 2_000, 2_500, 3_000, 3_500]]);
   assert.deepEqual([...opened.notes.values()].map(({ kind }) => kind), ['alert', 'place']);
   await reading.tellSeen(id);
   await until(() => stateOf(telling) === 'seen');
@@ -79,9 +79,9 @@ test('a contact is alerted, follows it while it is made, and the person sees wha
   let changes = 0;
   opened.live.addEventListener('change', () => (changes += 1));
   server.changed(id);
-  await until(() => opened.reel.length === 4);
+  await until(() => opened.reels[0].reel.length === 4);
   await until(() => opened.live.notes.size === 3);
-  assert.deepEqual([opened.live.notes.get(2).lat, changes > 0, opened.source.length], [50.1, true, 4]);
+  assert.deepEqual([opened.live.notes.get(2).lat, changes > 0, opened.reels[0].source.length], [50.1, true, 4]);
   assert.equal((await timesOf(opened)).at(-1), 7_500);
 
   await stop(9_000);
@@ -90,11 +90,11 @@ test('a contact is alerted, follows it while it is made, and the person sees wha
   await alice.recordings.finish(id);
   server.changed(id);
   await until(() => !opened.live.isRunning);
-  assert.deepEqual([opened.live.state, opened.source.isLive, opened.reel.state, opened.reel.duration], ['finished', false, 'complete', 9_000]);
+  assert.deepEqual([opened.live.state, opened.reels[0].source.isLive, opened.reels[0].reel.state, opened.reels[0].reel.duration], ['finished', false, 'complete', 9_000]);
   assert.equal((await timesOf(opened)).at(-1), 8_500);
   assert.deepEqual(await alice.recordings.unfinished(), []);
   assert.equal((await alice.store.all('told')).length + (await alice.store.all('segments')).length, 0, 'nothing is left here');
-  assert.equal((await alice.recordings.open(id)).reel.state, 'complete', 'Alice has a copy');
+  assert.equal((await alice.recordings.open(id)).reels[0].reel.state, 'complete', 'Alice has a copy');
   reading.close();
 });
 
@@ -136,7 +136,7 @@ test('a killed tab: the next one uploads the rest, tells who was not told, and r
   await isStored(await tab.recordings.upload(first.id));
   await tab.recordings.finish(first.id);
   const opened = await bob.recordings.open(first.id);
-  assert.deepEqual([opened.reel.state, (await timesOf(opened)).slice(11, 14)], ['complete', [5_500, 20_000, 20_500]]);
+  assert.deepEqual([opened.reels[0].reel.state, (await timesOf(opened)).slice(11, 14)], ['complete', [5_500, 20_000, 20_500]]);
   assert.deepEqual([...opened.notes.keys()], [0, 1], 'no number twice');
   assert.equal(server.alerted.length, 1, 'once is enough');
 });
@@ -316,25 +316,25 @@ test('while it is followed: a page that was there before, of another recording, 
     server.changes = async (path, reply) => (path === 'recordings/get' ? changes(await reply) : reply);
     await opened.live.look();
     server.changes = honest;
-    return opened.reel.length;
+    return opened.reels[0].reel.length;
   };
   const first = await server.request(bob.identity)('recordings/get', { id });
   assert.equal(await looks(() => structuredClone(first)), 2, 'a page that is replayed');
   assert.equal(await looks((reply) => ({ ...reply, statement: other.writer.row.statement })), 2, 'the statement of another');
   assert.equal(await looks((reply) => ({ ...reply, reels: 7 })), 2, 'no page at all');
   assert.equal(await looks((reply) => ({ ...reply, state: 'finished', reels: [] })), 2);
-  assert.equal(opened.reel.state, 'not-finished', 'the server says that it is finished, its device does not');
+  assert.equal(opened.reels[0].reel.state, 'not-finished', 'the server says that it is finished, its device does not');
 });
 
 test('while it is followed: a segment that the server drops or exchanges is a hole, and the rest plays', async (t) => {
   const { opened, id } = await followed(t);
   const { files } = server.recordings.get(id);
   await opened.live.look();
-  assert.equal(opened.reel.length, 4);
+  assert.equal(opened.reels[0].reel.length, 4);
   files[2] = files[3];
-  assert.deepEqual((await opened.source.segment(2)).gaps.map(({ why }) => why), ['refused']);
-  assert.equal((await opened.source.segment(3)).frames.length, 4);
-  assert.equal(opened.reel.state, 'changed');
+  assert.deepEqual((await opened.reels[0].source.segment(2)).gaps.map(({ why }) => why), ['refused']);
+  assert.equal((await opened.reels[0].source.segment(3)).frames.length, 4);
+  assert.equal(opened.reels[0].reel.state, 'changed');
 });
 
 test('a server that shows less than before is caught, also in the next tab', async (t) => {
@@ -344,7 +344,7 @@ test('a server that shows less than before is caught, also in the next tab', asy
   recording.files.splice(2);
   recording.witnesses = [];
   const again = await bob.reopened().recordings.open(id);
-  assert.equal(again.reel.state, 'cut-off');
+  assert.equal(again.reels[0].reel.state, 'cut-off');
 });
 
 test('a note and a witness of a stranger count nothing: neither a place, nor an alert, nor an end', async (t) => {
@@ -357,10 +357,10 @@ test('a note and a witness of a stranger count nothing: neither a place, nor an 
   const forged = await makeNote(mallory, { kind: 'alert', at: NOW }, { st, number: 0, publicKey: fromBase64(statement.publicKey) });
   recording.notes = [forged, { ...forged, number: 1 }];
   const opened = await bob.recordings.open(id);
-  const end = await makeWitness(mallory, { st, reel: 1, segments: 2, head: opened.reel.seen.head, at: NOW, isEnd: true });
+  const end = await makeWitness(mallory, { st, reel: 1, segments: 2, head: opened.reels[0].reel.seen.head, at: NOW, isEnd: true });
   recording.witnesses = [{ ...end, by: statement.by }];
   await opened.live.look();
-  assert.deepEqual([opened.notes.size, opened.live.notes.size, opened.reel.state], [0, 0, 'not-finished']);
+  assert.deepEqual([opened.notes.size, opened.live.notes.size, opened.reels[0].reel.state], [0, 0, 'not-finished']);
   assert.equal((await bob.recordings.announced(id)).isAlert, false, 'the server says that it is an alert, and nobody has signed that');
 });
 
@@ -405,7 +405,7 @@ test('an alert that was put aside, or opened, is known: the server may send it a
   assert.equal(await bob.recordings.isKnown(id), false);
   await bob.recordings.putAside(id);
   assert.equal(await bob.reopened().recordings.isKnown(id), true);
-  assert.equal((await bob.recordings.open(id)).reel.state, 'not-finished', 'it can be opened later');
+  assert.equal((await bob.recordings.open(id)).reels[0].reel.state, 'not-finished', 'it can be opened later');
 });
 
 test('a recording that is deleted while it is followed ends there', async (t) => {

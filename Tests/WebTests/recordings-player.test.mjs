@@ -23,6 +23,12 @@ class NotedOutput {
     return this.#ahead.length;
   }
 
+  lane() {
+    return this;
+  }
+
+  off() {}
+
   sound({ time }, at) {
     this.sounds.push([(time - START) / 1_000, Math.round((at - 100) * 1_000) / 1_000]);
   }
@@ -59,7 +65,7 @@ class NotedOutput {
 async function playing(t, reel) {
   fakeTimers(t);
   const output = new NotedOutput();
-  const player = new Player(reel.source, output);
+  const player = new Player([reel.source], output);
   await aside(5);
   const pass = async (ms) => {
     for (let done = 0; done < ms; done += 20) {
@@ -179,7 +185,7 @@ test('a picture that is decoded only after the seek is shown, although the playe
     }
   }
   const output = new LateOutput();
-  const player = new Player(reelOf(3).source, output);
+  const player = new Player([reelOf(3).source], output);
   await aside(5);
   assert.deepEqual(output.shown, []);
   output.give();
@@ -234,7 +240,7 @@ test('a gap is silence and no picture for as long as it was, and pictures go on 
   await pass(4_000);
   assert.equal(at(), 4_000, 'it is not closed up');
   assert.deepEqual(gaps, ['disk', undefined]);
-  assert.deepEqual(player.gaps, [{ from: START + 1_000_000, to: START + 2_450_000, why: 'disk' }], 'for a time line');
+  assert.deepEqual(player.gaps, [{ from: START + 1_000_000, to: START + 2_450_000, why: 'disk', lane: 0 }], 'for a time line');
   const blank = output.shown.indexOf('blank');
   assert.deepEqual([output.shown[blank - 1], output.shown[blank + 1]], [900, 3_000]);
   const sounds = output.sounds.filter(Array.isArray).map(([ms]) => ms);
@@ -377,8 +383,8 @@ function browser() {
   return { VideoDecoder, AudioDecoder, AudioContext, EncodedVideoChunk: chunk, EncodedAudioChunk: chunk, made };
 }
 
-const picture = (ms, isKey = false) => ({ stream: { codec: 'vp8' }, isKey, time: START + ms * 1_000, data: isKey ? KEY : DELTA });
-const packet = { stream: { codec: 'opus', clockRate: 48_000 }, data: SOUND };
+const picture = (ms, isKey = false) => ({ stream: { codec: 'vp8', source: 'camera' }, isKey, time: START + ms * 1_000, data: isKey ? KEY : DELTA });
+const packet = { stream: { codec: 'opus', source: 'microphone', clockRate: 48_000 }, data: SOUND };
 
 test('a browser without decoders says so', () => {
   assert.equal(playingObstacle(/** @type {any} */ ({ AudioContext: class {} })), 'no-decoder');
@@ -389,22 +395,23 @@ test('the newest decoded picture that is due is drawn, once, and all others are 
   const page = browser();
   const drawn = [];
   const output = new WebOutput({ draw: (frame) => drawn.push(frame && (frame.timestamp - START) / 1_000), browser: page });
+  const lane = output.lane(0);
   let told = 0;
   output.decoded = () => (told += 1);
-  for (const ms of [0, 100, 200, 300]) output.picture(picture(ms, ms === 0));
+  for (const ms of [0, 100, 200, 300]) lane.picture(picture(ms, ms === 0));
   assert.deepEqual(page.made.videos[0].chunks.map(({ type }) => type), ['key', 'delta', 'delta', 'delta']);
-  assert.equal(output.picturesAhead, 4);
+  assert.equal(lane.picturesAhead, 4);
   page.made.videos[0].give();
-  output.show(START - 1);
-  output.show(START + 50_000);
-  output.show(START + 60_000);
-  output.show(START + 250_000);
+  lane.show(START - 1);
+  lane.show(START + 50_000);
+  lane.show(START + 60_000);
+  lane.show(START + 250_000);
   assert.deepEqual([drawn, page.made.closed, told], [[0, 200], 2, 4]);
-  output.blank();
-  output.show(START + 260_000);
+  lane.blank();
+  lane.show(START + 260_000);
   assert.deepEqual(drawn, [0, 200, undefined], 'a gap stays blank');
-  output.picture(picture(400));
-  output.reset();
+  lane.picture(picture(400));
+  lane.reset();
   assert.equal(page.made.closed, 4);
   page.made.videos[0].give();
   assert.equal(page.made.closed, 5, 'what a closed decoder still gives is closed');
@@ -414,23 +421,25 @@ test('the newest decoded picture that is due is drawn, once, and all others are 
 test('the n-th sound belongs to the n-th packet: sounds that follow each other are joined, and a jump is a jump', () => {
   const page = browser();
   const output = new WebOutput({ draw() {}, browser: page });
-  for (const at of [51, 51.021, 51.039, 53, 49]) output.sound(packet, at, 1);
+  const lane = output.lane(0);
+  for (const at of [51, 51.021, 51.039, 53, 49]) lane.sound(packet, at, 1);
   page.made.audios[0].give();
   const starts = page.made.sources.map(({ at }) => Math.round(at * 1_000));
   assert.deepEqual(starts, [51_000, 51_020, 51_040, 53_000], 'what is too late is left out');
   assert.deepEqual(page.made.configs, [{ codec: 'opus', sampleRate: 48_000, numberOfChannels: 1 }]);
-  output.silence();
+  lane.silence();
   assert.ok(page.made.sources.every(({ isStopped }) => isStopped));
-  output.sound(packet, 60, 1);
+  lane.sound(packet, 60, 1);
   assert.equal(page.made.audios.length, 2, 'a new decoder');
 });
 
 test('everything is heard at the volume that the person has chosen', () => {
   const page = browser();
   const output = new WebOutput({ draw() {}, browser: page });
+  const lane = output.lane(0);
   assert.equal(output.volume, 1);
   output.volume = 0.25;
-  output.sound(packet, 51, 1);
+  lane.sound(packet, 51, 1);
   page.made.audios[0].give();
   assert.equal(page.made.sources[0].to, page.made.gain);
   assert.deepEqual([page.made.gain.gain.value, page.made.heard !== undefined], [0.25, true]);
@@ -439,7 +448,8 @@ test('everything is heard at the volume that the person has chosen', () => {
 test('at another speed less is to be heard', () => {
   const page = browser();
   const output = new WebOutput({ draw() {}, browser: page });
-  for (let n = 0; n < 50; n += 1) output.sound(packet, 51 + n * 0.01, 2);
+  const lane = output.lane(0);
+  for (let n = 0; n < 50; n += 1) lane.sound(packet, 51 + n * 0.01, 2);
   page.made.audios[0].give();
   const first = page.made.sources[0].at;
   assert.ok(Math.abs(first - 51) < 0.05 && page.made.sources.at(-1).at < 51.5, `${first}`);
@@ -449,8 +459,9 @@ test('a decoder that fails is reported once it is in use, and not after it was c
   const page = browser();
   const failures = [];
   const output = new WebOutput({ draw() {}, failed: (reason) => failures.push(reason), browser: page });
-  output.picture(picture(0, true));
-  output.sound(packet, 51, 1);
+  const lane = output.lane(0);
+  lane.picture(picture(0, true));
+  lane.sound(packet, 51, 1);
   page.made.videos[0].error(new Error());
   page.made.audios[0].error(new Error());
   output.close();

@@ -8,8 +8,8 @@ import { aside, fakeTimers, load, until } from './web.mjs';
 
 const { concat, equal, sha256, toBase64 } = await load('wire/bytes.js');
 const { isSignedBy } = await load('trust/identity.js');
-const { makeGrant, openGrant, grantIn } = await load('recordings/grants.js');
-const { witnessBytes } = await load('recordings/layouts.js');
+const { makeGrant, openGrant, grantIn } = await load('consent/grants.js');
+const { witnessBytes } = await load('consent/layouts.js');
 const { manifestIn } = await load('recordings/manifest.js');
 const { RecordingReader } = await load('recordings/recording-reader.js');
 const { RecordingWriter, endWitness } = await load('recordings/recording-writer.js');

@@ -1,7 +1,9 @@
 // WebM: what a browser's recorder writes is taken apart, however it is cut, and what is exported is read by the same rules.
 
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
+import { made } from '../RecordingToolTests/golden.mjs';
 import { DELTA, KEY, SOUND, START, hexed, reelOf } from './reels.mjs';
 import { load } from './web.mjs';
 
@@ -371,4 +373,10 @@ test('a codec that is not exported is left out, and a recording of nothing else 
   await exportWebM(reelOf(2, { codec: 'av1' }).source, write);
   assert.deepEqual(new Set(new WebMReader().read(Uint8Array.from(file)).map(({ codec }) => codec)), new Set(['opus']));
   await assert.rejects(exportWebM(reelOf(1, { holes: [0] }).source, write), Refusal);
+});
+
+test('the program conclave-recording is tested against the file that is made here', () => {
+  assert.deepEqual(Buffer.from(made()), readFileSync(new URL('../RecordingToolTests/Golden/export.webm', import.meta.url)));
+  const frames = new WebMReader().read(Uint8Array.from(made()));
+  assert.equal(frames.length, 90);
 });

@@ -11,14 +11,15 @@ const { Refusal } = await load('wire/checks.js');
 const { fingerprintOf, isSignedBy } = await load('trust/identity.js');
 const { ChainKey, openReelKey, sealReelKey } = await load('recordings/chain-key.js');
 const { timedFrames } = await load('recordings/clocks.js');
-const { grantIn, makeGrant, makeRecordingKey, openGrant } = await load('recordings/grants.js');
-const layouts = await load('recordings/layouts.js');
+const { grantIn, makeGrant, makeRecordingKey, openGrant } = await load('consent/grants.js');
+const layouts = await load('consent/layouts.js');
 const { manifestIn } = await load('recordings/manifest.js');
 const { makeNote, noteIn, openNote } = await load('recordings/notes.js');
 const { RecordList, encodeRecord, parseRecords } = await load('recordings/records.js');
+const { SealedContents } = await load('recordings/sealed-contents.js');
 const { ReelReader } = await load('recordings/reel-reader.js');
 const { openSegment, parseHeader, sealSegment } = await load('recordings/segment.js');
-const { makeStatement, openStatement, statementIn } = await load('recordings/statement.js');
+const { makeStatement, openStatement, statementIn } = await load('consent/statement.js');
 const { isWitnessSigned, makeWitness, witnessHeader, witnessIn } = await load('recordings/witnesses.js');
 
 const vectors = JSON.parse(readFileSync(new URL('../RecordingTests/Golden/recordings.json', import.meta.url), 'utf8'));
@@ -217,13 +218,13 @@ test('the worth of a reel by its list, its witnesses and what was seen is as in 
   const head = (value) => value && { ...value, head: fromBase64(value.head) };
   for (const { name, finding, reel, witnesses, remembered } of vectors.manifests.checked) {
     const [{ segments }] = manifest(reel).reels;
-    const reader = new ReelReader({ id, chainKey, segments, witnesses: witnesses.map(head), remembered: head(remembered) });
+    const reader = new ReelReader({ id, contents: new SealedContents(chainKey), segments, witnesses: witnesses.map(head), remembered: head(remembered) });
     assert.equal(reader.state, FINDINGS[finding], name);
   }
   for (const { name, reel } of vectors.manifests.refused) {
     const append = async () => {
       const [page] = manifest(reel).reels;
-      new ReelReader({ id, chainKey, segments: [], witnesses: [] }).append(page, []);
+      new ReelReader({ id, contents: new SealedContents(chainKey), segments: [], witnesses: [] }).append(page, []);
     };
     await assert.rejects(append, Refusal, name);
   }
@@ -232,7 +233,7 @@ test('the worth of a reel by its list, its witnesses and what was seen is as in 
 test('pages of a list follow each other', async () => {
   const chainKey = await ChainKey.begin(random(32), { id, reel: 1 });
   const [{ segments }] = manifest(vectors.manifests.checked[0].reel).reels;
-  const reader = new ReelReader({ id, chainKey, segments: segments.slice(0, 1), witnesses: [] });
+  const reader = new ReelReader({ id, contents: new SealedContents(chainKey), segments: segments.slice(0, 1), witnesses: [] });
   assert.throws(() => reader.append({ from: 0, segments }, []), Refusal);
   reader.append({ from: 1, segments: segments.slice(1) }, []);
   assert.deepEqual(reader.segments, segments);

@@ -380,3 +380,24 @@ test('a ring is answered with the media that it asks for, also if it waits behin
   byID('ring-accept-audio').click();
   assert.deepEqual(did, ['accept c2 true true', 'accept c1 false false']);
 });
+
+test('everybody who rings is seen, and a press puts one in front', (t) => {
+  globalThis.MutationObserver = class {
+    observe() {}
+    disconnect() {}
+  };
+  t.after(() => delete globalThis.MutationObserver);
+  const did = [];
+  const rings = new Ringing({ accept: (ring) => did.push(ring.call), end() {}, decline() {}, isInCall: () => false, own: () => 'alice' });
+  const others = () => byID('ring-others').children.map(({ children: [button] }) => button);
+  rings.add(fromBob);
+  assert.deepEqual([others().length, byID('ring-others').hidden], [0, true]);
+  for (const [call, from] of [['c2', 'carol'], ['c3', 'dave'], ['c4', 'erin'], ['c5', 'frank']]) rings.add({ ...fromBob, call, from });
+  assert.deepEqual([others().length, byID('ring-others').hidden, rings.current.call], [3, false, 'c1']);
+  others()[1].click();
+  assert.equal(rings.current.call, 'c3');
+  byID('ring-accept-video').click();
+  assert.deepEqual([did, rings.current.call, others().length], [['c3'], 'c1', 3]);
+  for (const call of ['c1', 'c2', 'c4', 'c5']) rings.remove({ call });
+  assert.deepEqual([rings.current, others().length, byID('ring-others').hidden], [undefined, 0, true]);
+});

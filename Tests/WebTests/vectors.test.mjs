@@ -18,7 +18,7 @@ const { openPrivate, sealPrivate } = await load('keys/private-messages.js');
 const { Roster } = await load('keys/roster.js');
 const { deriveKey, open, parseHeader, seal } = await load('frames/sframe.js');
 const transcript = await load('wire/transcript.js');
-const { hpkeOpen, hpkeSeal } = await load('trust/wrap.js');
+const { hpkeOpen, hpkeSeal } = await load('wire/wrap.js');
 const { statementBytes } = await load('trust/vouching.js');
 const { kidOf } = await load('wire/transcript.js');
 

@@ -3,7 +3,7 @@ import { createECDH, createPrivateKey, privateDecrypt, constants, createHash, cr
 import { test } from 'node:test';
 import { bytes, hex, load, vectors } from './web.mjs';
 
-const { hpkeOpen, hpkeSeal, wrap } = await load('trust/wrap.js');
+const { hpkeOpen, hpkeSeal, wrap } = await load('wire/wrap.js');
 const vector = vectors('hpke.json');
 const curve = { name: 'ECDH', namedCurve: 'P-256' };
 

@@ -101,14 +101,25 @@ export interface Source {
   readonly end: number;
 }
 
-export interface Opened {
-  reader: { readonly statement: { readonly by: Device; readonly readers: Id[]; readonly at: Time } };
+export interface Reel {
+  readonly number: number;
+  readonly user: Id;
+  readonly device: Id;
+  /** As the server says. */
+  readonly name?: string;
+  readonly level: string;
   /** `state` says what the server has done to it, as far as it was read. */
-  reel: { readonly state: 'changed' | 'cut-off' | 'complete' | 'not-finished'; readonly holes: number[] };
-  source: Source;
+  readonly reel: { readonly state: 'changed' | 'cut-off' | 'complete' | 'no-key' | 'not-finished'; readonly holes: number[] };
+  readonly source: Source;
+}
+
+export interface Opened {
+  reader: { readonly statement: { readonly kind: RecordingKind; readonly by: Device; readonly readers: Id[]; readonly at: Time } };
+  /** One; of a call, one for each stay of a participant. */
+  reels: Reel[];
   /** The contents of the notes, by number. */
   notes: Map<number, Record<string, unknown>>;
-  /** While it is being made. */
+  /** While its device records it; not of a call. */
   live?: LiveRecording;
 }
 
@@ -135,7 +146,7 @@ export class Recordings {
   /** The recordings of this device that were neither sent nor deleted. */
   unfinished(): Promise<Unfinished[]>;
   /** One of them, without the server. */
-  openDraft(id: RecordingId): Promise<Omit<Opened, 'reader' | 'notes' | 'live'>>;
+  openDraft(id: RecordingId): Promise<{ reels: Pick<Reel, 'number' | 'reel' | 'source'>[] }>;
   /** Goes on with its upload. */
   upload(id: RecordingId): Promise<SegmentUploader>;
   /** Records on, after a closed tab. */
@@ -151,7 +162,9 @@ export class Recordings {
   /** Ends all uploads of this visit. */
   close(): void;
   list(options?: { before?: Time }): Promise<Listed[]>;
-  describe(id: RecordingId): Promise<{ by: Device; name?: string; readers: Id[]; length?: number }>;
+  describe(id: RecordingId): Promise<{ by: Device; name?: string; readers: Id[]; users: Id[]; length?: number }>;
+  /** Deletes what is recorded of this user in a call's recording, for everybody. */
+  erase(id: RecordingId): Promise<void>;
   share(id: RecordingId, users: Id[]): Promise<Record<Id, number>>;
   open(id: RecordingId): Promise<Opened>;
   /** The facts that its device has signed, before somebody is alarmed; `name` and `state` are the server's. */
@@ -181,6 +194,8 @@ export interface Gap {
   from: number;
   to: number;
   why: 'network' | 'server' | 'disk' | 'restart' | 'no-key' | 'away' | 'unknown' | 'missing' | 'refused' | number;
+  /** Of which of the player's sources. */
+  lane: number;
 }
 
 /** A `VideoFrame`. */
@@ -188,7 +203,7 @@ export type Picture = CanvasImageSource & { readonly displayWidth: number; reado
 
 /** Decodes by WebCodecs and plays by Web Audio. */
 export class WebOutput {
-  constructor(options: { draw(picture: Picture | undefined): void; failed?(reason: 'decoder'): void });
+  constructor(options: { draw(picture: Picture | undefined, place: { lane: number; source: string }): void; failed?(reason: 'decoder'): void });
   /** 0 to 1. */
   volume: number;
   /** To be called by a press. */
@@ -199,11 +214,12 @@ export const SPEEDS: number[];
 
 /** Event: `change` of all but the position. Times are microseconds since 1970. */
 export class Player extends EventTarget {
-  constructor(source: Source, output: WebOutput);
+  constructor(sources: Source[], output: WebOutput);
   readonly state: 'paused' | 'playing' | 'waiting' | 'ended';
   /** Where nothing is to be seen and heard now. */
   readonly gap: Gap | undefined;
   readonly gaps: Gap[];
+  readonly start: number;
   readonly position: number;
   /** ms */
   readonly length: number;

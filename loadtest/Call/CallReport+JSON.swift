@@ -23,6 +23,7 @@ extension CallReport {
         ok: verdict.isOK))
   }
 
+  /// Many properties: each is a member of the JSON object that programs read.
   private struct Content: Encodable {
     struct Times: Encodable {
       var p50, p90, p99, max: Double

@@ -259,6 +259,7 @@ extension CallClient {
     let stay = CurrentStay(joined)
     forget(id)
     calls[id] = Ongoing(CallSession(joined), keys.withoutKnowledge, stay: stay, cipher: cipher, updates: updates)
+    calls[id]?.consent.take(joined.call.recording)
     perform(effects, of: id)
     takeEarly(joined, isRejoined: isRejoined)
     return JoinedCall(
@@ -284,6 +285,7 @@ extension CallClient {
     for (track, isMuted) in ongoing.tracks.offer(tracks, answered: answered) {
       ongoing.cipher.setMuted(isMuted, track: track)
     }
+    settleRecording(of: call)
     let (tracks, isForeign) = Self.ownTracks(answer, of: own)
     if isForeign { ongoing.updates.yield(.warning(.foreignTrack)) }
     return AnsweredOffer(
@@ -367,6 +369,7 @@ extension CallClient {
     snapshot.silence = call.keys.silence
     snapshot.isLetInByService = call.keys.lettingIn.isLetInByService
     snapshot.root = call.keys.lettingIn.root?.text
+    snapshot.recording = call.toldRecording
     snapshot.confirmation = call.keys.confirmations.told ?? .confirming
     return snapshot
   }

@@ -26,7 +26,7 @@ extension CallClient {
       case .linkChanged(let change): linkChanged(change.link)
       case .linkWaiting(let waiting): tell(.somebodyWaits(link: waiting.link.text))
       case .pairing(let message): receive(message)
-      default: break
+      case let body: if let news = RecordingEvent(body) { tell(.recording(news)) }
       }
       return acknowledge(delivery)
     }
@@ -149,6 +149,7 @@ extension CallClient {
     case .gone(let cause): return call.isLeaving ? forget(id) : end(id, reason: cause.rawValue)
     case .ended: return end(id, reason: call.session.ended?.reason.rawValue ?? "")
     }
+    noteRecording(body, in: call)
     switch body {
     case .rotate(let rotation): feed(.rotate(rotation), to: id)
     case .switchKeys(let change): feed(.switchKeys(epoch: change.epoch), to: id)
@@ -170,6 +171,7 @@ extension CallClient {
     case .quality(let quality): call.updates.yield(.quality(level: quality.level, bitrate: quality.bitrate))
     default: break
     }
+    settleRecording(of: id)
   }
 
   /// Changes of members that the session has applied.
@@ -239,6 +241,7 @@ extension CallClient {
       case .refused(let refusal): call.updates.yield(.warning(refusal))
       }
     }
+    settleRecording(of: id)
     scheduleTimer()
   }
 
@@ -301,7 +304,9 @@ extension CallClient {
 
   /// Wakes up when a call has something to forget, to request again or to retry.
   func scheduleTimer() {
-    let dues = calls.values.flatMap { [$0.keys.nextTimeout, $0.recovery.nextTimeout, $0.leftovers?.due] }
+    let dues = calls.values.flatMap {
+      [$0.keys.nextTimeout, $0.recovery.nextTimeout, $0.leftovers?.due, $0.consent.nextTimeout]
+    }
     // A timer that fires too early finds nothing to do and is set again, which is cheaper than a new timer at each
     // event.
     guard let due = dues.compactMap({ $0 }).min(), timer.map({ due < $0.due }) ?? true else { return }

@@ -89,6 +89,8 @@ extension CallClient {
     let former = call.keys
     call.keys = agreement(credentials, .other).withoutKnowledge
     call.tracks.beginStay()
+    call.consent.beginStay()
+    if !keepsState { call.consent.take(joined.call.recording) }
     let effects = lend(to: call) { keys in
       keys.follow(former, now: Self.now)
       return keys.enter(joined, now: Self.now)

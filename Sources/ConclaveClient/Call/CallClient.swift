@@ -4,6 +4,9 @@ import MediaModel
 package import NIOCore
 import NIOPosix
 
+// Many properties: the actor is where a device's connection, calls, rings, pins and pairings meet. The rules of most are in types of their own, of which it
+// holds one each.
+
 /// A device's client for calls: it keeps one connection to the server, registers the device's keys, rings and is rung, and agrees on media keys
 /// automatically.
 ///
@@ -30,6 +33,7 @@ public actor CallClient {
   var rings: [CallID: Ring] = [:]
   /// The people of the current rings.
   var rung: [CallID: RungPeople] = [:]
+  var usedRecordings = UsedRecordings()
   var ringers = Ringers()
   var usedRings: UsedRings
   /// The current pairing, and when the last ones began.
@@ -109,6 +113,9 @@ public actor CallClient {
     /// Epochs of the previous participant, and when they are forgotten.
     var leftovers: (epochs: [UInt32], due: Instant)?
     var tracks = OwnTracks()
+    var consent = CallConsent()
+    /// The recording as the app was told last.
+    var toldRecording: CallRecordingInfo?
     let stay: CurrentStay
     let cipher: FrameCipher
     let updates: UnreadQueue<CallUpdate>

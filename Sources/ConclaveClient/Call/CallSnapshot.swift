@@ -74,6 +74,8 @@ public struct CallSnapshot: Sendable, Hashable {
   public var isLetInByService = false
   /// The user who started the call, once members' signatures have shown it. Keep it with the call's id for `CallClient.rejoin`.
   public var root: String?
+  /// The recording of the call: who records, who has agreed, and what this device hands out; nil if there is none. Show it.
+  public var recording: CallRecordingInfo?
   /// Whether the others have proven that they share the key.
   public var confirmation = ConfirmationState.confirming
 

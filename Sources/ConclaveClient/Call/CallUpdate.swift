@@ -40,6 +40,10 @@ public enum CallUpdate: Sendable, Hashable {
   /// The simulcast layers of an own track, `participant.n`, that receivers want, lowest first: stop encoding those that are not active, and begin
   /// again immediately with those that are. A new PeerConnection begins with all of them.
   case wanted(track: String, layers: [SimulcastLayer])
+  /// The recording of the call, whenever something about it changes; nil when it is over. Show it, and ask the person if there is no answer yet.
+  case recording(CallRecordingInfo?)
+  /// A request to record that is not shown to the person, because the server or a member lies about it: say so.
+  case recordingRefused(RecordingProblem)
   /// How well this device is served: 0 (bad) to 4, and the rate in bit/s.
   case quality(level: Int, bitrate: Int)
   /// The call is over for this device: for all, for a reason of protocol section 4 (`ended-by-initiator`, `ended-by-service`, `ended-by-operator`, `all-left`,

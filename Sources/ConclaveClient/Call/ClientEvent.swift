@@ -31,6 +31,8 @@ public enum ClientEvent: Sendable, Hashable {
   case keyWarning(KeyWarning)
   /// Two devices of this user are being paired.
   case pairing(PairingStep)
+  /// Something has happened to a recording that this user made or may open.
+  case recording(RecordingEvent)
   /// The presence of a watched user.
   case presence(Presence)
 

@@ -1,7 +1,7 @@
 import MediaModel
 
 /// The source of a track's media.
-public enum MediaSource: String, Sendable, Hashable {
+public enum MediaSource: String, Sendable, Hashable, Codable {
   /// A person's voice.
   case microphone
   /// A person's picture.

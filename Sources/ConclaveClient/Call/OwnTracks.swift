@@ -3,7 +3,7 @@ import MediaModel
 /// This device's tracks in one stay, and which of its sources the person has muted. A mute outlives the stay: after a rejoin the source's new track is muted,
 /// too.
 struct OwnTracks {
-  private var sources: [UInt8: MediaSource] = [:]
+  private(set) var sources: [UInt8: MediaSource] = [:]
   private var muted: Set<MediaSource> = []
 
   /// An offer was answered; returns whether each of its tracks is muted.

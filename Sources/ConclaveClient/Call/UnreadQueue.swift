@@ -102,7 +102,7 @@ final class UnreadQueue<Element: Unread>: Sendable {
 extension CallUpdate: Unread {
   /// The state that an update reports, or a warning, which is the same each time.
   enum Subject: Hashable {
-    case call, slots, need, code, key, silence, confirmation, service, guests, quality
+    case call, slots, need, code, key, silence, confirmation, service, guests, quality, recording
     /// `restartMedia`, and whether the participant is there.
     case media, participant
     case end
@@ -110,6 +110,7 @@ extension CallUpdate: Unread {
     case waiting(participant: UInt32)
     case refusal(KeyRefusal)
     case warning(KeyWarning)
+    case recordingProblem(RecordingProblem)
   }
 
   var subject: Subject? {
@@ -131,13 +132,16 @@ extension CallUpdate: Unread {
     case .keyWaiting(let participant): .waiting(participant: participant)
     case .warning(let refusal): .refusal(refusal)
     case .keyWarning(let warning): .warning(warning)
+    case .recording: .recording
+    case .recordingRefused(let problem): .recordingProblem(problem)
     case .message: nil
     }
   }
 
   var size: Int? {
     switch self {
-    case .keyWarning, .warning, .silence, .letInByService, .ended: nil
+    case .keyWarning, .warning, .silence, .letInByService, .recordingRefused, .ended: nil
+    case .recording(let recording): 512 + 64 * (recording?.consents.count ?? 0) + 128 * (recording?.readers.count ?? 0)
     case .message(_, let body, _): 64 + body.count
     case .guestsWaiting(let guests): 64 + guests.reduce(0) { $0 + 256 + ($1.name?.utf8.count ?? 0) }
     default: 64
@@ -161,6 +165,7 @@ extension ClientEvent: Unread {
     case usedRing(String)
     case warning(KeyWarning)
     case presence(String)
+    case recording(RecordingEvent.Subject)
   }
 
   var subject: Subject? {
@@ -178,6 +183,7 @@ extension ClientEvent: Unread {
     case .ringUsed(let ring): .usedRing(ring.call)
     case .keyWarning(let warning): .warning(warning)
     case .presence(let presence): .presence(presence.user)
+    case .recording(let news): .recording(news.subject)
     case .pairing: nil
     }
   }
@@ -188,7 +194,7 @@ extension ClientEvent: Unread {
     case .ring(let ring): 256 + (ring.metadata?.count ?? 0) + Self.memberSize * ring.members.count
     case .interrupted(let call): 256 + Self.memberSize * call.members.count
     case .connected, .disconnected, .ringStopped, .waitingForAdmission, .waitingForStart, .somebodyWaits, .presence,
-      .pairing:
+      .recording, .pairing:
       256
     }
   }

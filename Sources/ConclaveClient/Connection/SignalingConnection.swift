@@ -31,7 +31,7 @@ package actor SignalingConnection {
   private let address: ServerAddress
   private let user: String
   private let device: String
-  private let token: @Sendable () async throws -> String
+  let token: @Sendable () async throws -> String
   private let group: any EventLoopGroup
   private let bodies: BodyDecoder
   private let statusSink: AsyncStream<Status>.Continuation
@@ -247,9 +247,9 @@ extension SignalingConnection {
     }
   }
 
-  private static func clientTLS(_ address: ServerAddress) -> TLSConfiguration {
+  static func clientTLS(_ address: ServerAddress) -> TLSConfiguration {
     var tls = TLSConfiguration.makeClientConfiguration()
-    // Proxies that also speak HTTP/2 do not offer WebSockets over it to this client.
+    // Proxies that also speak HTTP/2 do not offer WebSockets over it to this client, which speaks HTTP/1.1 for recordings, too.
     if address.webSocketPath != nil { tls.applicationProtocols = ["http/1.1"] }
     return tls
   }

@@ -13,7 +13,7 @@ enum ECIES {
   }
 
   static func open(_ message: [UInt8], with privateKey: P256.KeyAgreement.PrivateKey) throws -> [UInt8] {
-    let pointCount = WrapAlgorithm.encapsulatedByteCount
+    let pointCount = SingleShotHPKE.encapsulatedByteCount
     guard message.count >= pointCount + 16 else { throw KeyRefusal.envelopeNotReadable }
     let point = Array(message[..<pointCount])
     let publicKey = try P256.KeyAgreement.PublicKey(x963Representation: point)

@@ -74,6 +74,7 @@ public final class FrameCipher: Sendable {
   package func setMuted(_ isMuted: Bool, track: UInt8) {
     sealing.withLock { _ in sealer.setMuted(isMuted, track: track) }
   }
+  package func withhold(_ tracks: Set<UInt8>) { sealing.withLock { _ in sealer.withhold(tracks) } }
   package func hold(_ isHeld: Bool) { sealing.withLock { _ in sealer.hold(isHeld) } }
   package func receiveSound(in mids: Set<String>) { opening.withLock { _ in opener.receiveSound(in: mids) } }
   package func install(_ keys: EpochKeys) {

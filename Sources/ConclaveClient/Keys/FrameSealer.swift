@@ -13,6 +13,8 @@ struct FrameSealer: ~Copyable {
   /// Own tracks that the person has muted, and whether the call is on hold. The server is asked to forward nothing of these; here nothing is sealed.
   private var muted: Set<UInt8> = []
   private var isHeld = false
+  /// Tracks of which nothing is sealed under this epoch's key any longer: readers of a recording have it, and the person has withdrawn.
+  private var withheld: Set<UInt8> = []
 
   /// Holds a sending context, which cannot be copied, in a dictionary.
   private final class TrackSealer {
@@ -43,6 +45,7 @@ struct FrameSealer: ~Copyable {
   private mutating func take(_ next: SendingKey) {
     key = next
     tracks = [:]
+    withheld = []
     isSending = true
   }
 
@@ -51,6 +54,8 @@ struct FrameSealer: ~Copyable {
   mutating func setMuted(_ isMuted: Bool, track: UInt8) {
     if isMuted { muted.insert(track) } else { muted.remove(track) }
   }
+
+  mutating func withhold(_ tracks: Set<UInt8>) { withheld = tracks }
 
   mutating func hold(_ isHeld: Bool) { self.isHeld = isHeld }
 
@@ -66,7 +71,7 @@ struct FrameSealer: ~Copyable {
     into output: UnsafeMutableRawBufferPointer
   ) throws(FrameCipherError) -> Int {
     guard isSending, let key else { throw .noKey }
-    guard track == 0 || !isHeld && !muted.contains(track) else { throw .muted }
+    guard track == 0 || !isHeld && !muted.contains(track) && !withheld.contains(track) else { throw .muted }
     let sealer: TrackSealer
     if let known = tracks[track] {
       sealer = known

@@ -1,6 +1,5 @@
 import Crypto
 import CryptoExtras
-import Foundation
 
 /// How a key is encrypted for a device (protocol section 5, "Device").
 enum WrapAlgorithm: String, Sendable {
@@ -8,19 +7,15 @@ enum WrapAlgorithm: String, Sendable {
   case rsa = "RSA-OAEP-256"
   case ecies = "ECIES-P256-X963-SHA256-AESGCM"
 
-  static let suite = HPKE.Ciphersuite.P256_SHA256_AES_GCM_256
-  static let info = Data("conclave-envelope-v2".utf8)
-  /// Bytes of an uncompressed P-256 point, which HPKE and ECIES put before the ciphertext.
-  static let encapsulatedByteCount = 65
+  static let info = Array("conclave-envelope-v2".utf8)
 
   /// Encrypts `secret` to a public key (SPKI). Throws when the key is not of this algorithm, or too short.
-  func seal(_ secret: [UInt8], to publicKey: [UInt8]) throws -> [UInt8] {
+  /// - Parameter info: HPKE's; the other algorithms have none.
+  func seal(_ secret: [UInt8], to publicKey: [UInt8], info: [UInt8] = Self.info) throws -> [UInt8] {
     switch self {
     case .hpke:
-      let key = try P256.KeyAgreement.PublicKey(derRepresentation: publicKey)
-      var sender = try HPKE.Sender(recipientKey: key, ciphersuite: Self.suite, info: Self.info)
-      let ciphertext = try sender.seal(secret)
-      return Array(sender.encapsulatedKey) + ciphertext
+      return try SingleShotHPKE.seal(
+        secret, to: P256.KeyAgreement.PublicKey(derRepresentation: publicKey), info: info)
     case .rsa:
       // swift-crypto itself refuses keys below 2,048 bits, and has no label.
       let key = try _RSA.Encryption.PublicKey(derRepresentation: publicKey)
@@ -31,11 +26,9 @@ enum WrapAlgorithm: String, Sendable {
   }
 
   /// Opens what `seal` made with `.hpke` for the key's public half.
-  static func open(_ ciphertext: [UInt8], with privateKey: P256.KeyAgreement.PrivateKey) throws -> [UInt8] {
-    guard ciphertext.count > encapsulatedByteCount else { throw KeyRefusal.envelopeNotReadable }
-    var recipient = try HPKE.Recipient(
-      privateKey: privateKey, ciphersuite: suite, info: info,
-      encapsulatedKey: Data(ciphertext[..<encapsulatedByteCount]))
-    return Array(try recipient.open(ciphertext[encapsulatedByteCount...]))
+  static func open(
+    _ ciphertext: [UInt8], with privateKey: P256.KeyAgreement.PrivateKey, info: [UInt8] = Self.info
+  ) throws -> [UInt8] {
+    try SingleShotHPKE.open(ciphertext, with: privateKey, info: info)
   }
 }

@@ -1,4 +1,5 @@
 package import Contract
+import MediaModel
 
 /// Public keys of devices, stored under the hash over them, so that lying about them does not help.
 package struct KnownKeys: Sendable {
@@ -7,6 +8,9 @@ package struct KnownKeys: Sendable {
   package init() {}
 
   subscript(fingerprint: Base64Bytes) -> DeviceKeys? { keys[fingerprint.bytes] }
+
+  /// All that a device was ever listed with.
+  func keys(of device: Device) -> [DeviceKeys] { keys.values.filter { $0.address == device } }
 
   func contains(_ fingerprint: Base64Bytes) -> Bool { keys.keys.contains(fingerprint.bytes) }
 

@@ -1,4 +1,4 @@
-import Calls
+import CallMessages
 import Contract
 import Forwarding
 import JSON
@@ -77,6 +77,16 @@ struct AdminCommands: Sendable {
       }
       note("an operator deleted a recording", ["uid": "\(user)"])
       return try JSONCoding.encode(AdminDone(done: "the recording is deleted for everybody"))
+    case .links: return try JSONCoding.encode(AdminLinks(links: try await links(of: request.user)))
+    case .deleteLinks:
+      let found = try await links(of: request.user).filter { request.link == nil || $0.link == request.link }
+      guard let owner = request.user, !found.isEmpty else {
+        throw AdminFailure(error: "this user has no such lasting link: `conclave links USER` lists them")
+      }
+      note("an operator deleted lasting links", ["count": "\(found.count)", "uid": "\(user)"])
+      control.submit(.endLinks(of: owner, named: request.link))
+      return try JSONCoding.encode(
+        AdminDone(done: found.count == 1 ? "the link is deleted" : "\(found.count) links are deleted"))
     case .drain:
       note("an operator drains the server", ["uid": "\(user)"])
       drain()
@@ -89,6 +99,11 @@ struct AdminCommands: Sendable {
       throw AdminFailure(error: "no call with this id runs, or was among the last that ended")
     }
     return found
+  }
+
+  private func links(of user: UserID?) async throws(AdminFailure) -> [LinkSummary] {
+    guard let user else { throw AdminFailure(error: "name the user whose links are meant") }
+    return await control.lastingLinks(of: user)
   }
 
   private var store: RecordingService {

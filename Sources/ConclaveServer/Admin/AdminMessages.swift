@@ -1,12 +1,13 @@
-package import Calls
+package import CallMessages
 import Contract
 package import MediaModel
 
 /// A request on the admin socket: one JSON object and a line end. One connection carries one request and one reply.
 package struct AdminRequest: Codable, Sendable, Hashable {
   package enum Command: String, Codable, Sendable {
-    case status, calls, call, users, reports, report, end, disconnect, drain, recordings
+    case status, calls, call, users, reports, report, end, disconnect, drain, recordings, links
     case deleteRecording = "delete-recording"
+    case deleteLinks = "delete-links"
   }
 
   static let maximumBytes = 4_096
@@ -14,7 +15,7 @@ package struct AdminRequest: Codable, Sendable, Hashable {
   package var command: Command
   /// Required by `call` and `end`.
   package var call: CallID?
-  /// Required by `disconnect`; `recordings` lists only this user's.
+  /// Required by `disconnect`, `links` and `delete-links`; `recordings` lists only this user's.
   package var user: UserID?
   /// Required by `report`.
   package var report: ReportID?
@@ -22,10 +23,12 @@ package struct AdminRequest: Codable, Sendable, Hashable {
   package var since: Timestamp?
   /// Required by `delete-recording`.
   package var recording: RecordingID?
+  /// `delete-links` deletes only those of this short name.
+  package var link: String?
 
   package init(
     _ command: Command, call: CallID? = nil, user: UserID? = nil, report: ReportID? = nil, since: Timestamp? = nil,
-    recording: RecordingID? = nil
+    recording: RecordingID? = nil, link: String? = nil
   ) {
     self.command = command
     self.call = call
@@ -33,6 +36,7 @@ package struct AdminRequest: Codable, Sendable, Hashable {
     self.report = report
     self.since = since
     self.recording = recording
+    self.link = link
   }
 }
 
@@ -113,7 +117,12 @@ struct AdminRecordings: Codable {
   var bytes: Int64
 }
 
-/// The effect of `end`, `disconnect`, `drain` and `delete-recording`.
+/// A user's lasting links: at most as many as the configuration allows a user.
+struct AdminLinks: Codable {
+  var links: [LinkSummary]
+}
+
+/// The effect of `end`, `disconnect`, `drain`, `delete-recording` and `delete-links`.
 struct AdminDone: Codable {
   var done: String
 }

@@ -1,4 +1,4 @@
-import Calls
+import CallMessages
 import Contract
 import Foundation
 import JSON
@@ -16,7 +16,9 @@ enum AdminTables {
     case .reports: return text(try JSONCoding.decode(AdminReports.self, from: reply))
     case .report: return text(try JSONCoding.decode(StoredReport.self, from: reply))
     case .recordings: return text(try JSONCoding.decode(AdminRecordings.self, from: reply))
-    case .end, .disconnect, .drain, .deleteRecording: return try JSONCoding.decode(AdminDone.self, from: reply).done
+    case .links: return text(try JSONCoding.decode(AdminLinks.self, from: reply))
+    case .end, .disconnect, .drain, .deleteRecording, .deleteLinks:
+      return try JSONCoding.decode(AdminDone.self, from: reply).done
     }
   }
 
@@ -64,6 +66,13 @@ enum AdminTables {
     let head = ["RECORDING", "KIND", "STATE", "OWNER", "STARTED", "LENGTH", "SIZE", "EXPIRES"]
     let total = "\(reply.total) recordings of all users, \(size(reply.bytes))"
     return table([head] + rows) + "\n" + total
+  }
+
+  private static func text(_ reply: AdminLinks) -> String {
+    let rows = reply.links.map { link in
+      [link.link, link.device.text, time(link.madeAt), time(link.expiresAt), link.call?.text ?? "-"]
+    }
+    return table([["LINK", "DEVICE", "MADE", "EXPIRES", "CALL"]] + rows)
   }
 
   /// In MiB, with one digit below 10.

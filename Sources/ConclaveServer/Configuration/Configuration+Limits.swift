@@ -1,4 +1,4 @@
-package import Calls
+package import CallMessages
 package import Connections
 package import Listening
 package import STOMPFront

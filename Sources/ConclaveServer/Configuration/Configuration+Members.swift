@@ -1,4 +1,4 @@
-import Calls
+import CallMessages
 
 /// The declarations of the file's members. docs/deploy.md says more about each.
 extension Configuration: ConfigurationSection, Decodable {

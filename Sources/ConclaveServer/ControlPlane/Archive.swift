@@ -1,4 +1,4 @@
-import Calls
+import CallMessages
 import Contract
 import Dispatch
 import Logging
@@ -23,7 +23,7 @@ final class Archive: Sendable {
     self.log = log
   }
 
-  func answer(_ query: HistoryQuery, done: @escaping @Sendable (Calls.Reply) -> Void) {
+  func answer(_ query: HistoryQuery, done: @escaping @Sendable (CallMessages.Reply) -> Void) {
     let isTaken = take { done(self.reply(to: query)) }
     guard !isTaken else { return }
     done(
@@ -86,7 +86,7 @@ final class Archive: Sendable {
     return true
   }
 
-  private func reply(to query: HistoryQuery) -> Calls.Reply {
+  private func reply(to query: HistoryQuery) -> CallMessages.Reply {
     do {
       switch query {
       case .list(let user, let before, let limit, let rejoinable):

@@ -1,4 +1,4 @@
-import Calls
+import CallMessages
 import Synchronization
 
 /// Commands on their way from any thread to the control plane's loop.

@@ -1,4 +1,4 @@
-import Calls
+import CallMessages
 import Contract
 import MediaModel
 import NIOCore
@@ -124,7 +124,7 @@ extension NodeCommand {
       .acknowledge(let session, _, _), .request(let session, _, _), .offer(let session, _, _, _, _):
       session
     case .media, .answer, .recording, .recordingFailed, .pushGone, .waitsAtLink, .forget, .end, .disconnectUser,
-      .failures, .drain,
+      .endLinks, .failures, .drain,
       .timeout:
       nil
     }

@@ -1,4 +1,4 @@
-import Calls
+import CallMessages
 import Contract
 import MediaModel
 
@@ -40,6 +40,11 @@ extension ControlPlane {
   func lastingLinks() async -> Int {
     guard case .number(let count) = await ask(.people(.lastingLinks)) else { return 0 }
     return count
+  }
+
+  func lastingLinks(of user: UserID) async -> [LinkSummary] {
+    guard case .linkSummaries(let links) = await ask(.people(.lastingLinksOf(user))) else { return [] }
+    return links
   }
 
   func runs(_ call: CallID) async -> Bool { await isTrue(.calls(.runs(call))) }

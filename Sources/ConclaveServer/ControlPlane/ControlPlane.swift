@@ -1,3 +1,4 @@
+import CallMessages
 import Calls
 import Contract
 import LinuxIO
@@ -216,7 +217,7 @@ actor ControlPlane: SignalingSink {
     tellIdle()
   }
 
-  private func charge(_ effects: [Calls.Effect], to user: UserID) {
+  private func charge(_ effects: [CallMessages.Effect], to user: UserID) {
     let events = EventCharge(effects)
     if events.count > 0 { clients.charge(user, events) }
   }
@@ -225,7 +226,7 @@ actor ControlPlane: SignalingSink {
 
   /// Effects go out in order, each once the disk has all changes up to now.
   /// - Parameter isStored: they may reveal something that is stored. Otherwise they wait only for earlier ones of the same session.
-  private func tell(_ effects: [Calls.Effect], isStored: Bool) {
+  private func tell(_ effects: [CallMessages.Effect], isStored: Bool) {
     if pending.isEmpty, recorder.settled == recorder.recorded {
       outlet.carryOut(effects)
     } else if isStored {
@@ -357,7 +358,7 @@ actor ControlPlane: SignalingSink {
   }
 }
 
-extension Calls.Effect {
+extension CallMessages.Effect {
   fileprivate var change: StoreChange? { if case .store(let change) = self { change } else { nil } }
 
   /// A question to the app's back end, whose deadline is already running, and an SDP to be read, for which the next commands of the user wait: neither

@@ -1,4 +1,4 @@
-import Calls
+import CallMessages
 import Contract
 import MediaModel
 import NIOCore
@@ -54,14 +54,14 @@ final class EffectOutlet {
   var callCounts: CallCounts { log.counts }
 
   /// A worker has confirmed a configuration. Returns the reply to the offer, if one is pending.
-  func configured(_ peer: PeerID, request: UInt64, slots: SlotMap) -> Calls.Effect? {
+  func configured(_ peer: PeerID, request: UInt64, slots: SlotMap) -> CallMessages.Effect? {
     guard let (reply, commands) = peers.configured(peer, request: request, slots: slots) else { return nil }
     submit(commands)
     return .client(reply)
   }
 
   /// Deliveries to clients go out together, after the other effects.
-  func carryOut(_ effects: [Calls.Effect]) {
+  func carryOut(_ effects: [CallMessages.Effect]) {
     let lag = clock.lag
     var deliveries: [Delivery] = []
     for effect in effects {
@@ -95,7 +95,7 @@ final class EffectOutlet {
           loop.execute { clients.deliver([.reply(session, id: id, reply)]) }
         }
       case .recordings(let session, let id, let query):
-        let deliver: @Sendable (Calls.Reply) -> Void = { [loop, clients = parts.clients] reply in
+        let deliver: @Sendable (CallMessages.Reply) -> Void = { [loop, clients = parts.clients] reply in
           loop.execute { clients.deliver([.reply(session, id: id, reply)]) }
         }
         guard let recordings = parts.recordings else {

@@ -1,10 +1,10 @@
-import Calls
+import CallMessages
 import Contract
 import Connections
 
 extension EventCharge {
   /// The events among the effects. Replies are charged when they are written.
-  init(_ effects: [Calls.Effect]) {
+  init(_ effects: [CallMessages.Effect]) {
     self.init(count: 0, bytes: 0)
     // Deliveries of one event are adjacent.
     var last: (id: UInt64, cost: Int)?

@@ -1,4 +1,4 @@
-import Calls
+import CallMessages
 import Contract
 import MediaModel
 
@@ -106,8 +106,18 @@ extension InquiryAnswer {
     case .summaries(let calls): .summaries(calls.map { $0.later(by: lag) })
     case .inspection(let call): .inspection(call?.later(by: lag))
     case .lastingLink(let opened): .lastingLink(opened?.later(by: lag))
+    case .linkSummaries(let links): .linkSummaries(links.map { $0.later(by: lag) })
     case .counts, .truth, .number, .connectedUsers: self
     }
+  }
+}
+
+extension LinkSummary {
+  func later(by lag: Duration) -> LinkSummary {
+    var later = self
+    later.madeAt = madeAt + lag
+    later.expiresAt = expiresAt + lag
+    return later
   }
 }
 

@@ -1,4 +1,4 @@
-import Calls
+import CallMessages
 import Contract
 import NIOCore
 
@@ -12,7 +12,7 @@ import NIOCore
 /// something already waits. So each session sees one order.
 struct PendingEffects {
   private struct Entry {
-    var effects: [Calls.Effect]
+    var effects: [CallMessages.Effect]
     /// The number of the last command whose changes must be on the disk first.
     var behind: UInt64
     /// Approximate memory.
@@ -39,7 +39,7 @@ struct PendingEffects {
 
   /// Appends effects after all others.
   /// - Parameter number: all changes up to this one must be on the disk before they go out; never less than in the previous call.
-  mutating func append(_ effects: [Calls.Effect], behind number: UInt64) {
+  mutating func append(_ effects: [CallMessages.Effect], behind number: UInt64) {
     guard !effects.isEmpty else { return }
     for effect in effects { if let session = effect.session { sessions[session, default: 0] += 1 } }
     let entry = Entry(effects: effects, behind: number, bytes: Self.bytes(of: effects))
@@ -50,10 +50,10 @@ struct PendingEffects {
 
   /// The effects of something that is stored nowhere: returns those that overtake nothing, and appends the others after all that
   /// wait.
-  mutating func releasable(_ effects: [Calls.Effect], behind number: UInt64) -> [Calls.Effect] {
+  mutating func releasable(_ effects: [CallMessages.Effect], behind number: UInt64) -> [CallMessages.Effect] {
     guard !entries.isEmpty else { return effects }
-    var passing: [Calls.Effect] = []
-    var waiting: [Calls.Effect] = []
+    var passing: [CallMessages.Effect] = []
+    var waiting: [CallMessages.Effect] = []
     for effect in effects {
       if let session = effect.session, sessions[session] == nil {
         passing.append(effect)
@@ -69,8 +69,8 @@ struct PendingEffects {
   /// - Parameters:
   ///   - number: all changes up to this one are on the disk, or are no longer awaited.
   ///   - limit: ends with the command that reaches this many effects.
-  mutating func release(through number: UInt64, limit: Int) -> [Calls.Effect] {
-    var released: [Calls.Effect] = []
+  mutating func release(through number: UInt64, limit: Int) -> [CallMessages.Effect] {
+    var released: [CallMessages.Effect] = []
     while released.count < limit, let entry = entries.first, entry.behind <= number {
       entries.removeFirst()
       count -= entry.effects.count
@@ -82,8 +82,8 @@ struct PendingEffects {
   }
 
   /// Deliveries of one message share its body, and are adjacent.
-  private static func bytes(of effects: [Calls.Effect]) -> Int {
-    var bytes = effects.count * MemoryLayout<Calls.Effect>.stride
+  private static func bytes(of effects: [CallMessages.Effect]) -> Int {
+    var bytes = effects.count * MemoryLayout<CallMessages.Effect>.stride
     var last: UInt64 = 0
     for effect in effects {
       switch effect {
@@ -112,7 +112,7 @@ struct PendingEffects {
   }
 }
 
-extension Calls.Effect {
+extension CallMessages.Effect {
   /// The session whose client gets the effect; nil for effects that are not for a client, or are not sent immediately.
   fileprivate var session: SessionID? { if case .client(let delivery) = self { delivery.session } else { nil } }
 }

@@ -1,4 +1,4 @@
-import Calls
+import CallMessages
 import Contract
 import MediaModel
 import Recording
@@ -39,10 +39,10 @@ final class RecordingService: Sendable {
   // MARK: answers
 
   /// A reply, and what people are told then.
-  typealias Outcome = (reply: Calls.Reply, news: [RecordingNews])
+  typealias Outcome = (reply: CallMessages.Reply, news: [RecordingNews])
 
   /// - Parameter done: called once, on any thread.
-  func answer(_ query: RecordingQuery, done: @escaping @Sendable (Calls.Reply) -> Void) {
+  func answer(_ query: RecordingQuery, done: @escaping @Sendable (CallMessages.Reply) -> Void) {
     let hasRoom = waiting.withLock { waiting in
       guard waiting < Self.maximumWaiting else { return false }
       waiting += 1

@@ -36,6 +36,7 @@ extension Feedback {
           writer.pictureLoss(sender: peer.reportSSRC, media: ssrc)
         }
         output.counts.pointee.keyFrameRequestsSent &+= 1
+        encoding.noteRequest(now)
       }
       send(writer, to: peer, into: outbox)
       peer.schedule(reception.pointee.nacks.deadline)

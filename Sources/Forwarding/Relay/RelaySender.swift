@@ -51,6 +51,7 @@ final class RelaySender {
       let isAwaited = encoding.isAwaited && !encoding.track.isSilent
       if encoding.reception.pointee.keyFrames.takeDue(now, isAwaited: isAwaited, roundTrip: peer.roundTrip) {
         _ = send(.keyFrame, about: encoding, to: home)
+        encoding.noteRequest(now)
       }
       peer.schedule(encoding.reception.pointee.keyFrames.deadline)
     }

@@ -139,6 +139,8 @@ package final class SFU {
       case .removeTrack(let id, let track): removeTrack(id, track, now: now)
       case .hold(let id, let isHeld): hold(id, isHeld, now: now)
       case .receive(let id, let wishes): receive(id, wishes, now: now)
+      case .pin(let id, let new):
+        if let peer = peersByID[id], slots.pins.pin(new, of: peer) { slots.noteChange(of: peer.call) }
       case .mirror(let configuration, let worker): mirror(configuration, home: .worker(worker), now: now)
       case .share(let id, let workers): calls[id]?.workers = workers
       }
@@ -146,7 +148,7 @@ package final class SFU {
       isOver = isSpent()
       if isOver { break }
     }
-    for call in slots.takeChanged() where !call.peers.isEmpty {
+    for call in slots.takeChanged() where !call.isEmpty {
       if isOver {
         slots.fillAfterBurst(call, now: now)
       } else {

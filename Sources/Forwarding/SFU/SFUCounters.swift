@@ -1,6 +1,8 @@
 package import MediaModel
 
 /// Counts of one SFU since it was made; a value to copy out at any time.
+///
+/// Many properties: it is a table of counters, and no rule connects one with another.
 package struct SFUCounters: Sendable {
   package var datagramsIn: UInt64 = 0
   package var bytesIn: UInt64 = 0

@@ -168,6 +168,14 @@ final class Encoding {
   /// A key frame was sent: few slots, if any, still wait for one.
   func keyFrameSent() { isAwaited = !waiting.isEmpty || downTracks.contains { $0.isAwaitingKeyFrame } }
 
+  /// Requests were due: a room's track that arrives, but never with a key frame, is shown without one.
+  func noteRequest(_ now: Instant) {
+    guard track.peer.isPinned, track.hasVisibleKeyFrames, reception.pointee.keyFrames.isUnanswered(now),
+      let last = reception.pointee.lastPacket, last.duration(to: now) < .seconds(1)
+    else { return }
+    track.forgetKeyFrames()
+  }
+
   func requestKeyFrame(_ now: Instant) {
     guard track.keyFrameFeedback != nil, !track.isSilent else { return }
     reception.pointee.keyFrames.request(now)

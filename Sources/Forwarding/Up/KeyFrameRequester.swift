@@ -15,6 +15,9 @@ struct KeyFrameRequester {
   /// The key frames of a screen are large.
   static let screenInterval = Duration.milliseconds(500)
 
+  /// After this time of requests, an awaited key frame is not expected any longer.
+  static let patience = Duration.seconds(3)
+
   private let interval: Duration
   private var lastSent: Instant?
   /// Time from the last request to the next: longer than `interval` while no key frame has answered on a long path.
@@ -23,6 +26,8 @@ struct KeyFrameRequester {
   private(set) var deadline: Instant?
   /// FIR's number of the last request (RFC 5104 section 4.3.1.1). A repeated request gets a new one: two round trips later it is a new wish.
   private(set) var sequence: UInt8 = 0
+  /// Since when requests are repeated; nil if none is.
+  private var awaitedSince: Instant?
 
   init(interval: Duration) {
     self.interval = interval
@@ -43,11 +48,18 @@ struct KeyFrameRequester {
     sequence &+= 1
     spacing = max(interval, roundTrip * 2)
     deadline = isAwaited ? now.advanced(by: spacing) : nil
+    awaitedSince = isAwaited ? awaitedSince ?? now : nil
     return true
+  }
+
+  /// Requests have been repeated for `patience`: the stream seems to have no key frame that can be recognized.
+  func isUnanswered(_ now: Instant) -> Bool {
+    awaitedSince.map { $0.advanced(by: Self.patience) <= now } ?? false
   }
 
   mutating func keyFrameArrived() {
     spacing = interval
     deadline = nil
+    awaitedSince = nil
   }
 }

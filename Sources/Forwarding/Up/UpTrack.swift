@@ -81,6 +81,16 @@ final class UpTrack {
   /// The wishes for its layers may have changed, or for a track of another worker.
   func noteDemandChange() { if isLayered || peer.home != nil { peer.call.noteDemand(of: self) } }
 
+  /// The frames of a room's track show no key frame, because the app encrypts them whole: slots begin at any packet until the next offer, and their receivers ask for
+  /// key frames themselves.
+  func forgetKeyFrames() {
+    hasVisibleKeyFrames = false
+    for encoding in encodings {
+      for down in encoding.downTracks { down.mapSource() }
+      encoding.keyFrameSent()
+    }
+  }
+
   func payload(_ type: UInt8) -> Payload? { payloads[Int(type & 127)] }
 
   /// The only encoding, if its SSRC is not among those that the offer announces: the sender started the stream again.
@@ -111,9 +121,10 @@ final class UpTrack {
     let hasDescriptors = kind == .video && peer.configuration.extensions.dependencyDescriptor != 0
     if hasDescriptors { for encoding in encodings { encoding.readFrames() } }
     let codecs = new.formats.map { PayloadCodec(name: $0.codec) }
+    // In a call, frames may be encrypted from their first byte on if there are neither layers nor descriptors. A room learns so when it waits in vain.
+    let isReadable = isLayered || hasDescriptors || peer.isPinned
     hasVisibleKeyFrames =
-      !codecs.isEmpty
-      && codecs.allSatisfy { $0 == .vp8 || (isLayered || hasDescriptors) && $0.hasVisibleKeyFrames }
+      !codecs.isEmpty && codecs.allSatisfy { $0 == .vp8 || isReadable && $0.hasVisibleKeyFrames }
     // Receivers may have RTX although the sender has none.
     guard kind == .video || new.formats.contains(where: { $0.nack }) else { return }
     // Layers share the track's memory, and a third of a power of two is not a power of two.

@@ -1,4 +1,4 @@
-package import Calls
+package import CallMessages
 import Foundation
 import GRDB
 package import PostgreSQL

@@ -1,4 +1,4 @@
-package import Calls
+package import CallMessages
 import Dispatch
 import LinuxIO
 package import MediaModel

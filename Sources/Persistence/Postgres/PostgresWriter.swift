@@ -1,4 +1,4 @@
-import Calls
+import CallMessages
 import JSON
 import LinuxIO
 import MediaModel

@@ -1,4 +1,4 @@
-import Calls
+import CallMessages
 import PostgreSQL
 
 /// PostgreSQL's errors, in words for the operator.

@@ -3,6 +3,7 @@
 import { isGuest, isLost } from '../conclave/index.js';
 import { Alone } from './alone.js';
 import { Captions } from './captions-view.js';
+import { CallRecordingView } from './call-recording-view.js';
 import { beginChat } from './chat-view.js';
 import { openCode, showCode } from './code-dialog.js';
 import { busy, byID, nameOf, rest, setIcon, setText } from './dom.js';
@@ -79,6 +80,7 @@ export function hideCall() {
   call = undefined;
   smallWindow.end();
   showDoor(undefined);
+  recordingView.hide();
   voice.clear();
   captions.clear();
   keepAwake(false);
@@ -128,7 +130,7 @@ function listen(entered) {
  * because the path is poor.
  */
 function noticed(detail) {
-  const words = wordsFor({ ...detail, by: detail.cause === 'removed' ? removalOf(detail.member) : undefined });
+  const words = wordsFor({ ...detail, starter: detail.by?.user, by: detail.cause === 'removed' ? removalOf(detail.member) : undefined });
   if (!words) return;
   if (detail.kind === 'no-device') warn(`no-device/${detail.source}`, words, { isOfCall: true, action: isDenied(detail.error) ? wayBack(detail.source) : undefined });
   else if (UPLINK.includes(detail.kind)) warn('uplink', words, { isOfCall: true, action: { label: t('call.camera-again'), run: () => setCamera(true).catch((error) => notice(wordsForError(error))) } });
@@ -176,6 +178,7 @@ const PARTS = [
   () => showStop(),
   () => showHeading(),
   () => showTools(),
+  () => recordingView.show(call),
   () => voice.show(call),
   () => captions.show(call),
   () => showAlone(),
@@ -430,6 +433,7 @@ async function setCamera(isOn) {
 }
 
 const voice = new OwnVoice();
+const recordingView = new CallRecordingView();
 smallWindow.prepare();
 const captions = new Captions();
 beginReactions((reaction) => call.send({ reaction }).catch((error) => notice(wordsForError(error))));

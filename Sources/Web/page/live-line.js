@@ -27,13 +27,13 @@ export class LiveLine {
   }
 
   draw() {
-    const { live, notes = new Map(), reader, source } = this.#opened ?? {};
+    const { live, notes = new Map(), reader, reels } = this.#opened ?? {};
     const place = newestPlace((live?.notes ?? notes).values());
     const isOfOthers = Boolean(this.#call && reader);
     byID('player-live').hidden = !live && !place && !isOfOthers;
     if (byID('player-live').hidden) return;
     const behind = (this.#player?.behind ?? 0) / 1_000;
-    setText(byID('player-live-state'), live ? wordsForLive({ state: live.state, length: source.length, behind, end: source.end / 1_000 }) : '');
+    setText(byID('player-live-state'), live ? wordsForLive({ state: live.state, length: reels[0].source.length, behind, end: reels[0].source.end / 1_000 }) : '');
     byID('player-newest').hidden = !live?.isRunning || behind < CLOSE_MS;
     byID('player-call').hidden = !isOfOthers;
     if (isOfOthers) setText(byID('player-call-text'), t('live.call', { name: labelFor(reader.statement.by.user) }));
@@ -43,7 +43,6 @@ export class LiveLine {
   }
 
   end() {
-    this.#opened?.live?.close();
     [this.#opened, this.#player, this.#call] = [undefined, undefined, undefined];
     byID('player-live').hidden = true;
   }

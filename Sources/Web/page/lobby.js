@@ -42,12 +42,13 @@ export class Lobby {
   #messages;
   #unanswered = new UnansweredView({
     callAgain: (users, camera) => this.#start(users, camera),
-    record: (users, call) => this.#messages.record(users, call),
+    record: (users, call) => this.#record(users, call),
     canRecord: () => this.#messages.isHere,
     closed: () => this.refresh(),
   });
   /** The link that is open is joined without a question, which was answered before the sign-in. */
   usesLink = false;
+  #isReply = false; // the message that is recorded answers a ring
   #givenUp = new WeakSet(); // calls that the page left because nobody answered
   #actions = {
     resume: (call) => this.#conclave.resume(call),
@@ -79,12 +80,17 @@ export class Lobby {
       },
       callBeside: (users, tracks) => this.#callBeside(users, tracks),
       closed: () => this.#showLobby(),
-      over: ({ wasSent }) => (wasSent ? this.#showLobby() : this.#unanswered.return()),
+      over: ({ wasSent }) => (wasSent || this.#isReply ? this.#showLobby() : this.#unanswered.return()),
     });
     this.rings = new Ringing({
       accept: (ring, wants) => this.#enter(() => conclave.accept(ring, wants)),
       end: (ring) => this.#endAndAccept(ring),
       decline: (ring) => this.#decline(ring),
+      reply: (ring) => {
+        this.#decline(ring);
+        return this.#record([ring.from], ring.call, { isReply: true });
+      },
+      canReply: () => this.#messages.isHere && ['message', 'record', 'record-bar'].every((id) => byID(id).hidden), // the camera is free
       isInCall: () => Boolean(conclave.current),
       own: () => conclave.user,
     });
@@ -216,6 +222,11 @@ export class Lobby {
       if (!byID('waiting').hidden) show('lobby');
     }
     return undefined;
+  }
+
+  #record(users, call, { isReply = false } = {}) {
+    this.#isReply = isReply;
+    return this.#messages.record(users, call);
   }
 
   async #decline(ring) {

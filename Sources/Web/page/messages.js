@@ -36,6 +36,7 @@ export class Messages {
     await page?.refresh().catch(() => {}); // the list stays as it was, until the next time
     if (!page || this.#isLoaded) return;
     this.#isLoaded = true;
+    document.body.classList.add('keeps-recordings');
     this.#found();
   }
 

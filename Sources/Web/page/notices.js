@@ -94,7 +94,7 @@ export function clearWarnings(matches) {
 const PASSING = ['waiting'];
 const LASTING = [
   'stranger', 'uninvited', 'by-service', 'gone', 'unverified', 'revoked', 'fell', 'disagree', 'old-join-key', 'wrong-confirmation', 'taken-number', 'namesake', 'refused-list', 'refused-envelope', 'refused-ring',
-  'withheld-join-key', 'no-key', 'unconfirmed', 'false-confirmation', 'removed-from-list', 'refused-track', 'old-epoch', 'changed-key',
+  'withheld-join-key', 'no-key', 'unconfirmed', 'false-confirmation', 'removed-from-list', 'refused-track', 'old-epoch', 'changed-key', 'refused-recording',
 ]; // others: the device could not be verified
 const COMPARED = ['unverified', 'unconfirmed', 'wrong-confirmation']; // comparing the call code helps
 const ADVISED = ['stranger', 'uninvited', 'gone', 'revoked', 'taken-number', 'refused-list', 'removed-from-list', 'refused-track']; // the server may be lying: nothing on this page helps
@@ -139,7 +139,7 @@ function tellNewDevice({ user, device, isOfVerified }, { label, isOwn, shown }) 
   return warn(`new-device/${user}/${device}`, words, { action });
 }
 
-const STOPS = ['stranger', 'uninvited', 'gone', 'revoked', 'changed-key', 'broken-history', 'epoch-1', 'no-key', 'unverified', 'not-shown'];
+const STOPS = ['stranger', 'uninvited', 'gone', 'revoked', 'changed-key', 'broken-history', 'epoch-1', 'no-key', 'unverified', 'not-shown', 'withdrawn'];
 
 /** Why nothing is sent; `who` names the devices concerned. */
 export function wordsForStop({ cause, devices }, who) {
@@ -149,8 +149,13 @@ export function wordsForStop({ cause, devices }, who) {
 
 const EVENTS = ['joined', 'rejoined', 'declined', 'missed', 'left', 'disconnected', 'failed', 'transferred'];
 
-/** The words for a call's `notice`; undefined if nothing needs saying. `by` is the member who removed a guest, as `Removals` knows it. */
-export function wordsFor({ kind, cause, member, source, error, by = undefined }) {
+const FULL = ['disk-full', 'quota'];
+
+/**
+ * The words for a call's `notice`; undefined if nothing needs saying. `by` is the member who removed a guest, as `Removals` knows it, `starter` the user whose recording has ended,
+ * for `reason`.
+ */
+export function wordsFor({ kind, cause, member, source, error, by = undefined, starter = '', reason = '' }) {
   if (member) learnNames([member]);
   const name = member && labelFor(member.user);
   // `disconnected` with another state: only the media is gone, possibly for a moment.
@@ -158,6 +163,7 @@ export function wordsFor({ kind, cause, member, source, error, by = undefined })
   if (cause === 'held') return t(member.participants.some(({ held }) => held) ? 'event.held' : 'event.resumed', { name });
   if (cause === 'removed') return by ? t('event.removed', { name, by: labelFor(by) }) : wordsForCause('left', name);
   if (kind === 'member') return wordsForCause(cause, name);
+  if (kind === 'recording-ended') return FULL.includes(reason) ? t('event.recording-full') : t('event.recording-ended', { name: labelFor(starter) });
   if (kind === 'lost-device') return t(`${source}.lost`);
   if (kind === 'no-device') return wordsForDevice(source, error);
   return hasText(`event.${kind}`) ? t(`event.${kind}`, { name }) : undefined;

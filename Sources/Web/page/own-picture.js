@@ -14,9 +14,17 @@ export class OwnPicture {
   #grip; // {x, y} of the pointer in the picture
   #floating = new AbortController(); // ends what listens to the tile
 
-  /** `root` is the stage. */
-  constructor(root) {
+  #moved;
+
+  /** `root` is the stage; `moved()` is called when the picture has gone to another corner. */
+  constructor(root, moved) {
     this.#root = root;
+    this.#moved = moved;
+  }
+
+  /** Where it floats: top or bottom, and start or end of a line of text. */
+  get corner() {
+    return this.#corner;
   }
 
   /** `node` is the tile that floats, or undefined. */
@@ -45,6 +53,7 @@ export class OwnPicture {
   #stand(corner) {
     this.#corner = corner;
     this.#node.dataset.corner = corner;
+    this.#moved();
   }
 
   #grab(event) {

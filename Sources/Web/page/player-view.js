@@ -3,6 +3,7 @@
 import { byID, element, plainLine, setIcon, setText } from './dom.js';
 import { LiveLine } from './live-line.js';
 import { labelFor } from './names.js';
+import { PlayerPeople } from './player-people.js';
 import { shortTime, spokenTime, wordsForGap, wordsForUnreadable, wordsForWorth } from './recordings-words.js';
 import { locale, t } from './texts.js';
 
@@ -54,6 +55,7 @@ export class PlayerView {
   #call;
   #line = new LiveLine();
   #captions = [];
+  #people; // of a call
   #timer;
   #turn = 0;
   #waitingSince;
@@ -101,9 +103,11 @@ export class PlayerView {
       }
       this.#opened = opened;
       const { reader } = opened;
+      const isOfCall = this.kind === 'call';
       this.#call = call && this.kind === 'own' ? () => (this.close(), call(reader.statement.by.user)) : undefined;
-      if (reader && !title) setText(byID('player-title'), t('player.from', { name: labelFor(reader.statement.by.user) }));
-      if (obstacle) this.#cannotPlay();
+      if (reader && (isOfCall || !title)) setText(byID('player-title'), t(isOfCall ? 'player.call' : 'player.from', { name: labelFor(reader.statement.by.user) }));
+      if (isOfCall && !opened.reels.some(({ source }) => source.length > 0)) setText(byID('player-problem'), t('player.nobody'));
+      else if (obstacle) this.#cannotPlay();
       else this.#begin(opened);
       return true;
     } catch (error) {
@@ -117,8 +121,9 @@ export class PlayerView {
     return this.#opened?.reader?.statement.kind;
   }
 
+  /** µs */
   get #start() {
-    return this.#opened?.source.start ?? 0;
+    return this.#player?.start ?? 0;
   }
 
   close() {
@@ -130,12 +135,14 @@ export class PlayerView {
     this.#player?.pause();
   }
 
-  #begin({ source, notes = new Map() }) {
+  #begin({ reels, notes = new Map() }) {
     const { Player, WebOutput } = this.#library;
+    this.#people = this.kind === 'call' ? new PlayerPeople(byID('player-people'), reels) : undefined;
+    byID('player-people').hidden = !this.#people;
     this.#captions = captionsIn(notes.values());
-    this.#output = new WebOutput({ draw: (picture) => this.#drawPicture(picture), failed: () => this.#fail() });
+    this.#output = new WebOutput({ draw: (picture, place) => (this.#people ? this.#people.draw(picture, place) : this.#drawPicture(picture)), failed: () => this.#fail() });
     this.#hear({});
-    const player = new Player(source, this.#output);
+    const player = new Player(reels.map(({ source }) => source), this.#output);
     this.#player = player;
     player.addEventListener('change', () => player === this.#player && this.draw());
     this.#timer = setInterval(() => this.draw(), DRAWN_EVERY_MS);
@@ -211,14 +218,16 @@ export class PlayerView {
 
   /** A recording that is being made has no end yet. */
   #worth() {
-    const { reader, reel, live } = this.#opened;
-    return !reader || (live?.isRunning && reel.state === 'not-finished') ? '' : wordsForWorth(reel.state);
+    const { reader, reels, live } = this.#opened;
+    const states = reels.map(({ reel }) => reel.state);
+    return !reader || (live?.isRunning && states.every((state) => state === 'not-finished')) ? '' : wordsForWorth(states);
   }
 
   /** The words about the place. */
   #note(state, gap) {
     const isAtNewest = this.#opened.live?.isRunning && this.#player.behind === 0;
     this.#waitingSince = state === 'waiting' && !isAtNewest ? (this.#waitingSince ?? performance.now()) : undefined;
+    if (gap && this.#people) return t('gap.of', { name: labelFor(this.#opened.reels[gap.lane].user), words: wordsForGap(gap) });
     if (gap) return wordsForGap(gap);
     return this.#waitingSince !== undefined && performance.now() - this.#waitingSince > WAITING_MS ? t('player.waiting') : '';
   }
@@ -266,6 +275,8 @@ export class PlayerView {
     for (const id of ['player-problem', 'player-gap', 'player-caption', 'player-worth', 'player-clock']) setText(byID(id), '');
     byID('player-controls').hidden = true;
     byID('player-download').hidden = true;
+    byID('player-people').replaceChildren();
+    byID('player-people').hidden = true;
     this.#drawPicture(undefined);
     this.#drawGaps([]);
   }
@@ -277,7 +288,9 @@ export class PlayerView {
     this.#player = undefined;
     this.#output = undefined;
     this.#line.end();
+    this.#opened?.live?.close();
     this.#opened = undefined;
+    this.#people = undefined;
     this.#waitingSince = undefined;
   }
 }

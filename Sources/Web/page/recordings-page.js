@@ -174,7 +174,7 @@ export class RecordingsPage {
     try {
       file = await keptFile(fileNameOf(startedAt), TYPE);
       if (!file) return;
-      const { source } = isDraft ? await this.#recordings.openDraft(id) : await this.#recordings.open(id);
+      const { reels: [{ source }] } = isDraft ? await this.#recordings.openDraft(id) : await this.#recordings.open(id);
       await exportWebM(source, (bytes, position) => file.write(bytes, position));
       await file.close();
       if (!isDraft) this.#list.opened(id);

@@ -13,16 +13,22 @@ const ROWS = 10; // so many are shown, and as many more with each press
 
 const titleFor = (readers) => (readers.length > 0 ? t('recordings.for', { names: namesOf(readers) }) : t('recordings.own'));
 
+const titleForCall = (others, name) => (others.length > 0 ? t('recordings.call', { names: namesOf(others) }) : t('player.call', { name }));
+
 /** The words of a recording's row; `user` is the person whose face it has. `facts` are of `describe`, or `{error}`. */
-export function rowOf({ id, role, by, startedAt, state, isNew }, own, facts) {
+export function rowOf({ id, kind, role, by, startedAt, state, isNew }, own, facts) {
   const isOwn = role === 'owner';
   const readers = facts?.readers?.filter((user) => user !== own);
   const name = labelFor(by.user);
-  const title = isOwn ? (readers ? titleFor(readers) : t('player.own')) : name;
+  const isOfCall = kind === 'call';
+  const others = facts?.users?.filter((user) => user !== own) ?? [];
+  const title = isOfCall ? titleForCall(others, name) : isOwn ? (readers ? titleFor(readers) : t('player.own')) : name;
   const length = facts?.length === undefined ? undefined : shortTime(facts.length);
   const told = [isNew && t('recordings.new'), when(startedAt), length, state !== 'finished' && t(`recordings.${state}`)].filter(Boolean);
   const problem = facts?.error && wordsForUnreadable(facts.error, name);
-  return { id, isDraft: false, isNew, isOwn, user: isOwn ? readers?.[0] ?? own : by.user, name, title, facts: told.join(' · '), problem };
+  const isRecorded = isOfCall && Boolean(facts?.users?.includes(own)) && state !== 'running';
+  const user = isOfCall ? (others[0] ?? by.user) : isOwn ? readers?.[0] ?? own : by.user;
+  return { id, isDraft: false, isNew, isOwn, isOfCall, isRecorded, user, name, title, facts: told.join(' · '), problem };
 }
 
 /** The same of one that was not sent yet. */
@@ -30,7 +36,7 @@ export function draftRowOf({ id, readers, startedAt, length }, own) {
   const others = readers.filter((user) => user !== own);
   const title = titleFor(others);
   const facts = [t('recordings.unsent'), when(startedAt), shortTime(length)].join(' · ');
-  return { id, isDraft: true, isNew: false, isOwn: true, user: others[0] ?? own, name: title, title, facts, problem: undefined };
+  return { id, isDraft: true, isNew: false, isOwn: true, isOfCall: false, isRecorded: false, user: others[0] ?? own, name: title, title, facts, problem: undefined };
 }
 
 export class RecordingsView {
@@ -57,6 +63,11 @@ export class RecordingsView {
       this.show();
       this.#describe();
     });
+    const erase = byID('erase-recording-confirm');
+    erase.addEventListener('click', busy(erase, async () => {
+      byID('erase-recording-dialog').close();
+      await this.#erase(this.#asked).catch((error) => notice(wordsForError(error)));
+    }));
     const confirm = byID('delete-recording-confirm');
     confirm.addEventListener('click', busy(confirm, async () => {
       byID('delete-recording-dialog').close();
@@ -144,12 +155,13 @@ export class RecordingsView {
   }
 
   /** The buttons that are used less. */
-  #more({ id, user, isOwn, isDraft, problem, startedAt }, about) {
+  #more({ id, user, isOwn, isDraft, isOfCall, isRecorded, problem, startedAt }, about) {
     const made = element('div', { className: 'row-details row-actions' });
     const { callBack, share, download } = this.#actions;
-    if (!isOwn) made.append(rowButton(t('history.call-back'), about, () => callBack(user)));
+    if (!isOwn && !isOfCall) made.append(rowButton(t('history.call-back'), about, () => callBack(user)));
     if (!isDraft && !problem) made.append(rowButton(t('link.share'), about, async () => share(id)));
-    if (!problem) made.append(rowButton(t('recordings.download'), about, () => download({ id, isDraft, startedAt })));
+    if (isRecorded) made.append(rowButton(t('recordings.erase'), about, async () => this.#askErasure(id)));
+    if (!problem && !isOfCall) made.append(rowButton(t('recordings.download'), about, () => download({ id, isDraft, startedAt })));
     return made;
   }
 
@@ -168,7 +180,7 @@ export class RecordingsView {
   async arrived(id) {
     await this.refresh();
     const entry = this.#entries.find((each) => each.id === id);
-    if (!entry || entry.role === 'owner') return;
+    if (!entry || entry.role === 'owner' || entry.kind === 'call') return; // the end of a call's recording is told in the call
     const facts = this.#facts.get(id) ?? (await this.#look(id));
     if (!facts.error) notice(t('recordings.arrived', { name: labelFor(facts.by.user) }));
   }
@@ -195,6 +207,18 @@ export class RecordingsView {
     this.#asked = row;
     setText(byID('delete-recording-text'), t(row.isDraft ? 'recordings.delete-unsent' : row.isOwn ? 'recordings.delete-own' : 'recordings.delete-received'));
     byID('delete-recording-dialog').showModal();
+  }
+
+  #askErasure(id) {
+    this.#asked = { id };
+    byID('erase-recording-dialog').showModal();
+  }
+
+  async #erase({ id }) {
+    await this.#recordings.erase(id);
+    this.#facts.delete(id);
+    notice(t('recordings.erased'));
+    await this.refresh();
   }
 
   async #delete({ id }) {

@@ -31,8 +31,10 @@ export const namesOf = (users) => listNames(users.map((user) => labelFor(user)),
 /** Why nothing is to be seen and heard at a place. */
 export const wordsForGap = ({ why }) => t(hasText(`gap.${why}`) ? `gap.${why}` : 'gap.other');
 
-/** The words about a recording as a whole, by `state` of its reel; empty if it is complete. */
-export const wordsForWorth = (state) => t(`worth.${state}`);
+const WORTHS = ['changed', 'cut-off', 'no-key', 'not-finished', 'complete']; // the worst first
+
+/** The words about a recording as a whole, by the worst `state` of its reels; empty if all are complete. */
+export const wordsForWorth = (states) => t(`worth.${WORTHS.find((state) => states.includes(state))}`);
 
 /** Why a recording cannot be opened: `error` is `Unreadable` or that of a request. `name` is who has sent it, as the server says. */
 export function wordsForUnreadable(error, name) {

@@ -1,6 +1,6 @@
 // Rings: a dialog with a soft tone, one at a time; during a call a banner, which leaves the call usable.
 
-import { busy, byID, openDialog, setInitials, setText } from './dom.js';
+import { avatar, busy, byID, element, openDialog, setInitials, setText } from './dom.js';
 import { labelFor, nameFor } from './names.js';
 import { preview } from './preview.js';
 import { listNames, t } from './texts.js';
@@ -8,6 +8,7 @@ import { showRingLight } from './video-first.js';
 import { Tone, incoming, waiting } from './tone.js';
 
 const NAMED = 6; // of the people in a call, and of those who are rung
+const OTHERS = 3; // rings beside the one that is shown
 
 /** The texts of a ring, `{title, text}`: its caller, and everyone else who is in the call or rung. */
 export function wordsForRing({ from, media, members }, own) {
@@ -32,18 +33,21 @@ export class Ringing {
   #isInCall;
   #accept;
   #decline;
+  #canReply;
 
   /**
-   * `accept(ring, {camera, microphone})`, with which devices, `end(ring)`, which ends the current call for it, and `decline(ring)` are called by the buttons.
-   * `own()` is this user's id.
+   * `accept(ring, {camera, microphone})`, with which devices, `end(ring)`, which ends the current call for it, `decline(ring)` and `reply(ring)`, which declines and
+   * records a message, are called by the buttons. `own()` is this user's id.
    */
-  constructor({ accept, end, decline, isInCall, own }) {
+  constructor({ accept, end, decline, reply = () => {}, canReply = () => false, isInCall, own }) {
     this.#isInCall = isInCall;
     this.#own = own;
     const answer = (action) => () => this.#take(this.#shown, action);
     const withMedia = (ring, microphone) => accept(ring, { camera: ring.media === 'video', microphone });
     this.#accept = withMedia;
     this.#decline = decline;
+    this.#canReply = canReply;
+    byID('ring-reply').addEventListener('click', answer(reply));
     byID('ring-accept-video').addEventListener('click', answer((ring, microphone) => accept(ring, { camera: true, microphone })));
     byID('ring-accept-audio').addEventListener('click', answer((ring, microphone) => accept(ring, { camera: false, microphone })));
     byID('ring-decline').addEventListener('click', answer(decline));
@@ -88,14 +92,38 @@ export class Ringing {
   add(ring) {
     this.#queue.push(ring);
     this.#next();
+    this.#showOthers();
   }
 
   remove(ring) {
     this.#queue = this.#queue.filter((other) => other.call !== ring.call);
-    if (this.#shown?.call !== ring.call) return;
-    this.#shown = undefined;
-    this.#hide();
-    this.#next();
+    if (this.#shown?.call === ring.call) {
+      this.#shown = undefined;
+      this.#hide();
+      this.#next();
+    }
+    this.#showOthers();
+  }
+
+  /** Everybody else who calls now: a press puts that ring in front. */
+  #showOthers() {
+    const shown = this.#queue.slice(0, OTHERS);
+    byID('ring-others').hidden = shown.length === 0;
+    byID('ring-reply').hidden = shown.length > 0 || !this.#canReply();
+    byID('ring-others').replaceChildren(...shown.map((ring) => this.#rowOf(ring)));
+  }
+
+  #rowOf(ring) {
+    const row = element('button', { type: 'button', className: 'secondary' }, avatar(nameFor(ring.from), ring.from), wordsForRing(ring, this.#own()).title);
+    row.addEventListener('click', () => {
+      const waiting = this.#shown;
+      this.#queue = [waiting, ...this.#queue.filter((other) => other !== ring)];
+      this.#shown = undefined;
+      this.#hide();
+      this.#show(ring);
+      this.#showOthers();
+    });
+    return element('li', {}, row);
   }
 
   /** A call has begun here or is over: a ring moves between banner and dialog. */
@@ -115,6 +143,8 @@ export class Ringing {
     this.#shown = ring;
     showRingLight(true);
     const isSecond = this.#isInCall();
+    if (isSecond) this.#banner.append(byID('ring-others'));
+    else byID('ring-text').after(byID('ring-others'));
     const prefix = isSecond ? 'second-ring' : 'ring';
     const { title, text } = wordsForRing(ring, this.#own());
     setInitials(byID(`${prefix}-avatar`), nameFor(ring.from), ring.from);
@@ -128,8 +158,8 @@ export class Ringing {
       return;
     }
     this.#dialog.showModal();
-    // One's own picture, where the browser allows the camera already: nobody is asked for it in order to look.
-    preview.show(byID('ring-preview'), { sources: ring.media === 'video' ? ['camera'] : [], switches: ['microphone'], mayAsk: false });
+    // One's own picture and level, where the browser allows camera and microphone already: nobody is asked for them in order to look.
+    preview.show(byID('ring-preview'), { sources: ring.media === 'video' ? ['camera', 'microphone'] : ['microphone'], switches: ['microphone'], mayAsk: false });
     this.#tone.start();
     navigator.vibrate?.([300, 200, 300]);
   }

@@ -85,6 +85,10 @@ export class ScreenView {
     return this.#view.scale;
   }
 
+  get isTurned() {
+    return this.#view.isTurned;
+  }
+
   /** Whether the fingers move the picture, and do not just press. */
   get isDragged() {
     return this.#way > SLACK;

@@ -1,10 +1,10 @@
-// The stage of a call: which tiles are shown, where, and how large. With two people the other one fills the window. With more: a grid of 16:9 tiles with pages.
-// This device's own picture is small above them. A shared screen or a pinned person is large, with the others beside it.
+// The stage of a call: which tiles are shown. With two people the other one fills the window. With more: a grid with pages, with this device's own picture above
+// it or in it. A shared screen or a pinned person is large, with the others beside it. layout.js says where each is.
 
 import { Attention } from './attention.js';
 import { byID, setText } from './dom.js';
 import { FramesFirst } from './frames-first.js';
-import { GAP, LEAST_WIDTH, layout, pageOf, pageSize } from './layout.js';
+import { layout, pageOf, pageSize } from './layout.js';
 import { labelFor } from './names.js';
 import { OwnPicture } from './own-picture.js';
 import { smallWindow } from './small-window.js';
@@ -14,12 +14,14 @@ import { t } from './texts.js';
 import { Tile } from './tile.js';
 import { isVideoFirst } from './video-first.js';
 
+const WIDE = 16 / 9; // the shape of a picture that has not arrived
+
 export class Stage {
   #root = byID('stage');
   #grid = byID('grid');
   #large = byID('large');
   #tiles = new Map();
-  #own = new OwnPicture(byID('stage'));
+  #own = new OwnPicture(byID('stage'), () => this.#arrange());
   #sounds = new Sounds(byID('sound'), () => this.#blockingChanged());
   #attention = new Attention();
   #speaker = new Speaker();
@@ -31,6 +33,7 @@ export class Stage {
   #failure; // of a tile that is on the page but could not be drawn
   #pinned; // the key of a tile
   #page = 0;
+  #arranged = ''; // the shapes of the pictures by which the tiles are arranged
 
   /** `compare()` opens the call code. */
   constructor({ compare }) {
@@ -121,6 +124,7 @@ export class Stage {
       compare: this.#compare,
       blocked: () => this.#blockingChanged(),
       looked: () => this.#arrange(),
+      reshaped: () => this.#shapes().signature !== this.#arranged && this.#arrange(),
       move: () => this.#own.move(),
       hide: () => this.#hideOwn(true),
     });
@@ -185,19 +189,23 @@ export class Stage {
     const pinned = this.#tiles.get(this.#pinned);
     const large = largeOf(screens, pinned, isVideoFirst());
     const mode = large.length > 0 ? 'large' : others.length === 1 ? 'pair' : 'grid';
-    const floating = mode === 'large' || others.length === 0 ? undefined : own[0];
-    const small = [...others, ...own].filter((tile) => !large.includes(tile) && tile !== floating);
+    const mine = mode === 'large' || others.length === 0 ? undefined : own[0];
+    const small = [...others, ...own].filter((tile) => !large.includes(tile) && tile !== mine);
     this.#root.dataset.mode = mode;
     byID('call').classList.toggle('filled', mode === 'pair' && byID('chat').hidden);
     byID('show-own').hidden = hidden.length === 0;
-    const { width, height } = this.#room(mode);
-    const paged = this.#showPage(mode, small, width, height);
-    const shown = floating ? [...paged, floating] : paged;
+    const contents = this.#contents(mode, small, large, mine);
+    const people = this.#showPage(mode, small, contents);
+    const places = layout({ ...contents, people: people.length });
+    const shown = mine ? [...people, mine] : people;
     this.#draw(all.filter((tile) => large.includes(tile) || shown.includes(tile) || tile.isInWindow));
     place(this.#large, large);
     place(this.#grid, shown);
-    this.#own.attach(floating?.node);
-    if (mode !== 'pair') this.#size(mode, paged.length, width, height);
+    this.#own.attach(mine && !places.own ? mine.node : undefined);
+    large.forEach((tile, index) => tile.stand(places.large[index]));
+    people.forEach((tile, index) => tile.stand(places.people[index]));
+    mine?.stand(places.own);
+    this.#root.style.setProperty('--own-width', `${places.ownWidth}px`);
     for (const tile of [...large, ...shown]) tile.resume();
     smallWindow.show(this.#descriptions, this.#leads);
     this.#tellWatched([...large, ...shown]);
@@ -214,16 +222,29 @@ export class Stage {
     }
   }
 
-  /** The room for the tiles that are not large; beside a large one, the style sheet says how much. */
-  #room(mode) {
-    const { clientWidth, clientHeight } = mode === 'large' ? this.#grid : this.#root;
-    return { width: clientWidth, height: clientHeight };
+  /** The argument of `layout`. */
+  #contents(mode, small, large, mine) {
+    const { clientWidth: width, clientHeight: height } = this.#root;
+    const shapes = this.#shapes();
+    this.#arranged = shapes.signature;
+    const isAwaited = mode === 'pair' && small[0].description.source === 'ringing' && Boolean(mine?.description.video);
+    const own = mine && { shape: mine.shape ?? shapes.usual, corner: this.#own.corner };
+    return { width, height, people: small.length, isFilled: mode === 'pair', isAwaited, shape: shapes.usual, large: large.map((tile) => tile.shape ?? WIDE), own };
+  }
+
+  /** The usual shape of the others' pictures, and a text that differs when the tiles are to be arranged again. */
+  #shapes() {
+    const tiles = [...this.#tiles.values()];
+    const cameras = tiles.filter(({ description: { isOwn, source }, shape }) => shape && source === 'camera' && !isOwn).map(({ shape }) => shape);
+    const usual = cameras.sort((one, other) => one - other)[cameras.length >> 1] ?? WIDE;
+    const single = tiles.filter(({ description: { isOwn, source, key } }) => isOwn || source === 'screen' || key === this.#pinned).map(({ shape }) => shape);
+    return { usual, signature: [usual, ...single].map((shape) => shape?.toFixed(2)).join() };
   }
 
   /** Beside a large tile the person who speaks comes before the others. */
-  #showPage(mode, small, width, height) {
+  #showPage(mode, small, contents) {
     if (mode === 'pair') return this.#showPages(small, 0, 1);
-    const size = mode === 'large' ? Math.max(1, sideCount(width, height)) : pageSize(width, height);
+    const size = pageSize(contents);
     const speaker = mode === 'large' ? this.#cameraOf(this.#speaker.current) : undefined;
     const leads = leadsOf(small, size, { speaker, isVideoFirst: isVideoFirst(), isRaised: this.#leads.isRaised });
     const { items, number, pages } = pageOf(inOrder(small, leads, size), size, this.#page);
@@ -248,13 +269,6 @@ export class Stage {
     byID('page-before').disabled = number === 0;
     byID('page-after').disabled = number === pages - 1;
     return items;
-  }
-
-  #size(mode, count, width, height) {
-    if (count === 0) return;
-    const tile = mode === 'large' ? sideTile(width, height) : layout(count, width, height);
-    this.#grid.style.setProperty('--tile-width', `${tile.width}px`);
-    this.#grid.style.setProperty('--tile-height', `${tile.height}px`);
   }
 
   /** Videos that nobody looks at need not be sent, and none larger than it is shown. */
@@ -295,19 +309,6 @@ export function inOrder(tiles, leads, size) {
     return isOwn && source === 'camera' ? 3 : 2;
   };
   return [...tiles].sort((one, other) => rank(one) - rank(other));
-}
-
-/** A tile of a column beside what is large, or of a row below it, which has as many as show a face. */
-function sideTile(room, height) {
-  const columns = Math.max(1, Math.floor((room + GAP) / (LEAST_WIDTH + GAP)));
-  const across = room > height ? (room - GAP * (columns - 1)) / columns : room;
-  const width = Math.floor(Math.min(across, (height * 16) / 9));
-  return { width, height: Math.floor((width * 9) / 16) };
-}
-
-function sideCount(width, height) {
-  const tile = sideTile(width, height);
-  return Math.max(Math.floor((width + GAP) / (tile.width + GAP)), Math.floor((height + GAP) / (tile.height + GAP)));
 }
 
 /** Puts the nodes of `tiles` into `list`, in this order; a node that is already in its place is not moved, because a moved video stops. */

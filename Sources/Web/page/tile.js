@@ -2,7 +2,7 @@
 // elements that few tiles need when this one does: a call may have hundreds of tiles.
 
 import { wordsForAdmission } from './admission-words.js';
-import { avatar, element, icon, setInitials, setText } from './dom.js';
+import { avatar, element, icon, setIcon, setInitials, setText } from './dom.js';
 import { labelFor, nameFor } from './names.js';
 import { ScreenView } from './screen-view.js';
 import { listNames, t } from './texts.js';
@@ -36,10 +36,12 @@ export class Tile {
   #avatar;
   #name;
   #state;
+  #sign; // of its state
   #admission;
   #muted;
   #mutedText;
   #hand;
+  #recorded;
   #shield;
   #reaction;
   #compare;
@@ -51,10 +53,11 @@ export class Tile {
   #viewTools;
   #ownTools;
   #lackingSince;
+  #shape; // of its picture, which has arrived
 
   /**
    * `pin()`, `compare()`, `move()` and `hide()` are called when a button is pressed, the last two on this device's own tile; `blocked()` after each change of
-   * `isBlocked`, and `looked()` when the person has chosen how large to see a screen.
+   * `isBlocked`, `looked()` when the person has chosen how large to see a screen, and `reshaped()` when its picture has another `shape`.
    */
   constructor(actions) {
     this.#actions = actions;
@@ -87,17 +90,18 @@ export class Tile {
     this.#state = element('span', { className: 'tile-state' });
     this.#compare = element('button', { type: 'button', className: 'tile-action', textContent: t('tile.compare') });
     this.#compare.addEventListener('click', compare);
-    return element('figcaption', {}, this.#name, this.#state, this.#compare);
+    return element('figcaption', {}, element('span', { className: 'tile-line' }, this.#name), this.#state, this.#compare);
   }
 
   #makeVideo() {
     const video = element('video', { autoplay: true, playsInline: true, muted: true });
     video.setAttribute('muted', '');
-    // One's own small picture has the shape of the camera's.
     video.addEventListener('resize', () => {
       const { videoWidth, videoHeight } = video;
-      this.node.style.setProperty('--shape', `${videoWidth} / ${videoHeight}`);
-      this.node.dataset.upright = videoHeight > videoWidth;
+      if (videoHeight === 0) return;
+      this.#shape = videoWidth / videoHeight;
+      this.node.style.setProperty('--shape', String(this.#shape)); // of one's own floating picture
+      this.#actions.reshaped();
     });
     this.#avatar.after(video);
     return video;
@@ -113,12 +117,47 @@ export class Tile {
     if (this.#mutedText) this.#mutedText.hidden = !isMuted;
   }
 
+  /** A small tile has no room for the words of its state: it has only a sign there, and the words are for screen readers. */
+  #showSign(name) {
+    if (name && !this.#sign) {
+      this.#sign = element('span', { className: 'tile-sign', ariaHidden: 'true' }, icon(name));
+      this.#name.after(this.#sign);
+    }
+    if (!this.#sign) return;
+    this.#sign.hidden = !name;
+    if (name) setIcon(this.#sign, name);
+  }
+
+  #signOf({ source, isOwn, isConnected, isHeld, video, picture, doubt }, isSilent) {
+    if (doubt) return 'warning';
+    if (source === 'ringing') return 'phone';
+    if (isHeld) return 'pause';
+    if (!isConnected) return 'connection';
+    if (this.isBlocked) return 'play';
+    if (!isOwn && !video && picture === 'unsupported') return 'camera-off';
+    if (!isOwn && (picture === 'lower' || (picture && picture !== 'shown' && !video))) return 'connection';
+    return isSilent && !isOwn && source === 'camera' ? 'sound-off' : undefined;
+  }
+
   #showHand(isRaised) {
     if (isRaised && !this.#hand) {
       this.#hand = element('span', { className: 'tile-hand', role: 'img', ariaLabel: t('tile.hand') }, icon('hand'));
       this.#name.parentElement.prepend(this.#hand);
     }
     if (this.#hand) this.#hand.hidden = !isRaised;
+  }
+
+  /** `recorded` is as in `CallRecording.recordedOf`. */
+  #showRecorded(recorded) {
+    if (recorded && !this.#recorded) {
+      this.#recorded = element('span', { className: 'tile-recorded' }, icon('record'), element('span', { className: 'visually-hidden' }));
+      this.#name.before(this.#recorded);
+    }
+    if (!this.#recorded) return;
+    this.#recorded.hidden = !recorded;
+    const words = recorded ? t(recorded === 'told' ? 'tile.agreed' : 'tile.recorded') : '';
+    setText(this.#recorded.lastChild, words);
+    this.#recorded.title = words;
   }
 
   #showShield(isVerified) {
@@ -145,7 +184,7 @@ export class Tile {
     const label = labelFor(member.user);
     const who = source === 'screen' ? t(isOwn ? 'tile.own-screen' : 'tile.screen', { name: label }) : isOwn ? t('tile.you') : label;
     const { dataset, classList } = this.node;
-    Object.assign(dataset, { source, user: member.user, video: video ? 'on' : 'off', muted: Boolean(isMuted), doubt: doubt ?? '', hand: Boolean(isHandRaised) });
+    Object.assign(dataset, { recorded: description.recorded ?? '', source, user: member.user, video: video ? 'on' : 'off', muted: Boolean(isMuted), doubt: doubt ?? '', hand: Boolean(isHandRaised) });
     if (participant) dataset.participant = participant;
     if (track) dataset.track = track;
     else delete dataset.track;
@@ -160,9 +199,11 @@ export class Tile {
     setText(this.#state, state);
     if (this.#state.title !== state) this.#state.title = state; // a small tile may have no room for all of it
     this.#state.hidden = !state;
+    this.#showSign(this.#signOf(description, isSilent));
     this.#compare.hidden = !COMPARED.includes(doubt);
     this.#showMuted(isMuted);
     this.#showHand(isHandRaised);
+    this.#showRecorded(description.recorded);
     this.#showShield(isVerified && !doubt);
     setInitials(this.#avatar, nameFor(member.user), member.user);
     // Behind a video, too, because that may take a moment to begin.
@@ -181,6 +222,13 @@ export class Tile {
     this.#node?.remove();
   }
 
+  /** Where it is on the stage; without `rect` it floats. */
+  stand(rect) {
+    const { style } = this.node;
+    const edges = rect ? { 'inset-inline-start': rect.x, top: rect.y, width: rect.width, height: rect.height } : {};
+    for (const name of ['inset-inline-start', 'top', 'width', 'height']) style.setProperty(name, name in edges ? `${edges[name]}px` : '');
+  }
+
   /** After the tile is in the page: a video that moves there stops otherwise. */
   resume() {
     if (this.#video?.srcObject && this.#video.paused) this.#play();
@@ -189,6 +237,11 @@ export class Tile {
   /** Whether its video is in a separate window (picture-in-picture). */
   get isInWindow() {
     return this.#video !== undefined && document.pictureInPictureElement === this.#video;
+  }
+
+  /** The width of its picture, as it is seen, by the height; undefined before the first one. */
+  get shape() {
+    return this.#shape && this.#view?.isTurned ? 1 / this.#shape : this.#shape;
   }
 
   /** How high all of the picture would be shown, in pixels of the screen. */

@@ -1,6 +1,9 @@
+@testable import PeopleMachine
+@testable import CallMachine
 import Contract
 import MediaModel
 
+import CallMessages
 @testable import Calls
 
 /// Lists form one chain without gaps and are stored before they are announced, also across restarts. Confirmations and
@@ -84,7 +87,7 @@ struct ChainInvariants {
   }
 
   /// Changes are stored before anybody is told about them.
-  private func checkOrder(_ effects: [Calls.Effect]) {
+  private func checkOrder(_ effects: [CallMessages.Effect]) {
     let isStore = effects.map { if case .store = $0 { true } else { false } }
     guard let last = isStore.lastIndex(of: true) else { return }
     verdict.require(

@@ -1,7 +1,6 @@
+import CallMessages
 import Contract
 import MediaModel
-
-@testable import Calls
 
 /// The changes of members that one listener must be told, each once and in order. In a large call they may wait
 /// (protocol section 3).

@@ -1,10 +1,12 @@
+@testable import Calls
+@testable import CallMachine
 import Contract
 import MediaModel
 import Octets
 import Recording
 import Seeded
 
-@testable import Calls
+import CallMessages
 
 /// The frames of a recorded call that may be stored (protocol section 13.7), derived from the requests that were answered: a frame only if its key was exported by the
 /// participant, under a consent to its medium that was given before the epoch was announced.

@@ -1,10 +1,11 @@
+@testable import PeopleMachine
 import Contract
 import JSON
 import MediaModel
 import Seeded
 import Simulation
 
-@testable import Calls
+@testable import CallMessages
 
 /// The messages in flight between `People` and `CallControl`, as in a network: each has its own delay, may overtake
 /// others, and may arrive twice. Their numbers restore the order of one sender to one receiver. Each call and each user

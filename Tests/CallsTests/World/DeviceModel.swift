@@ -1,7 +1,6 @@
+import CallMessages
 import Contract
 import MediaModel
-
-@testable import Calls
 
 /// The events that the server owes one device, derived from what it was seen to send and to keep: an independent
 /// mailbox.

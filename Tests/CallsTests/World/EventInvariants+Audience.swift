@@ -1,7 +1,10 @@
+@testable import PeopleMachine
+@testable import Calls
+@testable import CallMachine
 import Contract
 import MediaModel
 
-@testable import Calls
+import CallMessages
 
 /// The devices that must get an event, and those that may.
 extension EventInvariants {

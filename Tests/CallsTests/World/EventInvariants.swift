@@ -1,7 +1,9 @@
+@testable import PeopleMachine
+@testable import Calls
 import Contract
 import MediaModel
 
-@testable import Calls
+import CallMessages
 
 /// Every event reaches every entitled device, in order, and no other device: the table "Who gets what" of protocol
 /// section 4.

@@ -1,7 +1,9 @@
+@testable import Calls
+@testable import CallMachine
 import Contract
 import MediaModel
 
-@testable import Calls
+import CallMessages
 
 /// History as observed in the world, compared with the stored facts (protocol section 8).
 struct HistoryInvariants {
@@ -80,7 +82,7 @@ struct HistoryInvariants {
     guard let view = step.after[id] else { return }
     var chronicle = chronicles[id] ?? Chronicle(initiator: view.initiator)
     // A restart forgets them, since their history has been written.
-    chronicle.silenced.formUnion(step.node.control.calls[id]?.silenced.keys.map { $0 } ?? [])
+    chronicle.silenced.formUnion(step.node.control.calls[id]?.silenced.names.keys.map { $0 } ?? [])
     if !chronicle.silenced.isEmpty { chronicle.hasSilenced = true }
     for member in view.members.values {
       let direction: HistoryEntry.Direction = member.user == view.initiator ? .outgoing : .incoming

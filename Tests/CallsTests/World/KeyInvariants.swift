@@ -1,7 +1,6 @@
+import CallMessages
 import Contract
 import MediaModel
-
-@testable import Calls
 
 /// The server's part of the rules of keys (protocol section 5, "Epochs").
 struct KeyInvariants {

@@ -1,6 +1,9 @@
+@testable import PeopleMachine
+@testable import CallMachine
 import Contract
 import MediaModel
 
+import CallMessages
 @testable import Calls
 
 /// `People` and `CallControl` agree once all messages between them have arrived, however late. Every request is
@@ -61,7 +64,7 @@ struct LateInvariants {
   ///   - devices: the device at the other end of each connection.
   ///   - isReading: whether the connection is subscribed to events.
   mutating func check(
-    _ effects: [Calls.Effect], _ devices: [SessionID: Device], isReading: (SessionID) -> Bool
+    _ effects: [CallMessages.Effect], _ devices: [SessionID: Device], isReading: (SessionID) -> Bool
   ) {
     for effect in effects {
       switch effect {

@@ -1,6 +1,9 @@
+@testable import PeopleMachine
+@testable import CallMachine
 import Contract
 import MediaModel
 
+import CallMessages
 @testable import Calls
 
 /// Rings, members and participants (protocol section 4, rules 1 to 13).

@@ -1,8 +1,11 @@
+@testable import PeopleMachine
+@testable import CallMachine
 import Contract
 import MediaModel
 import Seeded
 import Simulation
 
+import CallMessages
 @testable import Calls
 
 /// Sits between the server and the invariants, and sometimes breaks one rule.
@@ -19,7 +22,7 @@ struct Mutant {
   }
 
   mutating func change(
-    _ effects: inout [Calls.Effect], _ node: inout Node, _ world: SimulatedWorld, _ command: NodeCommand
+    _ effects: inout [CallMessages.Effect], _ node: inout Node, _ world: SimulatedWorld, _ command: NodeCommand
   ) {
     note(effects, world, command)
     if mutation == .startsWhileDraining { node.control.isDraining = false }
@@ -76,7 +79,7 @@ struct Mutant {
   // MARK: recordings
 
   /// Stores frames before their key was exported, or goes on after a withdrawal.
-  private func changeRecordings(_ effects: inout [Calls.Effect]) {
+  private func changeRecordings(_ effects: inout [CallMessages.Effect]) {
     for place in effects.indices.reversed() {
       guard case .recorded(.keeps(var peer)) = effects[place] else { continue }
       if mutation == .storesTooEarly {
@@ -91,7 +94,7 @@ struct Mutant {
   // MARK: events
 
   /// Omits events, or sends them in the wrong order.
-  private mutating func drop(from effects: inout [Calls.Effect], _ command: NodeCommand) {
+  private mutating func drop(from effects: inout [CallMessages.Effect], _ command: NodeCommand) {
     let greets = if case .subscribe(_, .events, _) = command { true } else { false }
     let places = effects.indices.filter { place in
       switch (mutation, effects[place]) {
@@ -111,7 +114,7 @@ struct Mutant {
     if let next = places.first(where: { $0 > place }) { effects.swapAt(place, next) }
   }
 
-  private mutating func changeEvents(_ effects: inout [Calls.Effect], _ world: SimulatedWorld) {
+  private mutating func changeEvents(_ effects: inout [CallMessages.Effect], _ world: SimulatedWorld) {
     let places = effects.indices.filter { Mutant.isCallEvent(effects[$0]) }
     guard let place = places.randomElement(using: &random),
       case .client(.event(let session, let delivery)) = effects[place]
@@ -139,14 +142,14 @@ struct Mutant {
     }
   }
 
-  private static func isCallEvent(_ effect: Calls.Effect) -> Bool {
+  private static func isCallEvent(_ effect: CallMessages.Effect) -> Bool {
     guard case .client(.event(_, let delivery)) = effect else { return false }
     return delivery.message.call != nil
   }
 
   // MARK: keys
 
-  private mutating func note(_ effects: [Calls.Effect], _ world: SimulatedWorld, _ command: NodeCommand) {
+  private mutating func note(_ effects: [CallMessages.Effect], _ world: SimulatedWorld, _ command: NodeCommand) {
     for case .client(.event(let session, let delivery)) in effects where delivery.message.body.isEnvelope {
       if let place = world.places[session] { sent[world.devices[place].device, default: [:]][delivery.seq] = delivery }
     }
@@ -158,7 +161,7 @@ struct Mutant {
   }
 
   private mutating func changeKeys(
-    _ effects: inout [Calls.Effect], _ world: SimulatedWorld, _ node: Node, _ command: NodeCommand
+    _ effects: inout [CallMessages.Effect], _ world: SimulatedWorld, _ node: Node, _ command: NodeCommand
   ) {
     switch (mutation, command) {
     case (.resurrectsEnvelope, .subscribe(let session, .events, _)):
@@ -276,7 +279,7 @@ struct Mutant {
 
   // MARK: the disk
 
-  private mutating func changeStores(_ effects: inout [Calls.Effect]) {
+  private mutating func changeStores(_ effects: inout [CallMessages.Effect]) {
     let places = effects.indices.filter {
       switch (mutation, effects[$0]) {
       case (.forgetsStoreChange, .store), (.forgetsEpoch, .store(.epoch)): true
@@ -298,7 +301,7 @@ struct Mutant {
 
   // MARK: members
 
-  private func letStrangerEnd(_ effects: inout [Calls.Effect], _ node: inout Node, _ command: NodeCommand) {
+  private func letStrangerEnd(_ effects: inout [CallMessages.Effect], _ node: inout Node, _ command: NodeCommand) {
     guard case .request(let session, let request, .calls(.call(let id, .end))) = command, node.control.calls[id] != nil,
       effects.contains(where: { if case .client(.reply(session, request, .failed)) = $0 { true } else { false } })
     else { return }
@@ -308,7 +311,7 @@ struct Mutant {
     effects = [.client(.reply(session, id: request, .ok(.nothing)))] + node.handle(.timeout, now: node.control.now)
   }
 
-  private func keepAfterEnd(_ node: inout Node, _ effects: [Calls.Effect]) {
+  private func keepAfterEnd(_ node: inout Node, _ effects: [CallMessages.Effect]) {
     for case .store(.ended(let end)) in effects {
       if mutation == .keepsTimer {
         node.control.timers.set(.expiry, of: end.call, at: node.control.now + .seconds(600))
@@ -320,7 +323,7 @@ struct Mutant {
   }
 
   private mutating func changeMembers(
-    _ node: inout Node, _ command: NodeCommand, _ effects: [Calls.Effect], _ world: SimulatedWorld
+    _ node: inout Node, _ command: NodeCommand, _ effects: [CallMessages.Effect], _ world: SimulatedWorld
   ) {
     guard let (id, user) = world.asked(by: command), let call = node.control.calls[id] else { return }
     var out = Outputs()
@@ -388,7 +391,7 @@ extension SimulatedWorld {
     return (id, devices[place].device.user)
   }
 
-  fileprivate func hasEntered(_ command: NodeCommand, _ effects: [Calls.Effect]) -> Bool {
+  fileprivate func hasEntered(_ command: NodeCommand, _ effects: [CallMessages.Effect]) -> Bool {
     effects.contains { if case .client(.reply(_, _, .ok(.joined))) = $0 { true } else { false } }
   }
 }

@@ -1,7 +1,10 @@
+@testable import PeopleMachine
+@testable import CallMachine
 import Contract
 import MediaModel
 import Simulation
 
+import CallMessages
 @testable import Calls
 
 /// Invariants of the state after the end of calls, on the disk, across a restart, and when all is quiet.
@@ -87,7 +90,7 @@ struct RestInvariants {
   }
 
   /// All numbers of a run are above those of earlier runs, so that a device sees the jump.
-  func checkNumbers(_ effects: [Calls.Effect], boots: UInt32) {
+  func checkNumbers(_ effects: [CallMessages.Effect], boots: UInt32) {
     for case .client(.event(_, let delivery)) in effects where !delivery.redelivered {
       verdict.require(.restartTells, delivery.seq > UInt64(boots) << 32, "seq does not tell of the restart")
     }

@@ -1,9 +1,12 @@
+@testable import Calls
+@testable import PeopleMachine
+@testable import CallMachine
 import Contract
 import MediaModel
 import Seeded
 import Simulation
 
-@testable import Calls
+import CallMessages
 
 /// `People` and `CallControl` separately: each handles a command or a message in its own step, and its messages to the
 /// other are in flight for a while.
@@ -52,16 +55,16 @@ extension SimulatedWorld {
   ) {
     handle(&node.control, now)
     let touched = node.control.journal.calls
-    let changes = node.control.takeChanges().map(Calls.Effect.store)
+    let changes = node.control.takeChanges().map(CallMessages.Effect.store)
     disk.write(changes)
     var messages: [ToPeople] = []
-    var effects: [Calls.Effect] = []
+    var effects: [CallMessages.Effect] = []
     node.control.out.move(to: &messages, &effects)
     let before = views
     for id in touched { views[id] = node.control.calls[id].map(CallView.init) }
     let replies = messages.compactMap { message in
       if case .reply(let session, let id, let reply) = message {
-        Calls.Effect.client(.reply(session, id: id, reply))
+        CallMessages.Effect.client(.reply(session, id: id, reply))
       } else {
         nil
       }
@@ -110,9 +113,9 @@ extension SimulatedWorld {
   ) {
     handle(&node.people, now)
     node.people.tellPresence()
-    disk.write(node.people.takeChanges().map(Calls.Effect.store))
+    disk.write(node.people.takeChanges().map(CallMessages.Effect.store))
     var messages: [ToCalls] = []
-    var effects: [Calls.Effect] = []
+    var effects: [CallMessages.Effect] = []
     node.people.out.move(to: &messages, &effects)
     let known = places.mapValues { devices[$0].device }
     let reply = effects.lazy.compactMap { effect -> (SessionID, String)? in
@@ -132,7 +135,7 @@ extension SimulatedWorld {
     spreadLate(effects, command)
   }
 
-  private func spreadLate(_ effects: [Calls.Effect], _ command: NodeCommand) {
+  private func spreadLate(_ effects: [CallMessages.Effect], _ command: NodeCommand) {
     for case .negotiate(let session, let id, _) in effects { late.answered(id, session) }
     for effect in effects {
       if case .ask(let question, .authorize) = effect, case .request(_, let id, _) = command {
@@ -199,7 +202,7 @@ extension SimulatedWorld {
   }
 }
 
-extension Calls.Effect {
+extension CallMessages.Effect {
   var recorded: CallRecordingChange? { if case .recorded(let change) = self { change } else { nil } }
 }
 

@@ -1,9 +1,11 @@
+@testable import PeopleMachine
+@testable import Calls
 import Contract
 import MediaModel
 import Seeded
 import Simulation
 
-@testable import Calls
+import CallMessages
 
 /// Connections, and the frames in flight on them.
 extension SimulatedWorld {
@@ -66,7 +68,7 @@ extension SimulatedWorld {
 
   // MARK: what comes to a device
 
-  func spread(_ effect: Calls.Effect, _ command: NodeCommand) {
+  func spread(_ effect: CallMessages.Effect, _ command: NodeCommand) {
     switch effect {
     case .client(.event(let session, let delivery)):
       guard let place = places[session], devices[place].session == session, !devices[place].isDeaf else { return }

@@ -1,9 +1,12 @@
+@testable import PeopleMachine
+@testable import Calls
+@testable import CallMachine
 import Contract
 import MediaModel
 import Seeded
 import Simulation
 
-@testable import Calls
+import CallMessages
 
 /// Requests of devices, services and the operator.
 extension SimulatedWorld {

@@ -1,8 +1,11 @@
+@testable import PeopleMachine
+@testable import CallMachine
 import Contract
 import MediaModel
 import Seeded
 import Simulation
 
+import CallMessages
 @testable import Calls
 
 /// Users with one to three devices that act at random in virtual time. Connections are lost, repeated, replaced and
@@ -311,7 +314,7 @@ final class SimulatedWorld {
     }
   }
 
-  private func carryOut(_ command: NodeCommand) -> [Calls.Effect] {
+  private func carryOut(_ command: NodeCommand) -> [CallMessages.Effect] {
     var effects = node.handle(command, now: now)
     if mutant != nil {
       var server = node
@@ -322,7 +325,7 @@ final class SimulatedWorld {
     return effects
   }
 
-  private func look(at handled: NodeCommand, by place: Int?, _ effects: [Calls.Effect]) {
+  private func look(at handled: NodeCommand, by place: Int?, _ effects: [CallMessages.Effect]) {
     let resumed = takeAsked(handled)
     let isTimeout = if case .timeout = handled { true } else { false }
     let command = resumed?.command ?? handled
@@ -391,6 +394,7 @@ final class SimulatedWorld {
       .disconnect(let session):
       session
     case .media, .answer, .recording, .recordingFailed, .pushGone, .waitsAtLink, .forget, .end, .disconnectUser,
+      .endLinks,
       .failures, .drain,
       .timeout:
       nil

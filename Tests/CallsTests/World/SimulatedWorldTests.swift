@@ -1,7 +1,6 @@
+import CallMessages
 import Contract
 import Testing
-
-@testable import Calls
 
 struct SimulatedWorldTests {
   #if DEBUG

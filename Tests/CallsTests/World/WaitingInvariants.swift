@@ -1,7 +1,9 @@
+@testable import PeopleMachine
+@testable import Calls
 import Contract
 import MediaModel
 
-@testable import Calls
+import CallMessages
 
 /// Every listener is told each change of a member once and in order: at once, or in a large call within its time limit
 /// and before any event that depends on it (protocol section 3).

@@ -1,6 +1,9 @@
+@testable import PeopleMachine
+@testable import CallMachine
 import Contract
 import MediaModel
 
+import CallMessages
 @testable import Calls
 
 /// Invariants after each step for connections that watch users, or read the topic of a call.

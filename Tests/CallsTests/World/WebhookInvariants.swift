@@ -1,7 +1,6 @@
+import CallMessages
 import Contract
 import MediaModel
-
-@testable import Calls
 
 /// The app's back end gets everything that the service's topics carry, in order for each call (protocol section 11).
 struct WebhookInvariants {

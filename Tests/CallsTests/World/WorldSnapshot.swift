@@ -1,6 +1,9 @@
+@testable import PeopleMachine
+@testable import CallMachine
 import Contract
 import MediaModel
 
+import CallMessages
 @testable import Calls
 
 /// The state of a call that is compared before and after a step.
@@ -74,7 +77,7 @@ struct WorldStep {
   let isTimeout: Bool
   /// The operator's request.
   let isDraining: Bool
-  let effects: [Calls.Effect]
+  let effects: [CallMessages.Effect]
   let before: [CallID: CallView]
   let after: [CallID: CallView]
   /// The calls that it may have changed and that continue.

@@ -39,7 +39,17 @@ SMALL_CAMERA = """
 
 def drawn_face(name):
     """A script that gives this person's browser a camera with a drawn face, for pictures of the page."""
-    return f"const conclaveFace = {json.dumps(name)};\n" + (pathlib.Path(__file__).parent / "face.js").read_text()
+    return f"const conclaveFace = {json.dumps(name)};\n{script_of('face')}\n{script_of('camera')}"
+
+
+def script_of(name):
+    return (pathlib.Path(__file__).parent / f"{name}.js").read_text()
+
+
+def gather(tab, names):
+    """Many people in one page, in which nobody is signed in: they accept every call. They have faces where the page is photographed."""
+    faces = script_of("face") if "CONCLAVE_SCREENSHOTS" in os.environ else ""
+    assert tab.driver.execute_async_script(f"{faces}\n{script_of('crowd')}", names) == ""
 
 
 # Keeps the page's PeerConnections, so that the test can read their statistics by the track that a tile shows.

@@ -1,8 +1,8 @@
-// A camera that shows a person, for pictures of the page: a face in a room, drawn on a canvas. `conclaveFace` is the person's name, which determines how the
-// person and the room look.
-(() => {
-  const [WIDTH, HEIGHT, RATE] = [960, 540, 10];
-  let seed = [...conclaveFace].reduce((sum, letter) => (sum * 31 + letter.charCodeAt(0)) >>> 0, 7);
+// A face in a room, for pictures of the page: a function that draws it on the whole of a canvas at a time in seconds. The person's name determines how the person
+// and the room look.
+function conclaveFaceOf(name) {
+  const [WIDTH, HEIGHT] = [960, 540];
+  let seed = [...name].reduce((sum, letter) => (sum * 31 + letter.charCodeAt(0)) >>> 0, 7);
   const below = (count) => {
     seed = (Math.imul(seed, 1_664_525) + 1_013_904_223) >>> 0;
     return Math.floor((seed / 2 ** 32) * count);
@@ -12,7 +12,8 @@
   const [isLong, hasGlasses, wall, shirt] = [below(2) === 0, below(3) === 0, below(360), below(360)];
   const skinAt = (by) => `hsl(24 ${38 + skin / 5}% ${skin + by}%)`;
 
-  function draw(context, time) {
+  return (context, time) => {
+    context.setTransform(context.canvas.width / WIDTH, 0, 0, context.canvas.height / HEIGHT, 0, 0);
     const ellipse = (x, y, width, height, colour, from = 0, to = 7) => {
       context.fillStyle = colour;
       context.beginPath();
@@ -52,30 +53,5 @@
     }
     ellipse(x, y + 22, 9, 15, skinAt(-7));
     ellipse(x, y + 66, 26, 5 + Math.abs(Math.sin(time * 4)) * 7, '#9c4646');
-  }
-
-  const open = MediaDevices.prototype.getUserMedia;
-  MediaDevices.prototype.getUserMedia = async function (wish) {
-    const stream = await open.call(this, wish);
-    for (const track of stream.getVideoTracks()) {
-      const canvas = Object.assign(document.createElement('canvas'), { width: WIDTH, height: HEIGHT });
-      const context = canvas.getContext('2d');
-      const paint = () => draw(context, performance.now() / 1_000);
-      paint();
-      const [drawn] = canvas.captureStream(RATE).getVideoTracks();
-      const painting = setInterval(paint, 1_000 / RATE);
-      const stop = drawn.stop.bind(drawn);
-      const settings = track.getSettings();
-      drawn.stop = () => {
-        clearInterval(painting);
-        track.stop();
-        stop();
-      };
-      drawn.getSettings = () => ({ ...settings, width: WIDTH, height: HEIGHT });
-      drawn.applyConstraints = async () => {};
-      stream.removeTrack(track);
-      stream.addTrack(drawn);
-    }
-    return stream;
   };
-})();
+}

@@ -7,7 +7,7 @@ import { comes, entryOf, forge, inCall, isSilent, requestsOf, settled, slotOf, t
 const { concat, random, toBase64, utf8 } = await load('wire/bytes.js');
 const { FrameKeys } = await load('frames/frames.js');
 const { openPrivate, sealPrivate } = await load('keys/private-messages.js');
-const { HPKE } = await load('trust/wrap.js');
+const { HPKE } = await load('wire/wrap.js');
 
 export const rows = new Map();
 const row = (n, run) => rows.set(n, run);

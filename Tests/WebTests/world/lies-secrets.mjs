@@ -16,7 +16,7 @@ const { OwnDevices } = await load('devices/own-devices.js');
 const { deriveKey, seal } = await load('frames/sframe.js');
 const { MemoryStore } = await load('devices/store.js');
 const { baseKeyOf, kidOf } = await load('wire/transcript.js');
-const { wrap } = await load('trust/wrap.js');
+const { wrap } = await load('wire/wrap.js');
 
 export const rows = new Map();
 const row = (n, run) => rows.set(n, run);

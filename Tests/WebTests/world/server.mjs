@@ -1,6 +1,7 @@
 // A small honest server: one call's members, tracks and slots, and the sequencer of its epochs (protocol sections 4 to 6). It lies when told to.
 
 import { load } from '../web.mjs';
+import { ServerRecording } from './recording.mjs';
 
 const { fromBase64, toBase64 } = await load('wire/bytes.js');
 const { RequestError } = await load('connection/stomp.js');
@@ -156,6 +157,8 @@ class ServerCall {
   #turn = Promise.resolve();
   words = new Map(); // of users and links: {word, signer}
   rotateMs = ROTATE_MS;
+  recording = new ServerRecording(this);
+  hashes = new Map(); // of all lists, by epoch
 
   constructor(server, id, initiator) {
     Object.assign(this, { server, id, initiator: initiator.user });
@@ -313,7 +316,7 @@ class ServerCall {
   }
 
   state() {
-    return structuredClone({ id: this.id, rev: this.rev, state: 'active', media: 'audio', initiator: this.initiator, startedAt: 0, epoch: this.epoch, policy: { rotateMinutes: 10 }, members: [...this.members.values()] });
+    return structuredClone({ id: this.id, rev: this.rev, state: 'active', media: 'audio', initiator: this.initiator, startedAt: 0, epoch: this.epoch, policy: { rotateMinutes: 10 }, members: [...this.members.values()], recording: this.recording.state });
   }
 
   #tellMembers(name, body, except) {
@@ -331,6 +334,7 @@ class ServerCall {
     if (!stay) return;
     const member = this.members.get(client.user);
     this.#stays.delete(stay.entry.participant);
+    this.recording.left(stay.entry, cause !== 'rejoined');
     member.participants = member.participants.filter(({ participant }) => participant !== stay.entry.participant);
     if (cause === 'rejoined') return;
     if (member.participants.length === 0) member.state = cause;
@@ -352,6 +356,7 @@ class ServerCall {
     if (path === 'admit-guest') return this.#admitGuest(client, body);
     if (path === 'refuse-guest') return this.#refuseGuest(body);
     if (path === 'media') return this.#media(stay, body);
+    if (path.startsWith('record/')) return this.recording.answer(stay, path.slice(7), body);
     if (path === 'message') return this.#message(stay, body);
     if (path === 'keys/list') return this.#list(body);
     if (path === 'keys') return this.#keys(stay, body);
@@ -440,6 +445,20 @@ class ServerCall {
     for (const frame of Array.isArray(frames) ? frames : [frames]) if (frame) this.server.time.after(LATENCY_MS, () => client.receive(frame.mid, frame.data));
   }
 
+  // Recordings
+
+  /** An event about the recording, to all participants, or to the stays that `isFor` accepts. */
+  tellRecording(name, body, isFor = (_stay) => true) {
+    this.rev += 1;
+    for (const stay of this.#stays.values()) if (isFor(stay)) this.server.tell(stay.client, name, { call: this.id, rev: this.rev, ...body });
+  }
+
+  /** The source of track n of a stay. */
+  sourceOf(stay, n) {
+    const { participants } = this.members.get(stay.entry.user);
+    return participants.find(({ participant }) => participant === stay.entry.participant).tracks.find(({ track }) => track.endsWith(`.${n}`))?.source;
+  }
+
   // Epochs
 
   #list({ since }) {
@@ -487,6 +506,7 @@ class ServerCall {
     const roster = await rosterHashOf(list);
     const listHash = toBase64(await listHashOf({ call: this.id, epoch, previous, roster }));
     this.newest = { epoch, mode, list, previous: toBase64(previous), listHash };
+    this.hashes.set(epoch, listHash);
     this.links.push({ epoch, roster: toBase64(roster) });
     this.#givers.clear();
     this.#tags.clear();

@@ -34,7 +34,7 @@ struct PrivateMessages: Sendable {
     for recipient in recipients {
       guard recipient != own.participant, let key = key(of: recipient, in: epoch, call: own.call, known: &known),
         var sender = try? HPKE.Sender(
-          recipientKey: key, ciphersuite: WrapAlgorithm.suite,
+          recipientKey: key, ciphersuite: SingleShotHPKE.suite,
           info: info(own.call, epoch, from: own.participant, to: recipient), authenticatedBy: own.join.privateKey),
         let wrapped = try? sender.seal(contentKey.withUnsafeBytes { Array($0) }, authenticating: additionalData)
       else { return nil }
@@ -65,11 +65,11 @@ struct PrivateMessages: Sendable {
     guard let wrap, Set(recipients).count == count,
       let key = Self.key(of: sender, in: epoch, call: own.call, known: &known), isFresh(wrap, in: epoch.number),
       var recipient = try? HPKE.Recipient(
-        privateKey: own.join.privateKey, ciphersuite: WrapAlgorithm.suite,
+        privateKey: own.join.privateKey, ciphersuite: SingleShotHPKE.suite,
         info: Self.info(own.call, epoch, from: sender, to: own.participant),
-        encapsulatedKey: Data(wrap.prefix(WrapAlgorithm.encapsulatedByteCount)), authenticatedBy: key),
+        encapsulatedKey: Data(wrap.prefix(SingleShotHPKE.encapsulatedByteCount)), authenticatedBy: key),
       let contentKey = try? recipient.open(
-        wrap.dropFirst(WrapAlgorithm.encapsulatedByteCount),
+        wrap.dropFirst(SingleShotHPKE.encapsulatedByteCount),
         authenticating: Self.additionalData(recipients, ciphertext)),
       let nonce = try? AES.GCM.Nonce(data: [UInt8](repeating: 0, count: 12)),
       let box = try? AES.GCM.SealedBox(
@@ -82,7 +82,7 @@ struct PrivateMessages: Sendable {
   }
 
   private static func encapsulated(_ wrap: ArraySlice<UInt8>) -> [UInt8] {
-    Array(wrap.prefix(WrapAlgorithm.encapsulatedByteCount))
+    Array(wrap.prefix(SingleShotHPKE.encapsulatedByteCount))
   }
 
   private func isFresh(_ wrap: ArraySlice<UInt8>, in epoch: UInt32) -> Bool {

@@ -7,7 +7,7 @@ import { changesIn } from '../wire/index.js';
 const CHANGES = ['call.member', 'call.members', 'track.added', 'track.updated', 'track.removed', 'keys.switch'];
 
 /**
- * `facts` is the call's `CallState`. `stay` is set to the one whose keys and media are in use.
+ * `facts` is the call's `CallState`, `recording` its `CallRecording`. `stay` is set to the one whose keys and media are in use.
  *
  * Events: `notice` with a detail for people; `over` with `{reason, by}`: the call is over; `state`: the whole state has arrived; `own-change` with the last change
  * of this user as a member; `knock` and `knock-over` with their bodies; `wanted`: the path needs a negotiation; `message` with its body; `screen-over`: the server has ended this device's screen.
@@ -16,10 +16,12 @@ export class CallEvents extends EventTarget {
   /** @type {import('./stay.js').Stay | undefined} */
   stay;
   #facts;
+  #recording;
 
-  constructor(facts) {
+  constructor(facts, recording) {
     super();
     this.#facts = facts;
+    this.#recording = recording;
   }
 
   isKnown(name) {
@@ -43,6 +45,7 @@ export class CallEvents extends EventTarget {
     }
     this.#keys?.seated(seatsOf(this.#facts.members.values()));
     this.#keys?.inUse(state.epoch).catch(() => {});
+    this.#recording.take(state.recording);
     this.#tell('state');
   }
 
@@ -70,6 +73,10 @@ export class CallEvents extends EventTarget {
     'keys.request': (body) => void this.#keys?.requested(body),
     'keys.confirmed': (body) => this.#keys?.confirmed(body),
     'keys.waiting': (body) => this.#keys?.waiting(body),
+    'recording.started': (body) => this.#ofRecording(body, () => this.#recording.started(body)),
+    'recording.consent': (body) => this.#ofRecording(body, () => this.#recording.consented(body)),
+    'recording.running': (body) => this.#ofRecording(body, () => this.#recording.running(body)),
+    'recording.stopped': (body) => this.#ofRecording(body, () => this.#recording.stopped(body)),
     'media.slots': (body) => this.#path?.showSlots(body),
     'media.wanted': (body) => this.#path?.wantLayers(body),
     'media.need': (body) => {
@@ -80,6 +87,11 @@ export class CallEvents extends EventTarget {
     },
     message: (body) => this.#tell('message', body),
   };
+
+  /** A state that is newer has told of it: the recording may be over by now. */
+  #ofRecording({ rev = Infinity }, apply) {
+    if (rev >= this.#facts.rev) this.#facts.change(Number.isFinite(rev) ? rev : undefined, apply);
+  }
 
   /** Changes in order. Their effect on this device's own place is judged after the last one. */
   #membersChanged(changes, at) {

@@ -2,6 +2,7 @@
 // handles the server's events; a `Stay` has the keys and the path of the participant that a join created.
 
 import { RequestError } from '../connection/index.js';
+import { CallRecording } from '../consent/index.js';
 import { isGuest } from '../guests.js';
 import { Untold, confirmationOf, exactName, rosterOf, stopOf } from '../keys/index.js';
 import { GONE, Sending } from '../media/index.js';
@@ -19,11 +20,12 @@ import { ownerOf, tilesOf } from './tiles.js';
 
 /** @typedef {import('./call-requests.js').CallConnection} CallConnection */
 
+const WITHDRAWN = { cause: 'withdrawn', people: [], needsPerson: false };
 const left = () => new RequestError({ code: 'call.ended', message: 'The call was left.' });
 
 /**
  * Events: `change`; those of `Facets`, each with a part of it; `speaking`; `failures` with `{count}`, frames of somebody did not open for some seconds;
- * `notice` with `{kind, …}` for people; `warning` with `{problem, user, device, fingerprint}` (see `KeyAgreement` and `CallWatch`; and `refused-track`,
+ * `notice` with `{kind, …}` for people; `warning` with `{problem, user, device, fingerprint}` (see `KeyAgreement`, `CallWatch` and `CallRecording`; and `refused-track`,
  * `removed-from-list`); `door`, when `waitingGuests` changed; `waiting`, when `isWaiting` did; `message` with `{participant, isPrivate}` and `text`, `reaction`, `hand`, `removed` or a caption; `ended` with `{reason, by}`: the call is over here, perhaps
  * not for others.
  */
@@ -52,6 +54,7 @@ export class Call extends CallRequests {
   /** @type {Door | undefined} */
   #door;
   #knocking = new Knocking();
+  #recording;
   #secret;
   #isLasting;
   #rootBefore;
@@ -70,7 +73,8 @@ export class Call extends CallRequests {
     this.#sending = new Sending({ capture: connection.capture, tellMuted });
     this.#watch = new CallWatch(() => this.#watched());
     this.#recovery = new Recovery(connection);
-    this.#events = new CallEvents(this.facts);
+    this.#recording = new CallRecording({ id: () => this.id, connection });
+    this.#events = new CallEvents(this.facts, this.#recording);
     this.#follow();
   }
 
@@ -91,6 +95,10 @@ export class Call extends CallRequests {
     on(this.#events, 'screen-over', () => this.stopScreen());
     on(this.#events, 'knock', (body) => this.#door?.knocked(body));
     on(this.#events, 'knock-over', ({ user, outcome }) => (user === this.user ? this.#knocking.answered(outcome) : this.#door?.over(user)));
+    on(this.#recording, 'change', () => this.#changed());
+    on(this.#recording, 'silence', () => this.#stopChanged());
+    on(this.#recording, 'warning', (detail) => this.#warn(detail));
+    on(this.#recording, 'ended', (detail) => this.#notice({ kind: 'recording-ended', ...detail }));
     on(this.#knocking, 'change', () => this.dispatchEvent(new Event('waiting')));
   }
 
@@ -130,7 +138,11 @@ export class Call extends CallRequests {
 
   /** Why nothing is sent, `{cause, devices, needsPerson}`: see `stopOf`. */
   get stop() {
-    return stopOf(this.#watch.stopped, this.#keys, this.#recovery.isJoining);
+    return stopOf(this.#stopped, this.#keys, this.#recovery.isJoining);
+  }
+
+  get #stopped() {
+    return this.#watch.stopped ?? (this.#recording.isSilent ? WITHDRAWN : undefined);
   }
 
   /** Whether the others have confirmed that they share this key: `{state, missing, confirmed}`, see `confirmationOf`. */
@@ -170,6 +182,21 @@ export class Call extends CallRequests {
   /** Whether this device was let in only by the app's service, which lets people in: nobody then counts as uninvited. */
   get isByService() {
     return Boolean(this.admissions?.isByService);
+  }
+
+  /** The recording of this call that runs, and what this device has to do with it: see `CallRecording.view`. */
+  get recording() {
+    return this.#recording.view;
+  }
+
+  /** The media of this device that a recording's readers can open now: what it has handed out the keys of. */
+  get exported() {
+    return this.#recording.exported;
+  }
+
+  /** Whether a participant is recorded, and how that is known: see `CallRecording.recordedOf`. */
+  recordedOf(participant) {
+    return this.#recording.recordedOf(participant);
   }
 
   get audioTracks() {
@@ -231,11 +258,14 @@ export class Call extends CallRequests {
     this.#stay = stay;
     this.#events.stay = stay;
     this.#listen(stay);
+    this.#recording.stay = stay;
+    this.#recording.take(reply.call.recording);
     await stay.connect(this.facts, ring);
     if (stay !== this.#stay || this.hasEnded) return reply; // another join has begun meanwhile, or the call is over
-    this.#keys.setStopped(Boolean(this.#watch.stopped));
+    this.#keys.setStopped(Boolean(this.#stopped));
     this.#keys.allowed = this.#allowed;
     this.#sending.path = stay.path;
+    this.#recording.look();
     this.#changed();
     return reply;
   }
@@ -270,7 +300,10 @@ export class Call extends CallRequests {
 
   #listen(stay) {
     const on = (name, action) => stay.addEventListener(name, (event) => stay === this.#stay && !this.hasEnded && action(event.detail));
-    on('change', () => this.#changed());
+    on('change', () => {
+      this.#recording.look(); // a track may be new
+      this.#changed();
+    });
     on('connection', () => {
       this.#wasConnected ||= stay.path?.connection === 'connected';
       this.#changed();
@@ -280,6 +313,7 @@ export class Call extends CallRequests {
     // Without the server joining is impossible: `connectionReady` handles that.
     on('lost', () => void (this.#connection.status === 'ready' && this.rejoin()));
     on('keys', () => this.#keysChanged(stay));
+    on('keyed', () => this.#recording.look());
     on('warning', (detail) => this.#warn(detail));
     on('refused-track', () => this.#warn({ problem: 'refused-track' }));
     on('broken', () => this.#rejoinForKeys());
@@ -315,7 +349,7 @@ export class Call extends CallRequests {
   }
 
   #stopChanged() {
-    this.#keys?.setStopped(Boolean(this.#watch.stopped));
+    this.#keys?.setStopped(Boolean(this.#stopped));
     this.#changed();
   }
 
@@ -488,6 +522,24 @@ export class Call extends CallRequests {
     return isFirst;
   }
 
+  /**
+   * Records this call: everybody is asked, and each decides for itself. `media` are some of `audio`, `video` and `screen`; `readers` are the users who may play it, besides this
+   * one. Resolves with how many devices of each can open it.
+   */
+  record({ media = ['audio', 'video', 'screen'], readers = [] } = {}) {
+    return this.#recording.start({ media, readers });
+  }
+
+  /** The person's answer to the recording `id`: it is recorded in these media and no others. Without any it declines, or withdraws; with `isErased` its part is deleted. */
+  answerRecording(id, media, { isErased = false } = {}) {
+    return this.#recording.answer(id, media, { isErased });
+  }
+
+  /** Ends the recording for everybody: by its starter, or the one who has started the call. */
+  stopRecording() {
+    return this.#recording.stop();
+  }
+
   async leave() {
     const told = this.id && this.request('leave').catch(() => {}); // before the page's requests at the end of the call
     this.#over({ reason: 'left', by: this.user });
@@ -513,8 +565,8 @@ export class Call extends CallRequests {
   /** Handles an event of this call. Resolves with false for an envelope that did not open, with `{later}` for one that waits for the person. */
   async handle(name, body) {
     if (this.hasEnded || !this.#events.isKnown(name)) return true;
-    // Events about keys are judged by the join's reply.
-    if (name.startsWith('keys.')) await this.#asked;
+    // Events about keys and recordings are judged by the join's reply.
+    if (name.startsWith('keys.') || name.startsWith('recording.')) await this.#asked;
     const isTaken = await this.#events.handle(name, body);
     this.#changed();
     return isTaken ?? true;
@@ -561,6 +613,7 @@ export class Call extends CallRequests {
 
   /** The tiles follow the list immediately, the code once it is computed. */
   async #keysChanged(stay) {
+    this.#recording.look();
     this.#changed();
     const code = await stay.keys.code();
     if (stay !== this.#stay || code === this.code) return;
@@ -584,6 +637,7 @@ export class Call extends CallRequests {
     if (this.hasEnded) return;
     this.hasEnded = true;
     this.#knocking.stop();
+    this.#recording.close();
     this.#stay?.close();
     this.#sending.close();
     this.#watch.close();

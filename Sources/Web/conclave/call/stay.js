@@ -3,7 +3,7 @@
 import { RequestError } from '../connection/index.js';
 import { isGuest } from '../guests.js';
 import { JoinKeys, KeyAgreement, MessageSealer, ringEpoch, seatsOf } from '../keys/index.js';
-import { PATH_EVENTS, QualityMeter, ServerPath, Uplink, startWorker } from '../media/index.js';
+import { PATH_EVENTS, QualityMeter, ServerPath, Uplink, WorkerAnswers, startWorker } from '../media/index.js';
 import { Timers } from '../timers.js';
 import { LinkSecret } from '../trust/index.js';
 import { Refusal, isCallID, replyIn } from '../wire/index.js';
@@ -28,6 +28,8 @@ export class Stay extends EventTarget {
   reply;
   participant;
   keys;
+  /** Asks the worker: see `WorkerAnswers`. */
+  ask;
   /** @type {MediaPath | undefined} */
   path;
   messages;
@@ -101,6 +103,8 @@ export class Stay extends EventTarget {
 
   /** Creates keys and path, unless the stay is over before. `facts` is the call's state including the reply, `ring` the accepted ring. */
   async connect(facts, ring = {}) {
+    const answers = new WorkerAnswers(this.#worker);
+    this.ask = (message) => answers.ask(message);
     this.keys = this.#agreement(facts.members.size);
     this.keys.seated(seatsOf(facts.members.values()));
     try {
@@ -183,7 +187,7 @@ export class Stay extends EventTarget {
       post: (message) => this.#worker.postMessage(message),
     });
     keys.addEventListener('change', () => this.dispatchEvent(new Event('keys')));
-    for (const name of ['warning', 'broken', 'unlisted']) this.#passOn(keys, name);
+    for (const name of ['warning', 'broken', 'unlisted', 'keyed']) this.#passOn(keys, name);
     return keys;
   }
 
@@ -192,7 +196,7 @@ export class Stay extends EventTarget {
     const worker = this.#worker;
     const { participant } = this;
     const path = this.#openPath({ ice: this.reply.ice, worker, participant, request: (content) => this.#request('media', content) });
-    this.messages = new MessageSealer(worker, this.keys);
+    this.messages = new MessageSealer(this.ask, this.keys);
     for (const name of PATH_EVENTS) this.#passOn(path, name);
     path.addEventListener('connection', () => {
       // If the path was lost, the connection may be lost, too, and not report it for a long time.

@@ -13,7 +13,7 @@ const numberOf = (track) => Number(track.split('.')[1]);
  * A tile: `{key, source, member, device, participant, isOwn, isConnected, isLost, isHeld, isMuted, video, picture, track, doubt, rung, admission}`. `admission`
  * says who let its user in (see `Admissions.of`). `source` is `camera`, `screen`, `ringing` or `listener`, a device that is listed but not in the call.
  * `isLost` says that the person was connected before. The key of a device's tile stays the same when it leaves, or returns under another number. `picture` is
- * undefined if no picture is sent, for example by a camera that is off. `rung` are the user's other devices on a ring's list. `doubt` is the first that
+ * undefined if no picture is sent, for example by a camera that is off. `recorded` is as in `CallRecording.recordedOf`. `rung` are the user's other devices on a ring's list. `doubt` is the first that
  * applies:
  * - `no-key`: this device has no key, so nothing of the other can be heard or seen;
  * - `unlisted`: it is on no list that this device has sent under, so no member could give it the key;
@@ -75,7 +75,7 @@ function ofParticipant(call, known, member, { participant, device, tracks, conne
   const owner = known.byNumber.get(participant) ?? call.numberOwner(participant) ?? { user: member.user, device };
   const person = known.listed.get(nameOf(owner));
   const { user, device: id } = owner;
-  const base = { member: memberOf(user, call, member), device: id, participant, isOwn, isConnected: connected || isOwn, isLost: !isOwn && isLost(member), isHeld: Boolean(held) };
+  const base = { member: memberOf(user, call, member), device: id, participant, isOwn, isConnected: connected || isOwn, isLost: !isOwn && isLost(member), isHeld: Boolean(held), recorded: call.recordedOf(participant) };
   const name = `${user}/${id}`;
   const camera = {
     ...base,

@@ -122,7 +122,7 @@ const REPLIES = new Map(Object.entries({
   'recordings/start': shape('a reply', {}, part('recording', 'ticket', 'limits', 'results')),
   'recordings/finish': nothing,
   'recordings/list': shape('a reply', {}, part('recordings')),
-  'recordings/get': shape('a reply', {}, part('statement', 'state', 'bytes', 'people', 'reelKeys', 'reels', 'grants', 'notes', 'witnesses', 'readers')),
+  'recordings/get': shape('a reply', {}, part('statement', 'state', 'bytes', 'people', 'reelKeys', 'reels', 'grants', 'notes', 'witnesses', 'trackKeys', 'readers')),
   'recordings/share': nothing,
   'recordings/note': nothing,
   'recordings/seen': nothing,

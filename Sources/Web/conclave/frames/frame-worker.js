@@ -78,9 +78,18 @@ export class FrameWorker {
       this.#keys.isSilent = isSilent;
       if (!isSilent) for (const sender of this.#senders.values()) sender.requestKeyFrame();
     },
+    'export-keys': ({ id, sources, ...wanted }) => this.#answer(id, this.#exported(sources, wanted)),
     'seal-message': ({ id, data, kind, epoch }) => this.#answer(id, this.#keys.sealMessage(data, { kind, epoch })),
     'open-message': ({ id, data, from }) => this.#answer(id, this.#keys.openMessage(data, from)),
   };
+
+  /** `{tracks, context, ciphertext}`: the keys of what is sent now as one of `sources`, and of nothing else. */
+  async #exported(sources, wanted) {
+    const sent = [...this.#tracks].filter(([name, n]) => n > 0 && sources.includes(name));
+    const tracks = sent.map(([, n]) => n).sort((a, b) => a - b);
+    const exported = await this.#keys.exported({ ...wanted, tracks });
+    return exported && { sources: sent.map(([name]) => name), tracks, ...exported };
+  }
 
   /** The page gets `result`, or nothing if there is no key or the message is invalid. */
   #answer(id, result) {

@@ -1,7 +1,7 @@
 // Which key seals and opens which frame: epochs, sender keys, counters, clear bytes. Runs in the worker.
 
-import { MAX_TRACK, baseKeyOf, concat, isWhole, kidOf, partsOf, utf8 } from '../wire/index.js';
-import { ReplayWindow, SFrameError, TAG_BYTES, deriveKey, open, parseHeader, seal } from './sframe.js';
+import { MAX_TRACK, TRACK_KEY_INFO, baseKeyOf, concat, hpkeSeal, isWhole, kidOf, partsOf, trackKeyContext, utf8 } from '../wire/index.js';
+import { ReplayWindow, SFrameError, TAG_BYTES, deriveKey, keyBytesOf, open, parseHeader, seal } from './sframe.js';
 
 /** The first byte of a message, and the SFrame metadata that goes with it (protocol section 6). */
 export const MESSAGE_KINDS = new Map([[0, utf8('message')], [1, utf8('private')]]);
@@ -55,7 +55,10 @@ class EpochKeys {
   }
 }
 
-/** Seals this device's frames. Its keys come only from its own values, so the server cannot make them another device's keys. Opens nothing. */
+/**
+ * Seals this device's frames. Its keys come only from its own values, so the server cannot make them another device's keys. Opens nothing, and hands
+ * out keys only sealed for a recording.
+ */
 class Sealer {
   sending = 0;
   #own; // {call, participant, fingerprint, joinId}
@@ -98,6 +101,26 @@ class Sealer {
     if (!this.#keys.has(kid)) this.#keys.set(kid, sframeKey(epoch, this.#own, kid, ['encrypt']));
     return seal(await this.#keys.get(kid), BigInt(counter), metadata, plaintext);
   }
+
+  /**
+   * `{context, ciphertext}`: the keys of own tracks, by their numbers, in an epoch whose secret is here, sealed to the public key of a recording. The bytes exist only in
+   * this method. Undefined without the secret.
+   */
+  async exported({ epoch, tracks, st, publicKey }) {
+    const scope = this.#epochs.get(epoch);
+    const areTracks = tracks.every((n, index) => isWhole(n, 1, MAX_TRACK) && (index === 0 || n > tracks[index - 1]));
+    if (!scope || !areTracks) return undefined;
+    const context = trackKeyContext({ st, epoch, listHash: scope.listHash, tracks, ...this.#own });
+    const baseKey = await baseKeyOf(scope.secret, scope, this.#own);
+    const keys = await Promise.all(tracks.map((n) => keyBytesOf(baseKey, kidOf(this.#own.participant, n, epoch))));
+    const parts = keys.flatMap(({ key, salt }, index) => [Uint8Array.of(tracks[index]), key, salt]);
+    const plaintext = concat(...parts);
+    try {
+      return { context, ciphertext: await hpkeSeal(publicKey, plaintext, { info: TRACK_KEY_INFO, aad: context }) };
+    } finally {
+      for (const bytes of [baseKey, plaintext, ...parts]) bytes.fill(0);
+    }
+  }
 }
 
 /** The epochs of a call, for sealing own frames and opening those of others. */
@@ -117,6 +140,11 @@ export class FrameKeys {
 
   get participant() {
     return this.#sealer.own?.participant ?? 0;
+  }
+
+  /** The keys of own tracks for a recording to which the person agreed: see `Sealer`. */
+  exported(wanted) {
+    return this.#sealer.exported(wanted);
   }
 
   /** Accepts an epoch `{epoch, listHash, secret, senders}`, or the senders trusted since for an epoch that is already here. */

@@ -54,12 +54,11 @@ export function parseHeader(bytes) {
 }
 
 /**
- * The key and salt of one KID (RFC 9605 section 4.4.2). `usages`: a key that seals does not open.
+ * The bytes of the key and the salt of one KID (RFC 9605 section 4.4.2).
  * @param {BufferSource} baseKey
  * @param {number | bigint} kid
- * @param {{ suite?: number, usages?: KeyUsage[] }} options
  */
-export async function deriveKey(baseKey, kid, { suite = SUITE, usages = ['encrypt', 'decrypt'] } = {}) {
+export async function keyBytesOf(baseKey, kid, suite = SUITE) {
   const { hash, keyBytes } = suites[suite];
   const source = await crypto.subtle.importKey('raw', baseKey, 'HKDF', false, ['deriveBits']);
   const expand = async (label, length) => {
@@ -67,12 +66,20 @@ export async function deriveKey(baseKey, kid, { suite = SUITE, usages = ['encryp
     const parameters = { name: 'HKDF', hash, salt: new Uint8Array(0), info };
     return new Uint8Array(await crypto.subtle.deriveBits(parameters, source, length * 8));
   };
-  const key = await expand('SFrame 1.0 Secret key ', keyBytes);
-  return {
-    kid,
-    key: await crypto.subtle.importKey('raw', key, 'AES-GCM', false, usages),
-    salt: await expand('SFrame 1.0 Secret salt ', 12),
-  };
+  return { key: await expand('SFrame 1.0 Secret key ', keyBytes), salt: await expand('SFrame 1.0 Secret salt ', 12) };
+}
+
+/**
+ * The key and salt of one KID. `usages`: a key that seals does not open.
+ * @param {BufferSource} baseKey
+ * @param {number | bigint} kid
+ * @param {{ suite?: number, usages?: KeyUsage[] }} options
+ */
+export async function deriveKey(baseKey, kid, { suite = SUITE, usages = ['encrypt', 'decrypt'] } = {}) {
+  const bytes = await keyBytesOf(baseKey, kid, suite);
+  const key = await crypto.subtle.importKey('raw', bytes.key, 'AES-GCM', false, usages);
+  bytes.key.fill(0);
+  return { kid, key, salt: bytes.salt };
 }
 
 function gcm(salt, counter, header, metadata) {

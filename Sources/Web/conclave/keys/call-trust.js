@@ -22,7 +22,7 @@ function stateOf(person) {
 
 /**
  * Why nothing is sent: `{cause, devices, needsPerson}` with cause `stranger`, `uninvited`, `gone`, `epoch-1` (see `RosterWatch`), `not-shown` (the page could
- * not draw who hears), `revoked` or `changed-key` (see `distrustedOf`), `broken-history` (`rejoin` helps), `no-key` or `unverified`. `devices`, `{user, device,
+ * not draw who hears), `withdrawn` (no key follows the one that a recording's readers have, although the person has withdrawn), `revoked` or `changed-key` (see `distrustedOf`), `broken-history` (`rejoin` helps), `no-key` or `unverified`. `devices`, `{user, device,
  * fingerprint, joinId}`, are the devices concerned: `sendAnyway` requires those that the person was shown. With `needsPerson` the person may end it so, or
  * with `rejoin`; otherwise it ends by itself. Undefined while something is sent.
  */

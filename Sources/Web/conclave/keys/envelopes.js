@@ -1,8 +1,9 @@
 // Envelopes: a secret for one device, signed by the device that hands it out; and those that go out with a ring.
 
-import { HPKE, canWrap, hpkeOpen, isSignedBy, sameDevice, wrap } from '../trust/index.js';
+import { isSignedBy, sameDevice } from '../trust/index.js';
 import {
-  NO_LIST, Refusal, SECRET_BYTES, byUserThenDevice, envelopeBytes, equal, fromBase64, isSecret, listHashOf, random, sha256, toBase64,
+  HPKE, NO_LIST, Refusal, SECRET_BYTES, byUserThenDevice, canWrap, envelopeBytes, equal, fromBase64, hpkeOpen, isSecret, listHashOf, random, sha256,
+  toBase64, wrap,
 } from '../wire/index.js';
 import { Roster } from './roster.js';
 

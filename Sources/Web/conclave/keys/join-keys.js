@@ -1,7 +1,7 @@
 // The wrap keys of one join: the first one, and those that replace it (protocol section 5, "Join"). They are deleted with the call.
 
-import { HPKE, isSignedBy, spkiOf } from '../trust/index.js';
-import { equal, fromBase64, joinBytes, random, sha256, toBase64 } from '../wire/index.js';
+import { isSignedBy, spkiOf } from '../trust/index.js';
+import { HPKE, equal, fromBase64, joinBytes, random, sha256, toBase64 } from '../wire/index.js';
 
 const REFRESH_MS = 4 * 60_000; // at most one generation in this time
 const curve = { name: 'ECDH', namedCurve: 'P-256' };

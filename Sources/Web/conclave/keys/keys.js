@@ -27,7 +27,7 @@ const LARGE = 1_000;
  * One join's key agreement. `request(path, body)` sends to `/app/calls/{id}/…`, `post(message)` to the worker. `participant` is from the join's reply,
  * `members` how many its call had. `admissions` are the call's, across stays.
  *
- * Events: `change` (the list in use, trust or confirmations); `broken` (the history of lists does not fit: only a new join helps); `unlisted` (a list without
+ * Events: `change` (the list in use, trust or confirmations); `keyed` (the secret of an epoch has come); `broken` (the history of lists does not fit: only a new join helps); `unlisted` (a list without
  * this join came); `warning` with `{problem, epoch, user, device, fingerprint, participant}`, of which `problem` is
  * - about a device: `waiting` (it does not trust this device, and waits with the key until its person does), `new-device`, `unverified`, `changed-key`,
  *   `unknown-keys`, `bad-join-key`, `revoked`, `old-join-key`, `wrong-confirmation`, `taken-number`;
@@ -213,6 +213,16 @@ export class KeyAgreement extends EventTarget {
   /** The epoch with that number while its list is remembered, for private messages. */
   record(epoch) {
     return this.#epochs.get(epoch);
+  }
+
+  /** The newest epoch whose list was accepted; 0 before the first. */
+  get newestEpoch() {
+    return this.#lists.newest?.epoch ?? 0;
+  }
+
+  /** The epochs whose secret is here: that in use and later ones, the earliest first. */
+  get keyed() {
+    return [...this.#epochs.values()].filter(({ hasSecret, epoch }) => hasSecret && epoch >= this.epoch).sort((a, b) => a.epoch - b.epoch);
   }
 
   get joinPair() {
@@ -519,6 +529,8 @@ export class KeyAgreement extends EventTarget {
   async #setSecret(record, secret) {
     if (!(await record.setSecret(secret))) return;
     this.#install(record);
+    // Before the switch: whoever is recorded hands out its keys of this epoch before it sends under them.
+    this.dispatchEvent(new Event('keyed'));
     this.#switching.keyed(record);
   }
 

@@ -8,7 +8,6 @@ import { openPrivate, sealPrivate } from './private-messages.js';
 const MAX_BYTES = 12_000; // its base64 stays below the protocol's 16 KiB
 const MAX_PRIVATE_BYTES = 4_000; // in addition to 64 wraps
 const MAX_BODY_BYTES = 16_384;
-const ANSWER_MS = 3_000;
 const PRIVATE = 1;
 const BLOCK = 64; // a length that the server sees reveals no more than this (protocol section 5.10)
 const MARK = 0x80; // where the text ends; zeros follow
@@ -48,18 +47,14 @@ export function decodeMessage(bytes) {
 export class MessageSealer {
   /** Invalid messages: not from their sender, not for this device, or changed. */
   dropped = 0;
-  #worker;
+  #ask;
   #keys;
-  #waiting = new Map();
-  #next = 1;
   #captions = new CaptionOrder();
 
-  constructor(worker, keys) {
-    this.#worker = worker;
+  /** `ask` is that of `WorkerAnswers`. */
+  constructor(ask, keys) {
+    this.#ask = ask;
     this.#keys = keys;
-    worker.addEventListener('message', ({ data }) => {
-      if (data.type === 'answer') this.#waiting.get(data.id)?.(data.result);
-    });
   }
 
   /** Base64 of the sealed message; undefined if there is no key with which to seal. With `to`, participants, only for them: throws if one cannot get it. */
@@ -106,19 +101,5 @@ export class MessageSealer {
     const record = this.#keys.record(epoch);
     const own = { participant: this.#keys.participant, pair: this.#keys.joinPair };
     return openPrivate(data, { scope: { call: this.#keys.call, epoch, listHash: record.listHash }, own, sender: record.trustedEntry(participant) });
-  }
-
-  #ask(message) {
-    const id = this.#next++;
-    return new Promise((resolve) => {
-      const timer = setTimeout(() => settle(undefined), ANSWER_MS); // the worker may be gone
-      const settle = (result) => {
-        clearTimeout(timer);
-        this.#waiting.delete(id);
-        resolve(result);
-      };
-      this.#waiting.set(id, settle);
-      this.#worker.postMessage({ ...message, id });
-    });
   }
 }

@@ -1,7 +1,6 @@
 // Private messages: sealed to the join keys of their recipients, with the sender proven only to them (protocol section 6, "Messages").
 
-import { HPKE, hpkeOpen, hpkeSeal } from '../trust/index.js';
-import { MAX_NUMBER, Refusal, concat, equal, fromBase64, lp, random, sha256, toHex, u32, utf8 } from '../wire/index.js';
+import { HPKE, MAX_NUMBER, Refusal, concat, equal, fromBase64, hpkeOpen, hpkeSeal, lp, random, sha256, toHex, u32, utf8 } from '../wire/index.js';
 
 export const MAX_RECIPIENTS = 64;
 const WRAP_BYTES = 113; // enc, 32 bytes, tag

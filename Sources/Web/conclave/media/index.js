@@ -6,6 +6,6 @@ export { GONE, Sending } from './sending.js';
 export { ServerPath } from './server-path.js';
 export { Uplink } from './uplink.js';
 export { VideoWishes } from './video-wishes.js';
-export { startWorker } from './worker.js';
+export { WorkerAnswers, startWorker } from './worker.js';
 
 /** @typedef {import('./media-path.js').MediaPath} MediaPath */

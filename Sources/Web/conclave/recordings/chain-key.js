@@ -1,9 +1,9 @@
 // The keys of a reel that a device writes. Each segment has its own, and the key from which the next are made replaces the one before: whoever takes the device
 // cannot open the segments that it has sealed.
 
-import { hpkeOpen, hpkeSeal, isSignedBy } from '../trust/index.js';
-import { Refusal, toBase64 } from '../wire/index.js';
-import { REEL_KEY_INFO, idBytes, nextKeyInfo, reelKeyBytes, reelKeyData, segmentKeyInfo } from './layouts.js';
+import { REEL_KEY_INFO, idBytes, nextKeyInfo, reelKeyBytes, reelKeyData, segmentKeyInfo } from '../consent/index.js';
+import { isSignedBy } from '../trust/index.js';
+import { Refusal, hpkeOpen, hpkeSeal, toBase64 } from '../wire/index.js';
 
 const KEY_BYTES = 32;
 

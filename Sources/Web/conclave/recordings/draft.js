@@ -1,14 +1,15 @@
 // A recording of this device that was not sent yet, as its readers would play it: from the store, without the server.
 
+import { grantIn, openGrant } from '../consent/index.js';
 import { fromBase64 } from '../wire/index.js';
 import { openReelKey } from './chain-key.js';
-import { grantIn, openGrant } from './grants.js';
 import { ReelReader } from './reel-reader.js';
 import { ReelSource } from './reel-source.js';
+import { SealedContents } from './sealed-contents.js';
 import { REEL, parseHeader } from './segment.js';
 
 /**
- * `{reel, source}` of the recording with `row`, as `Recordings.open` returns them. `own` is this device, see `openGrant`, and `identity` the one that has signed
+ * `{reels}` of the recording with `row`, as `Recordings.open` returns them. `own` is this device, see `openGrant`, and `identity` the one that has signed
  * the recording. Segments that the server has and this device no more are gaps.
  */
 export async function openDraft(store, row, { identity: { keys, fingerprint }, own }) {
@@ -17,8 +18,8 @@ export async function openDraft(store, row, { identity: { keys, fingerprint }, o
   scalar.fill(0);
   const key = { ...reelKey, ciphertext: fromBase64(reelKey.ciphertext), signature: fromBase64(reelKey.signature) };
   const chainKey = await openReelKey(key, { id, st, reel: REEL, pair, keys, fingerprint });
-  const reel = new ReelReader({ id, chainKey, segments: await listedIn(store, id), witnesses: [] });
-  return { reel, source: new ReelSource(reel, async (n) => (await store.get('segments', [id, n])).file) };
+  const reel = new ReelReader({ id, contents: new SealedContents(chainKey), segments: await listedIn(store, id), witnesses: [] });
+  return { reels: [{ number: REEL, reel, source: new ReelSource(reel, async (n) => (await store.get('segments', [id, n])).file) }] };
 }
 
 /** The segments as a server lists them. One without its file begins where the next one does. */

@@ -63,6 +63,11 @@ export class FrameCursor {
   #load() {
     const n = this.#n;
     if (this.isAtEnd || this.#loading === n) return;
+    const opened = this.#source.opened?.(n);
+    if (opened) {
+      this.#take(opened);
+      return;
+    }
     this.#loading = n;
     this.#source.segment(n).then(
       (segment) => this.#loading === n && this.#loaded(segment),
@@ -72,9 +77,13 @@ export class FrameCursor {
 
   #loaded(segment) {
     this.#loading = undefined;
+    this.#take(segment);
+    this.#changed();
+  }
+
+  #take(segment) {
     this.#entered(segment);
     this.#frames = segment.frames.filter((frame) => frame.time >= this.#from && this.#wants(frame));
     for (let n = segment.n + 1; n <= Math.min(segment.n + AHEAD, this.#source.length - 1); n += 1) this.#source.segment(n).catch(() => {});
-    this.#changed();
   }
 }

@@ -1,17 +1,17 @@
 // The manifest of a recording: the reply of `recordings/get`. It is the server's word: `recording-reader.js` checks what is signed in it, and
 // `reel-reader.js` the files that it lists.
 
+import { grantIn, signed, statementIn, trackKeysIn } from '../consent/index.js';
 import {
   MAX_ENTRIES, bytesIn, hashIn, idIn, listIn, listOf, nameTextIn, numberIn, participantIn, shape, whole, wordsIn,
 } from '../wire/index.js';
-import { grantIn } from './grants.js';
 import { MAX_NOTES, noteIn } from './notes.js';
 import { MAX_SEGMENT, MAX_SEGMENTS, MIN_SEALED } from './segment.js';
-import { signed, statementIn } from './statement.js';
 import { witnessIn } from './witnesses.js';
 
 const MAX_MEMBERS = 16; // in a row of the list
 const MAX_GRANTS = 64;
+const MAX_TRACK_KEYS = 65_536;
 const MAX_CIPHERTEXT = 4_096;
 const time = numberIn();
 
@@ -19,7 +19,7 @@ const deviceKey = shape('a device key', { use: wordsIn(16), alg: wordsIn(64), pu
 const person = shape(
   'a person',
   { participant: participantIn, user: idIn, device: idIn, fingerprint: (value) => (hashIn(value, 'a fingerprint'), value), keys: listOf(deviceKey, 8, 'keys') },
-  { name: nameTextIn },
+  { name: nameTextIn, joinId: (value) => bytesIn(value, 16, 16, 'a joinId') },
 );
 
 const reelKey = shape('a reel key', { reel: participantIn, ciphertext: (value) => bytesIn(value, 1, MAX_CIPHERTEXT, 'a reel key'), ...signed });
@@ -56,6 +56,7 @@ export const manifestIn = shape(
     notes: listOf(noteIn, MAX_NOTES, 'notes'),
     witnesses: listOf(witnessIn, MAX_ENTRIES, 'witnesses'),
     readers: listOf(shape('a reader', { user: idIn }, { seenAt: time, alertedAt: time, reachedAt: time }), MAX_GRANTS, 'readers'),
+    trackKeys: listOf(trackKeysIn, MAX_TRACK_KEYS, 'track keys'),
   },
 );
 

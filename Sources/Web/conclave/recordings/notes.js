@@ -1,9 +1,8 @@
 // Notes of a recording: its title, the place, the device, texts. The server sees their number and a length that is rounded up.
 
-import { hpkeOpen, hpkeSeal, isSignedBy } from '../trust/index.js';
-import { Refusal, bytesIn, concat, numberIn, objectIn, shape, toBase64, utf8 } from '../wire/index.js';
-import { NOTE_INFO, noteBytes, noteData } from './layouts.js';
-import { signed } from './statement.js';
+import { NOTE_INFO, noteBytes, noteData, signed } from '../consent/index.js';
+import { isSignedBy } from '../trust/index.js';
+import { Refusal, bytesIn, concat, hpkeOpen, hpkeSeal, numberIn, objectIn, shape, toBase64, utf8 } from '../wire/index.js';
 
 export const MAX_NOTES = 1_000;
 const MAX_NOTE = 2_048;

@@ -1,12 +1,13 @@
-// Opens a recording that a device made: whose it is, whether this device may read it, and its reels.
+// Opens a recording: whose it is, whether this device may read it, and its reels.
 
+import { Untimely, openGrant, openStatement, openTrackKeys } from '../consent/index.js';
 import { fingerprintOf, sameDevice } from '../trust/index.js';
 import { Refusal } from '../wire/index.js';
+import { CallContents } from './call-contents.js';
 import { openReelKey } from './chain-key.js';
-import { openGrant } from './grants.js';
 import { openNote } from './notes.js';
 import { ReelReader } from './reel-reader.js';
-import { Untimely, openStatement } from './statement.js';
+import { SealedContents } from './sealed-contents.js';
 import { isWitnessSigned } from './witnesses.js';
 
 /**
@@ -22,7 +23,7 @@ export class Unreadable extends Refusal {
 
 /**
  * `statement` is what the starter's device signed, `pair` the recording's key pair, `scalar` its private half, for further grants: whoever does not grant wipes
- * it. `reels` is a map of `ReelReader` by number. `level` is how far the starter's device is trusted.
+ * it. `reels` is a map of `ReelReader` by number, `people` one of those whose reels they are: `{user, device, level}`. `level` is how far the starter's device is trusted.
  */
 export class RecordingReader {
   statement;
@@ -33,6 +34,7 @@ export class RecordingReader {
   /** The fingerprint of the starter’s device. */
   fingerprint;
   reels = new Map();
+  people = new Map();
   #keys; // of the starter’s device
 
   /**
@@ -44,7 +46,8 @@ export class RecordingReader {
     const reader = new RecordingReader();
     await reader.#identify(manifest, { trusted, now });
     await reader.#unlock(manifest, { trusted, own });
-    for (const reel of manifest.reels) await reader.#readReel(manifest, reel, remembered.get(reel.reel));
+    const isOfCall = manifest.statement.kind === 'call';
+    for (const reel of manifest.reels) await (isOfCall ? reader.#readStay(manifest, reel, { trusted, remembered: remembered.get(reel.reel) }) : reader.#readReel(manifest, reel, remembered.get(reel.reel)));
     return reader;
   }
 
@@ -89,7 +92,27 @@ export class RecordingReader {
     const chainKey = await openReelKey(key, scope).catch(() => undefined);
     if (!chainKey) return;
     const good = await this.witnesses(witnesses, reel);
-    this.reels.set(reel, new ReelReader({ id: statement.id, chainKey, segments, witnesses: good, remembered }));
+    this.#add(writer, this.level, new ReelReader({ id: statement.id, contents: new SealedContents(chainKey), segments, witnesses: good, remembered }));
+  }
+
+  /** A participant's reel of a call: one whose device is not as it is pinned here is left out. Track keys that the device has not signed open nothing. */
+  async #readStay({ people, trackKeys = [] }, { reel, from, segments }, { trusted, remembered }) {
+    const { statement, st, pair } = this;
+    const person = people.find(({ participant, joinId }) => participant === reel && joinId);
+    const found = person && (sameDevice(person, statement.by) ? { keys: this.#keys, level: this.level } : await trusted(person));
+    if (from !== 0 || !found) return;
+    const stay = { participant: reel, joinId: person.joinId, keys: found.keys, fingerprint: await fingerprintOf(person.user, person.device, found.keys) };
+    const keys = new Map();
+    for (const exported of trackKeys.filter(({ participant }) => participant === reel)) {
+      const opened = await openTrackKeys(exported, { st, pair, stay }).catch(() => new Map());
+      for (const [n, key] of opened) keys.set(`${exported.epoch}/${n}`, key);
+    }
+    this.#add(person, found.level, new ReelReader({ id: statement.id, contents: new CallContents({ participant: reel, keys }), segments, witnesses: [], remembered }));
+  }
+
+  #add({ participant, user, device }, level, reel) {
+    this.reels.set(participant, reel);
+    this.people.set(participant, { user, device, level });
   }
 
   /** Those of `witnesses` that the starter's device has signed for `reel`. */

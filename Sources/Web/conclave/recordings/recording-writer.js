@@ -1,12 +1,11 @@
 // A device records: frames come in, sealed segments go into the store, and from there to the server. A number is sealed once: the file and the next chain key are
 // stored together, and only then may the file leave.
 
+import { makeGrant, makeRecordingKey, makeStatement } from '../consent/index.js';
 import { random } from '../wire/index.js';
 import { ChainKey, sealReelKey } from './chain-key.js';
-import { makeGrant, makeRecordingKey } from './grants.js';
 import { SegmentBuilder } from './segment-builder.js';
 import { NO_SEGMENT, REEL, sealSegment } from './segment.js';
-import { makeStatement } from './statement.js';
 import { makeWitness } from './witnesses.js';
 
 const CHAIN_BYTES = 32;

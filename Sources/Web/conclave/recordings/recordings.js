@@ -1,9 +1,9 @@
 // This device's recordings: those that it makes, from the first frame until they are sent, and those that it may read.
 
-import { SENT_TO, sameDevice } from '../trust/index.js';
+import { countOf, grantIn, holdersOf, makeGrants, openGrant } from '../consent/index.js';
+import { sameDevice } from '../trust/index.js';
 import { Refusal, callIDIn, fromBase64, idIn, listOf, numberIn, shape, wordsIn } from '../wire/index.js';
 import { draftLength, openDraft } from './draft.js';
-import { grantIn, makeGrant, openGrant } from './grants.js';
 import { LiveRecording, isRunning } from './live.js';
 import { manifestIn, pageIsFull } from './manifest.js';
 import { RecordingReader, Unreadable } from './recording-reader.js';
@@ -103,7 +103,7 @@ export class Recordings {
     return rows.map((row, index) => ({ ...described(row), length: lengths[index] }));
   }
 
-  /** `{reel, source}` of one of them, as `open`: what its readers will play. It needs no network. */
+  /** `{reels}` of one of them, as `open`: what its readers will play. It needs no network. */
   async openDraft(id) {
     return openDraft(this.#store, await this.#row(id), { identity: this.#identity, own: this.#own });
   }
@@ -162,7 +162,7 @@ export class Recordings {
 
   /** How many devices each of `users` has to which this device would grant a recording. */
   async reachable(users) {
-    return countBy(await this.#holders(users));
+    return countOf(await this.#holders(users));
   }
 
   /** Deletes recordings: this user's own for everybody, those of others for this user. */
@@ -225,14 +225,17 @@ export class Recordings {
   }
 
   /**
-   * `{by, readers, length}` of a recording, as its device has signed them, and `name`, the starter's by the server: one request, and it stays new. `length` is in
+   * `{by, readers, users, length}` of a recording, as its device has signed them, with the users whose reels there are, and `name`, the starter's by the server: one request, and
+   * it stays new. `length` is in
    * ms; undefined if it is not known. Throws `Unreadable` or `RequestError`.
    */
   async describe(id) {
     const manifest = await this.#page(id);
-    const { statement, reels } = await this.#reader(manifest, []);
+    const { statement, reels, people } = await this.#reader(manifest, []);
     const { name } = manifest.people.find((person) => sameDevice(person, statement.by));
-    return { by: statement.by, name, readers: statement.readers, length: pageIsFull(manifest) ? undefined : reels.get(REEL)?.duration };
+    const length = statement.kind === 'call' ? lengthOf(manifest.reels) : reels.get(REEL)?.duration;
+    const users = [...new Set([...people.values()].map(({ user }) => user))];
+    return { by: statement.by, name, readers: statement.readers, users, length: pageIsFull(manifest) ? undefined : length };
   }
 
   /** Grants a recording that this device may open to the devices of `users`. Returns how many devices of each can open it. */
@@ -242,37 +245,44 @@ export class Recordings {
     return this.#grant(scalar, { id, st }, holders.filter((holder) => users.includes(holder.user)));
   }
 
+  /** Deletes what is recorded of this user in a call's recording, for everybody. */
+  async erase(id) {
+    await this.#request('recordings/erase', { id });
+  }
+
   /**
-   * `{reader, reel, source, notes, live}` of a recording: a `RecordingReader`, a `ReelReader`, the `ReelSource` that a player takes, the contents of its notes by their
-   * numbers, and, while it is being made, a `LiveRecording`, to be closed. Throws `Unreadable` or `RequestError`.
+   * `{reader, reels, notes, live}` of a recording: a `RecordingReader`; for each of its reels `{number, user, device, name, level, reel, source}`, with a `ReelReader` and the
+   * `ReelSource` that a player takes, `name` as the server says; the contents of its notes by their numbers; and, while its device records it, a `LiveRecording`, to be
+   * closed. A call's recording is not followed. Throws `Unreadable` or `RequestError`.
    */
   async open(id) {
     const manifest = await this.#manifest(id);
     const seen = (await this.#store.get('seen', id)) ?? [];
     const reader = await this.#reader(manifest, seen);
-    const reel = reader.reels.get(REEL);
-    if (!reel) throw new Unreadable('no-key', 'a recording whose reel has no key that counts');
-    const longest = seen.find(([number]) => number === REEL)?.[1];
-    await this.#remember(id, reel, longest?.segments);
+    if (reader.reels.size === 0 && manifest.statement.kind !== 'call') throw new Unreadable('no-key', 'a recording whose reel has no key that counts');
+    const remember = () => this.#store.put(['seen', id, [...reader.reels].flatMap(([number, reel]) => seenOf(number, reel, seen))]);
+    await remember();
     const { notes } = await reader.notes(manifest.notes ?? []);
-    const live = this.#follow(id, manifest.state, { reader, reel, notes, seen: () => this.#remember(id, reel, longest?.segments) });
-    return { reader, reel, source: new ReelSource(reel, (n) => this.#segment(id, n), () => live?.isRunning ?? false), notes, live };
-  }
-
-  /** The reel as it is now must not become shorter, nor another, until it is opened here again. */
-  async #remember(id, reel, before = 0) {
-    if (reel.seen && before <= reel.length && reel.state !== 'changed') await this.#store.put(['seen', id, [[REEL, reel.seen]]]);
+    const live = this.#follow(id, manifest.state, { reader, notes, seen: remember });
+    const nameOf = (entry) => manifest.people.find((person) => sameDevice(person, entry))?.name;
+    const reels = [...reader.reels].map(([number, reel]) => {
+      const person = reader.people.get(number);
+      return { number, ...person, name: nameOf(person), reel, source: new ReelSource(reel, (n) => this.#segment(id, number, n), () => live?.isRunning ?? false) };
+    });
+    return { reader, reels, notes, live };
   }
 
   #follow(id, state, opened) {
     this.#lives.get(id)?.close();
     this.#lives.delete(id);
-    if (!isRunning(state)) return undefined;
+    const { statement, reels } = opened.reader;
+    const reel = statement.kind === 'call' ? undefined : reels.get(REEL);
+    if (!isRunning(state) || !reel) return undefined;
     const ask = async (from) => {
       const page = await this.#page(id, from);
       return { ...page, isFull: pageIsFull(page) };
     };
-    const live = new LiveRecording({ ...opened, state, ask });
+    const live = new LiveRecording({ ...opened, reel, state, ask });
     this.#lives.set(id, live);
     return live;
   }
@@ -360,27 +370,15 @@ export class Recordings {
 
   // Grants
 
-  /** The devices of `users` that get a grant, and this one if it `isHolder`. This user's own have to be paired: the server lists devices, and could list one of its own. */
-  async #holders(users, { isHolder = true } = {}) {
-    const { user } = this.#identity;
-    const devices = await this.#directory.devicesOf([...new Set([user, ...users])], { pinsNews: false });
-    const isTrusted = ({ entry, keys, problem, level, isNew }) => {
-      if (sameDevice(entry, this.#identity)) return false;
-      if (!keys || problem) return false;
-      return entry.user === user ? SENT_TO.includes(level) : !isNew || level === 'vouched';
-    };
-    const trusted = devices.filter(isTrusted).map(({ entry, keys }) => ({ user: entry.user, device: entry.device, keys }));
-    return [...(isHolder ? [{ user, device: this.#identity.device, keys: this.#identity.keys }] : []), ...trusted];
+  #holders(users, options = {}) {
+    return holdersOf(users, { identity: this.#identity, directory: this.#directory, ...options });
   }
 
   /** Grants the recording with this private key to `holders`. Returns how many devices of each user can open it. */
   async #grant(scalar, { id, st }, holders) {
-    const at = this.#now();
-    const made = await Promise.all(holders.map((to) => makeGrant(this.#identity, scalar, { id, st, to: { user: to.user, device: to.device }, target: wrapOf(to.keys), at })));
-    scalar.fill(0);
-    const grants = made.filter(Boolean);
+    const { grants, devices } = await makeGrants(this.#identity, scalar, { id, st, holders, at: this.#now() });
     if (grants.length > 0) await this.#request('recordings/share', { id, grants });
-    return countBy(holders.filter((_, index) => made[index]));
+    return devices;
   }
 
   // The manifest and the files
@@ -400,6 +398,7 @@ export class Recordings {
       page = await this.#page(id, { from });
       for (const { reel, from: first, segments } of page.reels) {
         const known = manifest.reels.find((each) => each.reel === reel);
+        if (segments.length === 0 && known?.segments.length <= first) continue; // it is shorter than others
         if (first !== known?.segments.length) throw new Refusal('a page of segments that does not follow the one before it');
         known.segments.push(...segments);
       }
@@ -417,8 +416,8 @@ export class Recordings {
     return found?.keys && (!found.problem || found.problem === 'unverified') ? { keys: found.keys, level: found.level } : undefined;
   }
 
-  async #segment(id, n) {
-    const path = `${this.#base}/${id}/${REEL}/${n}`;
+  async #segment(id, reel, n) {
+    const path = `${this.#base}/${id}/${reel}/${n}`;
     let response = await this.#get(path, await this.#token(false));
     if (response.status === 401) response = await this.#get(path, await this.#token(true));
     if (GONE.includes(response.status)) return undefined;
@@ -432,10 +431,19 @@ export class Recordings {
   }
 }
 
-const wrapOf = (keys) => keys.find(({ use }) => use === 'wrap');
-
-function countBy(holders) {
-  const counts = {};
-  for (const { user } of holders) counts[user] = (counts[user] ?? 0) + 1;
-  return counts;
+/** The memory of a reel: the longest that was seen. */
+function seenOf(number, reel, seen) {
+  const before = seen.find(([other]) => other === number);
+  const isLonger = reel.seen && (before?.[1].segments ?? 0) <= reel.length && reel.state !== 'changed';
+  return isLonger ? [[number, reel.seen]] : before ? [before] : [];
 }
+
+/** How long a call was recorded, in ms, but for the length of the last segments; undefined if nothing was. */
+function lengthOf(reels) {
+  const recorded = reels.filter(({ segments }) => segments.length > 0);
+  if (recorded.length === 0) return undefined;
+  const last = Math.max(...recorded.map(({ segments }) => segments.at(-1).start));
+  return (last - Math.min(...recorded.map(({ segments }) => segments[0].start))) / 1_000;
+}
+
+const wrapOf = (keys) => keys.find(({ use }) => use === 'wrap');

@@ -1,31 +1,25 @@
-// Reads one reel that a device wrote, segment by segment, and says what the server has done to it.
+// Reads one reel, segment by segment, and says what the server has done to it.
 
+import { idBytes } from '../consent/index.js';
 import { Refusal, equal, sha256, toHex } from '../wire/index.js';
-import { timedFrames } from './clocks.js';
-import { idBytes } from './layouts.js';
-import { parseRecords } from './records.js';
-import { MAX_SEGMENTS, NO_SEGMENT, openSegment, parseHeader } from './segment.js';
-
-const KEPT_EVERY = 32; // of how many chain keys one is kept, for going back
+import { MAX_SEGMENTS, NO_SEGMENT, parseHeader } from './segment.js';
 
 /**
  * `segments` is the server's list, from segment 0 on; `witnesses` are those of this reel whose signature is good; `remembered` is `{segments, head, isEnd?}` as of
- * the last time that it was seen here, if ever. `chainKey` is that of segment 0.
+ * the last time that it was seen here, if ever. `contents` opens a segment: `SealedContents` or `CallContents`.
  */
 export class ReelReader {
   #id;
-  #reel;
+  #contents;
   #segments;
   #witnesses;
   #remembered;
-  #keys;
   #missing = new Set();
   #refused = new Map(); // n -> why
 
-  constructor({ id, chainKey, segments, witnesses, remembered = undefined }) {
+  constructor({ id, contents, segments, witnesses, remembered = undefined }) {
     this.#id = toHex(idBytes(id));
-    this.#reel = chainKey.reel;
-    this.#keys = new Map([[0, chainKey]]);
+    this.#contents = contents;
     this.#segments = segments;
     this.#witnesses = witnesses;
     this.#remembered = remembered;
@@ -80,11 +74,12 @@ export class ReelReader {
     if (!listed) throw new RangeError('a segment that is not listed');
     const header = parseHeader(file);
     if (!equal(await sha256(file), listed.hash) || file.length !== listed.bytes) throw new Refusal('a segment with another hash or length');
-    if (header.id !== this.#id || header.reel !== this.#reel || header.n !== n) throw new Refusal('a segment of another place');
+    if (header.id !== this.#id || header.reel !== this.#contents.reel || header.n !== n) throw new Refusal('a segment of another place');
     if (header.start !== listed.start || !equal(header.previous, this.#headAt(n))) throw new Refusal('a segment that does not follow the one before it');
-    const { records, end, isDamaged } = parseRecords(await openSegment(file, header, await this.#keyOf(n)));
+    if (n > 0 && header.start < this.#segments[n - 1].start) throw new Refusal('a segment that begins before the one before it');
+    const { records, frames, end, isDamaged } = await this.#contents.open(file, header);
     this.#missing.delete(n);
-    return { n, start: header.start, records, frames: timedFrames(records, header.start), end: isDamaged ? undefined : end };
+    return { n, start: header.start, records, frames, end: isDamaged ? undefined : end };
   }
 
   /** The server has no segment `n`. */
@@ -102,11 +97,12 @@ export class ReelReader {
     return Math.max(this.length, ...this.#claims.map(({ segments }) => segments));
   }
 
-  /** The worth of the reel as far as it was read: `changed`, `cut-off` (it was longer), `complete` or `not-finished`. */
+  /** The worth of the reel as far as it was read: `changed`, `cut-off` (it was longer), `complete`, `no-key` (nothing of it opens) or `not-finished`. */
   get state() {
-    if (this.#refused.size > 0 || this.#contradicts || this.#lacksWitnessed) return 'changed';
+    const { state } = this.#contents;
+    if (this.#refused.size > 0 || this.#contradicts || this.#lacksWitnessed || state === 'changed') return 'changed';
     if (this.knownLength > this.length) return 'cut-off';
-    return this.#claims.some(({ isEnd }) => isEnd) ? 'complete' : 'not-finished';
+    return this.#claims.some(({ isEnd }) => isEnd) ? 'complete' : (state ?? 'not-finished');
   }
 
   get #claims() {
@@ -127,16 +123,5 @@ export class ReelReader {
   get #lacksWitnessed() {
     const covered = Math.max(0, ...this.#claims.map(({ segments }) => segments));
     return [...this.#missing].some((n) => n < covered);
-  }
-
-  async #keyOf(n) {
-    let from = n;
-    while (!this.#keys.has(from)) from -= 1;
-    let key = this.#keys.get(from);
-    while (key.n < n) {
-      key = await key.next();
-      if (key.n % KEPT_EVERY === 0 || key.n === n) this.#keys.set(key.n, key);
-    }
-    return key;
   }
 }

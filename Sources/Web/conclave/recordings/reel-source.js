@@ -4,6 +4,8 @@ import { Refusal } from '../wire/index.js';
 
 const KEPT = 8; // opened segments
 
+const OFF = ['muted', 'held', 'ended', 'paused', 'consent-ended']; // marks behind which the last picture is of the past
+
 const byTime = (a, b) => a.time - b.time;
 
 /**
@@ -13,6 +15,7 @@ export class ReelSource {
   #reel;
   #fetch;
   #segments = new Map(); // n -> a promise, the newest last
+  #opened = new Map(); // n -> what its promise has resolved with
   #ends = new Map();
   #isLive;
 
@@ -60,16 +63,27 @@ export class ReelSource {
   }
 
   /**
-   * `{n, start, end, frames, gaps}` of segment `n`: the frames in the order of their times, gaps `{from, to, why}`. A segment that is missing or
-   * refused is one gap, `why` being `missing` or `refused`. Rejects while it cannot be fetched.
+   * `{n, start, end, frames, gaps, offs}` of segment `n`: the frames in the order of their times; gaps `{from, to, why, source?}`, of one source or of all; `offs` `{time, source?}`
+   * say when a person switched it off. A segment that is missing or refused is one gap, `why` being `missing` or `refused`. Rejects while it cannot be fetched.
    */
   segment(n) {
     const opening = this.#segments.get(n) ?? this.#open(n);
     this.#segments.delete(n);
     this.#segments.set(n, opening);
-    if (this.#segments.size > KEPT) this.#segments.delete(this.#segments.keys().next().value);
-    opening.catch(() => this.#segments.get(n) === opening && this.#segments.delete(n)); // it is fetched again
+    if (this.#segments.size > KEPT) this.#forget(this.#segments.keys().next().value);
+    const keep = (segment) => this.#segments.get(n) === opening && this.#opened.set(n, segment);
+    opening.then(keep, () => this.#segments.get(n) === opening && this.#forget(n)); // it is fetched again
     return opening;
+  }
+
+  /** Segment `n` if it is here already: of several reels none has to wait for what another one has. */
+  opened(n) {
+    return this.#opened.get(n);
+  }
+
+  #forget(n) {
+    this.#segments.delete(n);
+    this.#opened.delete(n);
   }
 
   async #open(n) {
@@ -81,8 +95,7 @@ export class ReelSource {
     try {
       const { start, frames, records, end } = await this.#reel.open(n, file);
       if (end) this.#ends.set(n, end.time);
-      const gaps = records.filter(({ type }) => type === 'gap').map(({ from, to, why }) => ({ from: start + from * 1_000, to: start + to * 1_000, why }));
-      return { n, start, end: this.#endOf(n), frames: frames.sort(byTime), gaps };
+      return { n, start, end: this.#endOf(n), frames: frames.sort(byTime), gaps: gapsIn(records, start), offs: offsIn(records, start) };
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;
       return this.#hole(n, 'refused');
@@ -91,10 +104,26 @@ export class ReelSource {
 
   #hole(n, why) {
     const [start, end] = [this.#reel.segments[n].start, this.#endOf(n)];
-    return { n, start, end, frames: [], gaps: [{ from: start, to: end, why }] };
+    return { n, start, end, frames: [], gaps: [{ from: start, to: end, why }], offs: [] };
   }
 
   #endOf(n) {
     return this.#ends.get(n) ?? this.#reel.segments[n + 1]?.start ?? this.#reel.segments[n]?.start ?? 0;
   }
+}
+
+/** The source of each index in a segment; undefined for the index of all. */
+const sourcesIn = (records) => new Map(records.filter(({ type }) => type === 'stream').map(({ index, source }) => [index, source]));
+
+const placed = (source, rest) => (source === undefined ? rest : { ...rest, source });
+
+function gapsIn(records, start) {
+  const sources = sourcesIn(records);
+  return records.filter(({ type }) => type === 'gap').map(({ index, from, to, why }) => placed(sources.get(index), { from: start + from * 1_000, to: start + to * 1_000, why }));
+}
+
+function offsIn(records, start) {
+  const sources = sourcesIn(records);
+  const marks = records.filter(({ type, what }) => type === 'mark' && OFF.includes(what));
+  return marks.map(({ index, at }) => placed(sources.get(index), { time: start + at * 1_000 }));
 }

@@ -1,8 +1,8 @@
 // A segment's file: a header of 96 bytes and records, which are sealed in a reel that a device writes. The header has the hash of the file before, so a reel is a
 // chain, and it is authenticated with the records.
 
+import { idBytes } from '../consent/index.js';
 import { MAX_NUMBER, Refusal, concat, isWhole, sha256, toHex, u32, u64 } from '../wire/index.js';
-import { idBytes } from './layouts.js';
 
 /** The number of the only reel in a recording that a device makes. */
 export const REEL = 1;
@@ -10,7 +10,7 @@ export const MAX_SEGMENT = 8 * 1_048_576; // bytes of a file
 export const MAX_SEGMENTS = 131_072; // of a reel: three days of 2 s
 export const MIN_SEALED = 112; // bytes of a sealed file without a record
 export const NO_SEGMENT = new Uint8Array(32); // `previous` of segment 0
-const HEADER = 96;
+export const HEADER = 96; // bytes
 const TAG = 16;
 const MAX_N = 2 ** 31;
 const MAGIC = [0x43, 0x52, 0x45, 0x43, 1]; // "CREC", version 1

@@ -1,9 +1,9 @@
 // Tells the contacts of a recording while it is made: grants, the alert, and notes. Everything is made here and kept until the server has taken it, so that it also works
 // without a network, and after a killed tab. `Contacts` has the rules.
 
+import { grantIn, makeGrants, openGrant } from '../consent/index.js';
 import { fromBase64, isWhole } from '../wire/index.js';
 import { Contacts } from './contacts.js';
-import { grantIn, makeGrant, openGrant } from './grants.js';
 import { MAX_NOTES, makeNote } from './notes.js';
 
 const NOTES_AT_ONCE = 8; // in the request that registers it
@@ -106,10 +106,7 @@ export class Telling extends EventTarget {
     const granted = new Map();
     if (!grant || holders.length === 0) return { grants: [], granted };
     const { scalar } = await openGrant(grantIn(grant), { id, st, publicKey: fromBase64(statement.publicKey), own: this.#own, keys: this.#identity.keys });
-    const at = this.#now();
-    const made = await Promise.all(holders.map(({ user, device, keys }) => makeGrant(this.#identity, scalar, { id, st, to: { user, device }, target: keys.find(({ use }) => use === 'wrap'), at })));
-    scalar.fill(0);
-    const grants = made.filter(Boolean);
+    const { grants } = await makeGrants(this.#identity, scalar, { id, st, holders, at: this.#now() });
     for (const { to } of grants) granted.set(to.user, [...(granted.get(to.user) ?? []), to.device]);
     return { grants, granted };
   }

@@ -1,9 +1,8 @@
 // Witnesses: a device's signature over a reel's newest hash. It shows whether something before it was changed, left out or cut off since.
 
+import { signed, witnessBytes } from '../consent/index.js';
 import { isSignedBy } from '../trust/index.js';
 import { MAX_NUMBER, flagIn, hashIn, numberIn, participantIn, shape, toBase64, whole } from '../wire/index.js';
-import { witnessBytes } from './layouts.js';
-import { signed } from './statement.js';
 
 const witnessShape = shape('a witness', {
   reel: participantIn,

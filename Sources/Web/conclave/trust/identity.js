@@ -1,7 +1,6 @@
 // This device's keys, and the signatures and fingerprints of any device (protocol section 5, "Device").
 
-import { concat, fromBase64, lp, sha256, toBase64, toHex, utf8 } from '../wire/index.js';
-import { HPKE } from './wrap.js';
+import { HPKE, concat, fromBase64, lp, sha256, toBase64, toHex, utf8 } from '../wire/index.js';
 
 const SIGN = 'ES256';
 const FORGET_AFTER_MS = 60 * 24 * 3_600_000; // a device that was not used for 60 days

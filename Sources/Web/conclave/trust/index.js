@@ -5,4 +5,3 @@ export { Directory, SENT_TO } from './directory.js';
 export { Identity, fingerprintOf, isSignedBy, readable, sameDevice, spkiOf } from './identity.js';
 export { makeStatement } from './vouching.js';
 export { LinkSecret, isWordSigned, lastingLinkID, wordsIn } from './words.js';
-export { HPKE, canWrap, hpkeOpen, hpkeSeal, wrap } from './wrap.js';

@@ -7,6 +7,8 @@ export {
   participantIn, recordingFields, replyIn, shape, slotsIn, tagsIn, trackIn, whole, wordsIn,
 } from './checks.js';
 export {
-  NO_LIST, SECRET_BYTES, TAG_BYTES, baseKeyOf, byUserThenDevice, callCodeOf, confirmationKeyOf, envelopeBytes, importSecret, isSecret, joinBytes,
+  NO_LIST, SECRET_BYTES, TAG_BYTES, TRACK_KEY_INFO, baseKeyOf, byUserThenDevice, callCodeOf, confirmationKeyOf, envelopeBytes, importSecret, isSecret, joinBytes,
   kidOf, listHashOf, partsOf, ratchet, rosterHashOf, tagOf,
+  trackKeyBytes, trackKeyContext,
 } from './transcript.js';
+export { HPKE, canWrap, hpkeOpen, hpkeSeal, wrap } from './wrap.js';

@@ -102,3 +102,13 @@ export function kidOf(participant, n, epoch) {
 export function partsOf(kid) {
   return { participant: Math.floor(kid / 65536), n: Math.floor(kid / 256) % 256, epochByte: kid % 256 };
 }
+
+/** `info` of HPKE for the keys of a participant's own tracks. */
+export const TRACK_KEY_INFO = utf8('conclave-track-key-v1');
+
+/** The data to which track keys are bound (protocol section 13.1): `st` of a recording's statement, an epoch, a participant, and the numbers of its tracks, ascending. */
+export const trackKeyContext = ({ st, epoch, listHash, participant, fingerprint, joinId, tracks }) =>
+  concat(st, u32(epoch), listHash, u32(participant), fingerprint, joinId, Uint8Array.of(tracks.length, ...tracks));
+
+/** The bytes that the signature of track keys covers. */
+export const trackKeyBytes = async (context, ciphertext) => concat(TRACK_KEY_INFO, context, await sha256(ciphertext));
