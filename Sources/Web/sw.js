@@ -1,7 +1,7 @@
 // The service worker: shows rings as system notifications, and a clear text if there is no network. It stores no file, so every page is as new as the server's.
 // A browser stops and starts it at will: what it must know is in its own address and in the notifications.
 
-/** In the language of the page that registered it: `{offline, answer, decline, ring, audio, video, over, waiting, message}`; `ring` and `message` have `{name}`. */
+/** In the language of the page that registered it: `{offline, answer, decline, ring, audio, video, over, waiting, message, alert}`; `ring`, `message` and `alert` have `{name}`. */
 const texts = JSON.parse(new URLSearchParams(location.search).get('texts') ?? '{}');
 
 addEventListener('install', (event) => {
@@ -49,7 +49,7 @@ let pressed;
 async function pushed({ type, call, link, recording, from, name, media }) {
   if (type === 'link-waiting') return registration.showNotification('Conclave', { body: texts.waiting, tag: `link/${link}`, data: {} });
   if (type === 'message' || type === 'alert') {
-    const title = texts.message.replace('{name}', () => name ?? from);
+    const title = texts[type].replace('{name}', () => name ?? from);
     return registration.showNotification(title, { tag: `recording/${recording}`, requireInteraction: type === 'alert', data: {} });
   }
   if (type === 'ring') {

@@ -89,9 +89,15 @@ export async function message(conclave: Conclave, tracks: MediaStreamTrack[], ca
   recorder.start();
   await recorder.stop();
   if (upload.state === 'stored') console.log((await recordings.send(writer.row.id)).bob);
+  const live = await recordings.beginLive({ readers: ['bob'], hasPicture: true, streams: streamsFor(true), alerts: true, keepsCopy: false });
+  await live.telling.note({ kind: 'place', lat: 50, lon: 14, at: 0 });
+  live.telling.addEventListener('change', () => console.log(live.telling.contacts.all.every(({ state }) => state === 'seen')));
+  if (live.upload.state === 'stored') await recordings.finish(live.id);
   conclave.addEventListener('recording', async ({ detail }) => {
-    const { source, reader } = await recordings.open(detail.recording);
-    const player = new Player(source, new WebOutput({ draw: (picture) => picture && canvas.drawImage(picture, 0, 0, picture.displayWidth, picture.displayHeight) }));
+    if (detail.isAlert && !(await recordings.announced(detail.recording)).isAlert) return;
+    const { reels, reader, live } = await recordings.open(detail.recording);
+    const player = new Player(reels.map(({ source }) => source), new WebOutput({ draw: (picture) => picture && canvas.drawImage(picture, 0, 0, picture.displayWidth, picture.displayHeight) }));
+    live?.addEventListener('change', () => player.grown());
     console.log(reader.statement.by.user, player.state === 'paused');
     player.play();
   });

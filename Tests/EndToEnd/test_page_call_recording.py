@@ -43,10 +43,10 @@ def starts(tab, *, what="voices", who="all"):
     wait_for(lambda: script(tab, "return document.body.classList.contains('keeps-recordings')"), 20, "the page knows that the server keeps recordings")
     tab.press("More")
     tab.click("#more-menu button", "Record this call")
-    tab.sees("#record-dialog[open]")
-    script(tab, "document.getElementById('record-what').value = arguments[0]; document.getElementById('record-who').value = arguments[1]", what, who)
-    tab.click("#record-dialog button", "Ask everybody")
-    tab.loses("#record-dialog[open]")
+    tab.sees("#call-record-dialog[open]")
+    script(tab, "document.getElementById('call-record-what').value = arguments[0]; document.getElementById('call-record-who').value = arguments[1]", what, who)
+    tab.click("#call-record-dialog button", "Ask everybody")
+    tab.loses("#call-record-dialog[open]")
 
 
 def answers(tab, words):

@@ -22,7 +22,7 @@ beforeEach(() => {
     record: async (options) => asked.push(['record', options]),
     stopRecording: async () => asked.push(['stop']),
   };
-  for (const id of ['consent-dialog', 'record-dialog', 'withdraw-dialog']) byID(id).open = false;
+  for (const id of ['consent-dialog', 'call-record-dialog', 'withdraw-dialog']) byID(id).open = false;
   document.body.classList.contains = (name) => name === 'keeps-recordings';
   view = new CallRecordingView();
 });
@@ -100,15 +100,15 @@ test('the starter is not asked, and ends it; others withdraw, with or without th
 
 test('a recording is begun for everybody who is in the call, or for oneself', async () => {
   view.show(call);
-  assert.equal(byID('record-call').hidden, false);
-  await press('record-call');
-  assert.ok(isOpen('record-dialog'));
-  Object.assign(byID('record-what'), { value: 'all' });
-  Object.assign(byID('record-who'), { value: 'all' });
-  await press('record-ask');
-  Object.assign(byID('record-what'), { value: 'voices' });
-  Object.assign(byID('record-who'), { value: 'own' });
-  await press('record-ask');
+  assert.equal(byID('call-record').hidden, false);
+  await press('call-record');
+  assert.ok(isOpen('call-record-dialog'));
+  Object.assign(byID('call-record-what'), { value: 'all' });
+  Object.assign(byID('call-record-who'), { value: 'all' });
+  await press('call-record-ask');
+  Object.assign(byID('call-record-what'), { value: 'voices' });
+  Object.assign(byID('call-record-who'), { value: 'own' });
+  await press('call-record-ask');
   assert.deepEqual(asked, [['record', { media: ['audio', 'video', 'screen'], readers: ['alice'] }], ['record', { media: ['audio'], readers: [] }]]);
 });
 
@@ -116,7 +116,7 @@ test('only people who may record see the button', () => {
   const seen = (facts) => {
     Object.assign(call, facts);
     view.show(call);
-    return !byID('record-call').hidden;
+    return !byID('call-record').hidden;
   };
   assert.equal(seen({ user: 'guest~1' }), false);
   assert.equal(seen({ user: 'bob', facts: { policy: { record: 'initiator' }, others: [] } }), false);

@@ -47,18 +47,27 @@ test('an event that comes again after `call.state` is handled, but only once', a
   conclave.close();
 });
 
-test('a recording that somebody grants to this device is told', async () => {
+test('a recording that somebody grants to this device, and what is new about it, is told', async () => {
   const conclave = new Conclave({ url: 'ws://h/', device: 'd', credentials: async () => ({ token: 't' }) });
   const told = [];
-  conclave.addEventListener('recording', ({ detail }) => told.push(detail));
+  for (const name of ['recording', 'recording-news']) conclave.addEventListener(name, ({ detail }) => told.push(detail));
   conclave.connect();
   const facts = { recording: callID('r'), kind: 'message', by: { user: 'bob', device: 'phone' } };
-  for (const [seq, body] of [[1, { at: 7, ...facts, grant: {} }], [2, { ...facts, by: 'bob' }]]) {
-    Socket.last.onmessage({ data: encodeFrame('MESSAGE', { subscription: 'events', event: 'recording.shared', seq, ack: seq, redelivered: false }, JSON.stringify(body)) });
+  const news = { at: 8, recording: facts.recording };
+  const events = [
+    ['shared', { at: 7, ...facts, grant: {} }], ['shared', { ...facts, by: 'bob' }], ['shared', { ...facts, kind: 'own', alert: true }],
+    ['reached', { ...news, by: facts.by }], ['reached', news], ['removed', news], ['changed', { ...news, state: 'running', reels: [] }],
+  ];
+  for (const [index, [name, body]] of events.entries()) {
+    const seq = index + 1;
+    Socket.last.onmessage({ data: encodeFrame('MESSAGE', { subscription: 'events', event: `recording.${name}`, seq, ack: seq, redelivered: false }, JSON.stringify(body)) });
     await turns();
   }
-  assert.deepEqual(told, [facts]);
   conclave.close();
+  assert.deepEqual(told, [
+    { ...facts, isAlert: false, hasGrant: true }, { ...facts, kind: 'own', isAlert: true, hasGrant: false },
+    { news: 'reached', ...news, by: facts.by }, { news: 'removed', ...news, by: undefined }, { news: 'changed', ...news, by: undefined },
+  ]);
 });
 
 function openedTrack() {

@@ -66,6 +66,7 @@ export function fakeIndexedDB({ disk = new Map(), fault = () => undefined } = {}
       if (isNew) disk.set(name, { version: 0, rows: new Map() });
       const { rows } = disk.get(name);
       const database = {
+        objectStoreNames: { contains: (store) => rows.has(store) },
         createObjectStore: (store) => rows.set(store, new Map()),
         transaction: (names, _mode, options = {}) => {
           const transaction = new FakeTransaction(rows, names, options, fault);

@@ -3,126 +3,15 @@
 import assert from 'node:assert/strict';
 import { beforeEach, test } from 'node:test';
 import { CALL, NOW, person } from './recorded.mjs';
+import { Server, Tab, answer, asDevice, isStored, recordingsOf, refused } from './recording-server.mjs';
 import { SOUND } from './reels.mjs';
 import { aside, load, until } from './web.mjs';
 
-const { MemoryStore: KeyStore } = await load('devices/store.js');
-const { Directory } = await load('trust/directory.js');
 const { makeStatement: vouchFor } = await load('trust/vouching.js');
 const { Refusal } = await load('wire/checks.js');
-const { equal, sha256, toBase64 } = await load('wire/bytes.js');
+const { toBase64 } = await load('wire/bytes.js');
 const { streamsFor } = await load('recordings/device-recorder.js');
-const { Recordings } = await load('recordings/recordings.js');
-const { parseHeader } = await load('recordings/segment.js');
-const { MemoryStore } = await load('recordings/store.js');
 
-const BASE = 'https://host/recordings';
-const refused = (code) => Object.assign(new Error(code), { code });
-const answer = (status, body) => ({ status, headers: { get: () => null }, json: async () => structuredClone(body), arrayBuffer: async () => Uint8Array.from(body).buffer });
-
-/** A server that stores recordings, and knows devices. */
-class Server {
-  recordings = new Map();
-  devices = [];
-  log = [];
-  fails = (_path) => undefined; // an error that a request gets
-  changes = (_path, reply) => reply; // a reply that lies
-
-  request(identity) {
-    return async (path, body) => {
-      this.log.push(`${identity.user} ${path}`);
-      const failure = this.fails(path);
-      if (failure) throw failure;
-      return this.changes(path, structuredClone(await this.#answer(identity, path, structuredClone(body))));
-    };
-  }
-
-  async #answer(identity, path, body) {
-    if (path === 'recordings/start') {
-      const { id } = body.statement;
-      const known = this.recordings.get(id);
-      if (known?.isFinished) throw refused('recording.ended');
-      this.recordings.set(id, { files: [], grants: [], witnesses: [], ...known, ...body, by: identity, ticket: `upload~${this.log.length}` });
-      return { recording: id, ticket: this.recordings.get(id).ticket, limits: { seconds: 180 } };
-    }
-    if (path === 'recordings/list') return { recordings: [...this.recordings.values()].filter((each) => this.#mayRead(each, identity)).map((each) => this.#entry(each, identity)) };
-    if (path === 'recordings/delete') return body.ids.forEach((id) => this.#mayRead(this.recordings.get(id), identity) && this.recordings.delete(id)), {};
-    const recording = this.recordings.get(body.id);
-    if (!recording || !this.#mayRead(recording, identity)) throw refused('recording.not-found');
-    if (path === 'recordings/finish') {
-      if (recording.isFinished) throw refused('recording.ended');
-      if (body.reels[0].segments !== recording.files.length) throw refused('recording.incomplete');
-      recording.isFinished = true;
-      recording.witnesses = [{ ...body.reels[0], isEnd: true, by: { user: identity.user, device: identity.device } }];
-      return {};
-    }
-    if (path === 'recordings/share') return recording.grants.push(...body.grants), {};
-    return this.manifest(recording, identity, body.from ?? 0);
-  }
-
-  #mayRead(recording, { user }) {
-    return recording && (recording.by.user === user || recording.grants.some(({ to }) => to.user === user));
-  }
-
-  #entry({ statement, files, isFinished, by }, identity) {
-    const { id, kind, call, at } = statement;
-    return { id, kind, role: by.user === identity.user ? 'owner' : 'reader', by: statement.by, call, startedAt: at, bytes: files.length, state: isFinished ? 'finished' : 'running', expiresAt: at + 1, extra: 1 };
-  }
-
-  async manifest({ statement, reelKey, files, grants, witnesses, by }, { user }, from) {
-    const rows = await Promise.all(files.map(async (file) => [file.length, toBase64(await sha256(file)), parseHeader(file).start]));
-    return {
-      statement, state: 'finished', bytes: 1, reelKeys: [{ reel: 1, ...reelKey }], notes: [], witnesses,
-      people: [{ participant: 1, user: by.user, device: by.device, name: by.user[0].toUpperCase() + by.user.slice(1), fingerprint: toBase64(by.fingerprint), keys: by.keys }],
-      reels: [{ participant: 1, from, segments: rows.slice(from, from + 1_000) }], grants: grants.filter(({ to }) => to.user === user),
-    };
-  }
-
-  fetch = async (url, { method = 'GET', headers, body }) => {
-    const [id, reel, n] = url.slice(BASE.length + 1).split('/');
-    const recording = this.recordings.get(id);
-    const bearer = headers.authorization.slice(7);
-    if (n !== undefined && method === 'GET') return recording?.files[n] && bearer.startsWith('token') ? answer(200, recording.files[n]) : answer(404);
-    if (!recording || recording.isFinished || bearer !== recording.ticket) return answer(404);
-    const position = async () => ({ next: recording.files.length, head: recording.files.length ? toBase64(await sha256(recording.files.at(-1))) : toBase64(new Uint8Array(32)) });
-    if (method === 'GET') return answer(200, { reels: { 1: await position() } });
-    if (Number(n) < recording.files.length && equal(recording.files[n], body)) return answer(200);
-    if (Number(n) !== recording.files.length || reel !== '1') return answer(409, await position());
-    recording.files.push(Uint8Array.from(body));
-    return answer(201);
-  };
-}
-
-/** The recordings of a tab, perhaps with another network than the server's. */
-const recordingsOf = ({ server, identity, directory, store }, { request = server.request(identity), token = () => 'token', fetch = server.fetch } = {}) =>
-  new Recordings({ connection: { identity, directory, request }, store, base: BASE, token, fetch, now: () => NOW });
-
-const asDevice = ({ user, device, keys, fingerprint }) => ({ user, device, keys, fingerprint: toBase64(fingerprint) });
-
-/** A device with its store, which a tab that is opened again finds as it was. */
-class Tab {
-  constructor(server, identity, { store = new MemoryStore(), keys = new KeyStore() } = {}) {
-    Object.assign(this, { server, identity, store, keys });
-    const own = { device: identity.device, fingerprint: toBase64(identity.fingerprint), keys: identity.keys };
-    this.directory = new Directory({ store: keys, owner: identity.user, own, fetchDevices: async (users) => ({ devices: server.devices.filter(({ user }) => users.includes(user)), revokes: [] }) });
-    this.recordings = recordingsOf(this);
-  }
-
-  reopened() {
-    this.recordings.close();
-    return new Tab(this.server, this.identity, this);
-  }
-
-  /** A message of ten seconds for Bob; with `isKilled` the tab is closed in the middle. */
-  async record({ kind = 'message', readers = ['bob'], isKilled = false } = {}) {
-    const { writer, upload } = await this.recordings.begin({ kind, call: kind === 'message' ? CALL : undefined, readers, hasPicture: false, streams: streamsFor(false) });
-    for (let ms = 0; ms < 10_000; ms += 500) writer.frame({ index: 0, isKey: true, timestamp: ms * 48, time: (NOW + ms) * 1_000, data: SOUND });
-    if (!isKilled) await writer.end((NOW + 10_000) * 1_000);
-    return { id: writer.row.id, upload };
-  }
-}
-
-const isStored = (upload) => until(() => upload.state === 'stored');
 let server, alice, bob;
 beforeEach(async () => {
   server = new Server();
@@ -182,7 +71,7 @@ test('a recording that a killed tab left is offered, uploaded as far as it was s
   const { id } = await alice.record({ isKilled: true });
   await until(() => server.recordings.get(id)?.files.length === 2);
   const tab = alice.reopened();
-  assert.deepEqual(await tab.recordings.unfinished(), [{ id, kind: 'message', call: CALL, readers: ['alice', 'bob'], startedAt: NOW, length: 8_000 }]);
+  assert.deepEqual(await tab.recordings.unfinished(), [{ id, kind: 'message', call: CALL, readers: ['alice', 'bob'], startedAt: NOW, length: 8_000, isLive: false, hasPicture: false }]);
   const stranger = new Tab(server, bob.identity, { store: alice.store });
   assert.deepEqual(await stranger.recordings.unfinished(), [], 'it is not another device’s');
   await assert.rejects(stranger.recordings.upload(id), Refusal);

@@ -15,7 +15,7 @@ document.dispatchEvent = ({ type }) => (listeners[type] ?? []).forEach((action) 
 const chips = byID('chips');
 chips.append(byID('chip-list'));
 byID('chip-list').className = 'chip-list';
-byID('share-people').closest = () => chips;
+for (const id of ['share-people', 'record-people']) byID(id).closest = () => chips;
 globalThis.location = /** @type {any} */ ({ href: 'https://host/' });
 const { RecordingsPage, fileNameOf } = await loadPage('recordings-page.js');
 const { ShareDialog } = await loadPage('share-dialog.js');

@@ -74,7 +74,7 @@ class Worker {
   }
 }
 
-const TEXTS = { offline: 'No network.', answer: 'Answer', decline: 'Decline', ring: '{name} is calling', audio: 'Audio call', video: 'Video call', over: 'It is over.', waiting: 'Somebody waits.', message: 'New video message from {name}' };
+const TEXTS = { offline: 'No network.', answer: 'Answer', decline: 'Decline', ring: '{name} is calling', audio: 'Audio call', video: 'Video call', over: 'It is over.', waiting: 'Somebody waits.', message: 'New video message from {name}', alert: '{name} needs you' };
 const workerAt = () => new Worker(`https://calls.example/sw.js?${new URLSearchParams({ texts: JSON.stringify(TEXTS) })}`);
 const ring = { type: 'ring', call: 'c1', title: 'Bob is calling', text: 'Video call' };
 
@@ -169,11 +169,11 @@ test('somebody who waits at a lasting link is one notification, which opens the 
 });
 
 test('a message or an alert that is pushed names its sender, in one notification that opens the page and answers nothing', async () => {
-  for (const type of ['message', 'alert']) {
+  for (const [type, title] of [['message', 'New video message from Bob $&'], ['alert', 'Bob $& needs you']]) {
     const worker = workerAt();
     for (let each = 0; each < 2; each += 1) await worker.push({ type, recording: 'r1', from: 'bob', name: 'Bob $&' });
     const [notification, ...others] = [...worker.shown.values()];
-    assert.deepEqual([others, notification.title, notification.actions], [[], 'New video message from Bob $&', undefined]);
+    assert.deepEqual([others, notification.title, notification.actions], [[], title, undefined]);
     assert.equal(notification.requireInteraction, type === 'alert', 'an alert stays until somebody sees it');
     await worker.click(notification);
     assert.deepEqual(worker.opened, ['./']);
@@ -261,7 +261,7 @@ test('a ring in the background is posted with its text, and closed when the page
   assert.deepEqual(posted, []);
   const { searchParams, pathname } = new URL(registered[0]);
   assert.match(pathname, /\/sw\.js$/);
-  assert.deepEqual(Object.keys(JSON.parse(searchParams.get('texts'))), ['offline', 'answer', 'decline', 'ring', 'audio', 'video', 'over', 'waiting', 'message']);
+  assert.deepEqual(Object.keys(JSON.parse(searchParams.get('texts'))), ['offline', 'answer', 'decline', 'ring', 'audio', 'video', 'over', 'waiting', 'message', 'alert']);
   assert.equal(JSON.parse(searchParams.get('texts')).ring, '{name} is calling');
 });
 

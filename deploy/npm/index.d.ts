@@ -133,8 +133,10 @@ export interface ConclaveEvents {
   /** The id of a lasting link of this user at which somebody waits. */
   'link-waiting': string;
   presence: undefined;
-  /** Somebody has granted a recording to this device, as the server says. */
-  recording: { recording: RecordingId; kind: RecordingKind; by: Device };
+  /** Somebody has granted a recording to this device, or alerts this user of it, as the server says. */
+  recording: { recording: RecordingId; kind: RecordingKind; by: Device; isAlert: boolean; hasGrant: boolean };
+  /** A recording has changed, was seen by a reader, has reached an alerted person, or was removed. `conclave-client/recordings` hears it by itself. */
+  'recording-news': { news: 'changed' | 'seen' | 'reached' | 'removed'; recording: RecordingId; by?: Device; at?: Time };
   /** About a device that is not in a call on this device. */
   warning: Warning;
   /** `identity` and `ownDevices` have changed. */

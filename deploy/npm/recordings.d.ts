@@ -51,6 +51,31 @@ export interface Unfinished {
   startedAt: Time;
   /** ms; 0 if nothing was recorded. */
   length: number;
+  /** It was begun by `beginLive`. */
+  isLive: boolean;
+  hasPicture: boolean;
+}
+
+/** A reader of a live recording. The server says all of it. */
+export interface Contact {
+  user: Id;
+  /** `unavailable`: the server passes nothing on. `no-keys`: no device can play it. `reached`: a device has acknowledged the alert. */
+  state: 'waiting' | 'unavailable' | 'no-keys' | 'told' | 'reached' | 'seen';
+  at?: Time;
+}
+
+/** Tells the readers of a recording while it is made: at once, or as soon as there is a network. Event: `change`. */
+export interface Telling extends EventTarget {
+  readonly contacts: {
+    readonly all: Contact[];
+    readonly alerts: boolean;
+    /** Whether the server has answered for everybody. */
+    readonly isAnswered: boolean;
+  };
+  /** ms by which this device's clock is ahead of the server's, once that is known. */
+  readonly clockAhead: number | undefined;
+  /** A sealed note, such as `{ kind: 'place', lat, lon, accuracy, at }`. Resolves with whether there was a number left: there are 1,000. */
+  note(content: Record<string, unknown>): Promise<boolean>;
 }
 
 export interface Listed {
@@ -77,33 +102,55 @@ export interface Source {
 }
 
 export interface Reel {
-  number: number;
+  readonly number: number;
+  readonly user: Id;
+  readonly device: Id;
+  /** As the server says. */
+  readonly name?: string;
+  readonly level: string;
   /** `state` says what the server has done to it, as far as it was read. */
-  reel: { readonly state: 'changed' | 'cut-off' | 'complete' | 'no-key' | 'not-finished'; readonly holes: number[] };
-  source: Source;
+  readonly reel: { readonly state: 'changed' | 'cut-off' | 'complete' | 'no-key' | 'not-finished'; readonly holes: number[] };
+  readonly source: Source;
 }
 
 export interface Opened {
   reader: { readonly statement: { readonly kind: RecordingKind; readonly by: Device; readonly readers: Id[]; readonly at: Time } };
-  /** One of a device; of a call one for each stay of somebody who agreed. */
-  reels: (Reel & { user: Id; device: Id; level: string; name?: string })[];
+  /** One; of a call, one for each stay of a participant. */
+  reels: Reel[];
   /** The contents of the notes, by number. */
   notes: Map<number, Record<string, unknown>>;
+  /** While its device records it; not of a call. */
+  live?: LiveRecording;
 }
 
-/** This device's recordings, and those that it may read. An error of `open` and `describe` with `code` `not-signed` or `no-key` is about the recording. */
+/** A recording that grows. Event: `change`; then call `grown()` of its player. */
+export interface LiveRecording extends EventTarget {
+  /** As the server says; `gone`: it was deleted. */
+  readonly state: RecordingState | 'gone';
+  readonly isRunning: boolean;
+  readonly notes: Map<number, Record<string, unknown>>;
+  /** Ends following it. */
+  close(): void;
+}
+
+/** This device's recordings, and those that it may read. An error of `open` and `describe` with `code` `not-signed`, `no-key` or `too-early` (a clock is wrong) is about the recording. */
 export class Recordings {
   /** `connection` is ready; `base` is the address of `/recordings`. Make another one when `connection.identity` changes. */
   constructor(options: { connection: Conclave; store: RecordingStore; base: string; token(wasRefused: boolean): string | Promise<string> });
   begin(options: { kind: 'message' | 'own'; call?: CallId; readers?: Id[]; hasPicture: boolean; streams: Streams }): Promise<{ writer: RecordingWriter; upload: SegmentUploader }>;
+  /** One of one's own, which `readers` can play while it is made. Without `keepsCopy` nothing of it stays on this device. */
+  beginLive(options: { readers: Id[]; hasPicture: boolean; streams: Streams; alerts?: boolean; keepsCopy?: boolean }): Promise<{ id: RecordingId; writer: RecordingWriter; upload: SegmentUploader; telling: Telling }>;
+  /** Ends one of `beginLive`, once all of it is stored. */
+  finish(id: RecordingId): Promise<void>;
+  telling(id: RecordingId): Promise<Telling>;
   /** The recordings of this device that were neither sent nor deleted. */
   unfinished(): Promise<Unfinished[]>;
   /** One of them, without the server. */
-  openDraft(id: RecordingId): Promise<{ reels: Reel[] }>;
+  openDraft(id: RecordingId): Promise<{ reels: Pick<Reel, 'number' | 'reel' | 'source'>[] }>;
   /** Goes on with its upload. */
   upload(id: RecordingId): Promise<SegmentUploader>;
   /** Records on, after a closed tab. */
-  resume(id: RecordingId): Promise<{ writer: RecordingWriter; upload: SegmentUploader }>;
+  resume(id: RecordingId): Promise<{ writer: RecordingWriter; upload: SegmentUploader; telling?: Telling }>;
   /** Once all of it is stored. Resolves with how many devices of each user can open it. */
   send(id: RecordingId, options?: { onlyOwn?: boolean }): Promise<Record<Id, number>>;
   reachable(users: Id[]): Promise<Record<Id, number>>;
@@ -116,10 +163,17 @@ export class Recordings {
   close(): void;
   list(options?: { before?: Time }): Promise<Listed[]>;
   describe(id: RecordingId): Promise<{ by: Device; name?: string; readers: Id[]; users: Id[]; length?: number }>;
+  /** Deletes what is recorded of this user in a call's recording, for everybody. */
+  erase(id: RecordingId): Promise<void>;
   share(id: RecordingId, users: Id[]): Promise<Record<Id, number>>;
   open(id: RecordingId): Promise<Opened>;
-  /** Deletes this user's part of a call's recording, for everybody. */
-  erase(id: RecordingId): Promise<void>;
+  /** The facts that its device has signed, before somebody is alarmed; `name` and `state` are the server's. */
+  announced(id: RecordingId): Promise<{ by: Device; name?: string; at: Time; level: string; isAlert: boolean; state?: RecordingState }>;
+  /** Whether it was opened, or put aside, on this device. */
+  isKnown(id: RecordingId): Promise<boolean>;
+  putAside(id: RecordingId): Promise<void>;
+  /** Tells the owner that the person has seen it. */
+  tellSeen(id: RecordingId): Promise<void>;
 }
 
 /** Records a microphone, and perhaps a camera, into a writer. Event: `ended` with `{reason}`, if it ends by itself. */
@@ -140,6 +194,8 @@ export interface Gap {
   from: number;
   to: number;
   why: 'network' | 'server' | 'disk' | 'restart' | 'no-key' | 'away' | 'unknown' | 'missing' | 'refused' | number;
+  /** Of which of the player's sources. */
+  lane: number;
 }
 
 /** A `VideoFrame`. */
@@ -174,6 +230,12 @@ export class Player extends EventTarget {
   play(): void;
   pause(): void;
   seek(time: number): Promise<void>;
+  /** µs by which it is behind the newest that there is. */
+  readonly behind: number;
+  /** Close to the end of a recording that is being made. */
+  seekNewest(): Promise<void>;
+  /** There is more of it, or nothing more will come. */
+  grown(): void;
   close(): void;
 }
 

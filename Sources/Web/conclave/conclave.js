@@ -11,6 +11,7 @@ import { toBase64 } from './wire/index.js';
 /** @typedef {import('./call/index.js').CallConnection} CallConnection */
 
 const CROSSING_MS = 300; // after the answer to a `start`, until a ring of the same people is over or announced
+const RECORDING_NEWS = ['recording.changed', 'recording.seen', 'recording.reached', 'recording.removed'];
 const LAST_CALLS = 5; // how many past calls are searched for one that runs on another device
 // Bundlers recognize a file that belongs to a bundle by this whole expression, and it means the file beside the bundle: so it is in a module beside that file.
 const OWN_WORKER = new URL('./sframe-worker.js', import.meta.url).href;
@@ -18,8 +19,8 @@ const OWN_WORKER = new URL('./sframe-worker.js', import.meta.url).href;
 /**
  * Events: `connection` (see `status`); `ring` with the ring `{call, from, media, members, waiting, …}`; `ring-over` with `{ring, reason, by}`; `ready`, after
  * each connect; `calls` when one is added, removed or held; `call-over` with the id of any call that is over for all; `link-waiting` with the id of a lasting
- * link of this user at which somebody waits; `presence`; `recording` with `{recording, kind, by}` of one that somebody has granted to this device, as the server
- * says; `warning` about a device that is not in a call here, with `{problem, user, device}`. A call's own events are on the call, those of pairing on
+ * link of this user at which somebody waits; `presence`; `recording` with `{recording, kind, by, isAlert, hasGrant}` of one that somebody has granted to this device, or
+ * alerts this user of, as the server says; `recording-news` with `{news, recording, by?, at?}`, `news` being `changed`, `seen`, `reached` or `removed`; `warning` about a device that is not in a call here, with `{problem, user, device}`. A call's own events are on the call, those of pairing on
  * `ownDevices`; `identity` reports when that is
  * replaced.
  *
@@ -417,7 +418,8 @@ export class Conclave extends EventTarget {
     if (name === 'link.waiting') this.lastingLinks.waiting(body.link);
     if (name === 'device.pair') this.ownDevices.take(body).catch(() => {}); // the session ends by itself
     if (name === 'call.ended') this.#tell('call-over', body.call);
-    if (name === 'recording.shared') this.#tell('recording', { recording: body.recording, kind: body.kind, by: body.by });
+    if (name === 'recording.shared') this.#tell('recording', { recording: body.recording, kind: body.kind, by: body.by, isAlert: Boolean(body.alert), hasGrant: Boolean(body.grant) });
+    if (RECORDING_NEWS.includes(name)) this.#tell('recording-news', { news: name.split('.')[1], recording: body.recording, by: body.by, at: body.at });
     if (name === 'keys.devices-changed') await this.#devicesChanged(body);
     if (!body.call || name === 'call.ring') return true;
     return this.#calls.handle(name, body);

@@ -48,7 +48,7 @@ function setTitle() {
   const ring = lobby?.rings.current;
   if (ring) document.title = `${t('ring.title', { name: labelFor(ring.from) })} · Conclave`;
   else {
-    const view = !byID('waiting').hidden ? 'waiting' : conclave?.current ? 'call' : ['unanswered', 'message'].find((name) => !byID(name).hidden);
+    const view = !byID('waiting').hidden ? 'waiting' : conclave?.current ? 'call' : ['unanswered', 'message', 'record'].find((name) => !byID(name).hidden);
     const title = view && `${view}-title`;
     document.title = title ? `${byID(title).textContent} · Conclave` : 'Conclave';
   }

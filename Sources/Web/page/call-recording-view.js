@@ -33,7 +33,7 @@ export function lineOf({ recording, exported }) {
   return { words, deed: isOwn ? 'stop' : hasAgreed || exported.length > 0 ? 'withdraw' : 'ask' };
 }
 
-const DEEDS = { stop: 'record.stop', withdraw: 'recorded.stop-me', ask: 'recorded.agree' };
+const DEEDS = { stop: 'call-record.stop', withdraw: 'recorded.stop-me', ask: 'recorded.agree' };
 
 export class CallRecordingView {
   #call;
@@ -43,11 +43,11 @@ export class CallRecordingView {
 
   constructor() {
     const on = (id, action) => byID(id).addEventListener('click', busy(byID(id), () => action().catch((error) => notice(wordsForError(error)))));
-    on('record-call', async () => {
+    on('call-record', async () => {
       byID('more-dialog').close();
-      await (this.#call.recording ? this.#call.stopRecording() : byID('record-dialog').showModal());
+      await (this.#call.recording ? this.#call.stopRecording() : byID('call-record-dialog').showModal());
     });
-    on('record-ask', () => this.#begin());
+    on('call-record-ask', () => this.#begin());
     on('consent-decline', () => this.#answer([]));
     on('consent-voice', () => this.#answer(['audio']));
     on('consent-agree', () => this.#answer(this.#call.recording.media));
@@ -79,9 +79,9 @@ export class CallRecordingView {
       byID('recorded-action').hidden = !line.deed;
       if (line.deed) setText(byID('recorded-action'), t(DEEDS[line.deed]));
     }
-    byID('record-call').hidden = !this.#mayRecord(recording);
-    setText(byID('record-call-text'), t(recording ? 'record.stop' : 'record.start'));
-    byID('record-call').ariaHasPopup = recording ? null : 'dialog';
+    byID('call-record').hidden = !this.#mayRecord(recording);
+    setText(byID('call-record-label'), t(recording ? 'call-record.stop' : 'call-record.start'));
+    byID('call-record').ariaHasPopup = recording ? null : 'dialog';
     if (!recording) byID('withdraw-dialog').close();
     this.#ask();
   }
@@ -102,10 +102,10 @@ export class CallRecordingView {
   }
 
   async #begin() {
-    const media = byID('record-what').value === 'voices' ? ['audio'] : ['audio', 'video', 'screen'];
+    const media = byID('call-record-what').value === 'voices' ? ['audio'] : ['audio', 'video', 'screen'];
     const present = this.#call.facts.others.filter(({ participants }) => participants.length > 0).map(({ user }) => user);
-    await this.#call.record({ media, readers: byID('record-who').value === 'own' ? [] : present });
-    byID('record-dialog').close();
+    await this.#call.record({ media, readers: byID('call-record-who').value === 'own' ? [] : present });
+    byID('call-record-dialog').close();
   }
 
   /** Opens the question, or closes it when it is answered or over. */

@@ -46,16 +46,16 @@ const pause = (ms, signal) =>
   });
 
 /**
- * Resolves with how many devices of each reader can open it (see `Recordings.send`). `told(state, {sealed, stored})` is called with what the upload does: its
- * `state`, or `waiting` for another attempt to send. Rejects with an error that does not pass, or with the reason of `signal`.
+ * Resolves with how many devices of each reader can open it (see `Recordings.send`), or with what `send()` resolves with in place of that. `told(state, {sealed, stored})` is
+ * called with what the upload does: its `state`, or `waiting` for another attempt to send. Rejects with an error that does not pass, or with the reason of `signal`.
  */
-export async function deliver(recordings, id, { onlyOwn = false, told = (_state, _progress) => {}, signal = new AbortController().signal } = {}) {
+export async function deliver(recordings, id, { onlyOwn = false, send = () => recordings.send(id, { onlyOwn }), told = (_state, _progress) => {}, signal = new AbortController().signal } = {}) {
   const upload = await recordings.upload(id);
   for (;;) {
     signal.throwIfAborted();
     await uploaded(upload, told, signal);
     try {
-      return await recordings.send(id, { onlyOwn });
+      return await send();
     } catch (error) {
       if (!PASSING.includes(error.code)) throw error;
       told('waiting', upload.progress);

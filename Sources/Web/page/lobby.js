@@ -74,7 +74,12 @@ export class Lobby {
       base: new URL('recordings', location.href).href,
       callBack: (user) => this.#start([user], true),
       options: () => this.fieldOptions,
-      found: () => this.#unanswered.offer(),
+      found: () => {
+        this.#unanswered.offer();
+        byID('record-own').hidden = false;
+      },
+      callBeside: (users, tracks) => this.#callBeside(users, tracks),
+      closed: () => this.#showLobby(),
       over: ({ wasSent }) => (wasSent || this.#isReply ? this.#showLobby() : this.#unanswered.return()),
     });
     this.rings = new Ringing({
@@ -85,7 +90,7 @@ export class Lobby {
         this.#decline(ring);
         return this.#record([ring.from], ring.call, { isReply: true });
       },
-      canReply: () => this.#messages.isHere && byID('message').hidden,
+      canReply: () => this.#messages.isHere && ['message', 'record', 'record-bar'].every((id) => byID(id).hidden), // the camera is free
       isInCall: () => Boolean(conclave.current),
       own: () => conclave.user,
     });
@@ -249,6 +254,14 @@ export class Lobby {
     return undefined;
   }
 
+  /** Rings `users` with the open `tracks` of a recording, which goes on beside the call. */
+  async #callBeside(users, { microphone, camera }) {
+    const call = await this.#conclave.call(users, { microphone: microphone.clone(), camera: camera ? camera.clone() : false });
+    if (ringsNobody(call.results)) return call.leave();
+    if (!call.hasEnded) this.#entered(call);
+    return undefined;
+  }
+
   /** Everybody who was called has declined or did not answer. The server would keep the call of several people for others to join (protocol section 6). */
   leaveUnanswered(call) {
     if (call.hasEnded || !isUnanswered(call.facts) || call.facts.policy.aloneSeconds !== undefined) return;
@@ -320,6 +333,7 @@ export class Lobby {
     byID('call-audio').addEventListener('click', busy(byID('call-audio'), () => submit(false)));
     const startWithLink = () => this.#startWithLink().catch((error) => setText(byID('call-error'), wordsForError(error)));
     byID('call-link').addEventListener('click', busy(byID('call-link'), startWithLink));
+    byID('record-own').addEventListener('click', busy(byID('record-own'), () => this.#messages.recordOwn()));
     byID('invited-join').addEventListener('click', busy(byID('invited-join'), () => this.joinByLink({ ...preview.wants })));
     window.addEventListener('hashchange', () => this.showLink());
     document.addEventListener('view', () => this.showLink());

@@ -21,7 +21,7 @@ export class Messages {
     this.#found = found;
     this.#conclave = options.conclave;
     this.#conclave.addEventListener('ready', () => (this.#isAbsent = false));
-    this.#conclave.addEventListener('recording', ({ detail }) => this.#arrived(detail.recording));
+    this.#conclave.addEventListener('recording', ({ detail }) => this.#arrived(detail));
   }
 
   /** Whether messages can be recorded here. */
@@ -45,6 +45,11 @@ export class Messages {
     return (await this.#page)?.record({ users, call });
   }
 
+  /** For people of this user's choice, who can follow it. */
+  async recordOwn() {
+    (await this.#page)?.recordOwn();
+  }
+
   /** Somebody rings. */
   async interrupt() {
     (await this.#page)?.interrupt();
@@ -54,9 +59,9 @@ export class Messages {
     if (this.#isLoaded) await (await this.#page).forgetAll();
   }
 
-  async #arrived(id) {
+  async #arrived(told) {
     if (!this.#isLoaded) await this.refresh();
-    if (this.#isLoaded) await (await this.#page).arrived(id).catch(() => {});
+    if (this.#isLoaded) await (await this.#page).arrived(told).catch(() => {});
   }
 
   async #isServed() {

@@ -1,6 +1,7 @@
 // The player of a recording: a dialog with one clock for sound and picture, a time line with its gaps, speed, volume, and captions where there are some.
 
 import { byID, element, plainLine, setIcon, setText } from './dom.js';
+import { LiveLine } from './live-line.js';
 import { labelFor } from './names.js';
 import { PlayerPeople } from './player-people.js';
 import { shortTime, spokenTime, wordsForGap, wordsForUnreadable, wordsForWorth } from './recordings-words.js';
@@ -51,7 +52,8 @@ export class PlayerView {
   #player;
   #output;
   #opened; // of `load`
-  #start = 0; // µs
+  #call;
+  #line = new LiveLine();
   #captions = [];
   #people; // of a call
   #timer;
@@ -81,10 +83,10 @@ export class PlayerView {
 
   /**
    * Opens a recording and plays it. `load()` resolves with what `Recordings.open` and `openDraft` do; `name` is who has sent it, as the server says; `title` is of
-   * one's own. `download()` is for browsers that cannot play it. Resolves with whether it was opened.
-   * @param {{ name: string, title?: string, load: () => Promise<any>, download: () => unknown }} options
+   * one's own. `download()` is for browsers that cannot play it; `call(user)` rings the person who has recorded it. Resolves with whether it was opened.
+   * @param {{ name: string, title?: string, load: () => Promise<any>, download: () => unknown, call?: (user: string) => unknown }} options
    */
-  async open({ name, title = undefined, load, download }) {
+  async open({ name, title = undefined, load, download, call = undefined }) {
     this.#end();
     const turn = this.#turn;
     this.#clear(title ?? t('player.from', { name }));
@@ -95,10 +97,14 @@ export class PlayerView {
     try {
       // Without a decoder, too: it is opened, and its signature is checked.
       const opened = await load();
-      if (turn !== this.#turn) return false;
+      if (turn !== this.#turn) {
+        opened.live?.close();
+        return false;
+      }
       this.#opened = opened;
       const { reader } = opened;
-      const isOfCall = reader?.statement.kind === 'call';
+      const isOfCall = this.kind === 'call';
+      this.#call = call && this.kind === 'own' ? () => (this.close(), call(reader.statement.by.user)) : undefined;
       if (reader && (isOfCall || !title)) setText(byID('player-title'), t(isOfCall ? 'player.call' : 'player.from', { name: labelFor(reader.statement.by.user) }));
       if (isOfCall && !opened.reels.some(({ source }) => source.length > 0)) setText(byID('player-problem'), t('player.nobody'));
       else if (obstacle) this.#cannotPlay();
@@ -110,6 +116,16 @@ export class PlayerView {
     }
   }
 
+  /** The kind of what is open, as its device has signed it. */
+  get kind() {
+    return this.#opened?.reader?.statement.kind;
+  }
+
+  /** µs */
+  get #start() {
+    return this.#player?.start ?? 0;
+  }
+
   close() {
     if (byID('player-dialog').open) byID('player-dialog').close();
   }
@@ -119,19 +135,19 @@ export class PlayerView {
     this.#player?.pause();
   }
 
-  #begin({ reader, reels, notes = new Map() }) {
+  #begin({ reels, notes = new Map() }) {
     const { Player, WebOutput } = this.#library;
-    this.#people = reader?.statement.kind === 'call' ? new PlayerPeople(byID('player-people'), reels) : undefined;
+    this.#people = this.kind === 'call' ? new PlayerPeople(byID('player-people'), reels) : undefined;
     byID('player-people').hidden = !this.#people;
     this.#captions = captionsIn(notes.values());
     this.#output = new WebOutput({ draw: (picture, place) => (this.#people ? this.#people.draw(picture, place) : this.#drawPicture(picture)), failed: () => this.#fail() });
     this.#hear({});
     const player = new Player(reels.map(({ source }) => source), this.#output);
     this.#player = player;
-    this.#start = player.start;
     player.addEventListener('change', () => player === this.#player && this.draw());
     this.#timer = setInterval(() => this.draw(), DRAWN_EVERY_MS);
     byID('player-controls').hidden = false;
+    this.#line.begin(this.#opened, player, this.#call);
     this.#play();
     byID('player-play').focus();
   }
@@ -195,13 +211,22 @@ export class PlayerView {
     byID('player-speed').value = String(speed);
     setText(byID('player-gap'), this.#note(state, gap));
     setText(byID('player-caption'), this.#captions.find(({ from, to }) => from <= at && at < to)?.text ?? '');
-    setText(byID('player-worth'), this.#opened.reader ? wordsForWorth(this.#opened.reels.map(({ reel }) => reel.state)) : '');
+    setText(byID('player-worth'), this.#worth());
+    this.#line.draw();
     this.#drawGaps(bandsOf(player.gaps, this.#start, length));
+  }
+
+  /** A recording that is being made has no end yet. */
+  #worth() {
+    const { reader, reels, live } = this.#opened;
+    const states = reels.map(({ reel }) => reel.state);
+    return !reader || (live?.isRunning && states.every((state) => state === 'not-finished')) ? '' : wordsForWorth(states);
   }
 
   /** The words about the place. */
   #note(state, gap) {
-    this.#waitingSince = state === 'waiting' ? (this.#waitingSince ?? performance.now()) : undefined;
+    const isAtNewest = this.#opened.live?.isRunning && this.#player.behind === 0;
+    this.#waitingSince = state === 'waiting' && !isAtNewest ? (this.#waitingSince ?? performance.now()) : undefined;
     if (gap && this.#people) return t('gap.of', { name: labelFor(this.#opened.reels[gap.lane].user), words: wordsForGap(gap) });
     if (gap) return wordsForGap(gap);
     return this.#waitingSince !== undefined && performance.now() - this.#waitingSince > WAITING_MS ? t('player.waiting') : '';
@@ -262,6 +287,8 @@ export class PlayerView {
     this.#player?.close();
     this.#player = undefined;
     this.#output = undefined;
+    this.#line.end();
+    this.#opened?.live?.close();
     this.#opened = undefined;
     this.#people = undefined;
     this.#waitingSince = undefined;

@@ -54,7 +54,7 @@ export class RecordingsView {
 
   /**
    * `play({id, isDraft, title})`, `callBack(user)`, `share(id)` and `download({id, isDraft, startedAt})` are called by the buttons; `isBusy(id)` says that a recording is
-   * being made elsewhere on the page.
+   * being made elsewhere on the page; `deleted()` is called when one was deleted.
    */
   constructor(actions) {
     this.#actions = actions;
@@ -89,7 +89,7 @@ export class RecordingsView {
     const [entries, drafts] = await Promise.all([this.#recordings.list(), this.#recordings.unfinished()]);
     if (turn !== this.#turn) return;
     const ids = new Set(drafts.map(({ id }) => id));
-    this.#drafts = drafts;
+    this.#drafts = drafts.filter(({ isLive }) => !isLive); // `LeftView` has the others
     this.#entries = entries.filter(({ id }) => !ids.has(id));
     // A recording that grows is described again.
     for (const { id, state } of entries) if (state === 'running') this.#facts.delete(id);
@@ -147,7 +147,7 @@ export class RecordingsView {
     const about = `${title}, ${facts}`;
     if (!problem) made.append(rowButton(t('recordings.play'), about, () => this.#actions.play(row), isDraft ? 'quiet' : 'secondary'));
     if (isDraft) made.append(rowButton(t('chat.send'), about, () => this.#send(row)));
-    const remove = rowButton(t('history.delete'), about, async () => this.#ask(row), 'quiet icon-only');
+    const remove = rowButton(t('history.delete'), about, async () => this.ask(row), 'quiet icon-only');
     remove.replaceChildren(icon('trash'));
     made.append(remove);
     if (isOpen) made.append(this.#more(row, about));
@@ -202,7 +202,8 @@ export class RecordingsView {
     await this.refresh();
   }
 
-  #ask(row) {
+  /** Asks whether a recording is to be deleted. */
+  ask(row) {
     this.#asked = row;
     setText(byID('delete-recording-text'), t(row.isDraft ? 'recordings.delete-unsent' : row.isOwn ? 'recordings.delete-own' : 'recordings.delete-received'));
     byID('delete-recording-dialog').showModal();
@@ -225,5 +226,6 @@ export class RecordingsView {
     this.#entries = this.#entries.filter((entry) => entry.id !== id);
     this.#drafts = this.#drafts.filter((draft) => draft.id !== id);
     this.show();
+    await this.#actions.deleted();
   }
 }

@@ -39,6 +39,7 @@ export const wordsForWorth = (states) => t(`worth.${WORTHS.find((state) => state
 /** Why a recording cannot be opened: `error` is `Unreadable` or that of a request. `name` is who has sent it, as the server says. */
 export function wordsForUnreadable(error, name) {
   if (error.code === 'not-signed') return t('recordings.refused', { name });
+  if (error.code === 'too-early') return t('recordings.too-early', { name });
   return error.code === 'no-key' ? t('recordings.no-key', { name }) : wordsForError(error);
 }
 

@@ -22,6 +22,7 @@ function workerURL() {
     over: t('notifications.over'),
     waiting: t('links.somebody'),
     message: t('recordings.arrived', { name: '{name}' }),
+    alert: t('alert.title', { name: '{name}' }),
   };
   const url = `${WORKER}?${new URLSearchParams({ texts: JSON.stringify(texts) })}`;
   policy ??= globalThis.trustedTypes?.createPolicy('conclave-page', {

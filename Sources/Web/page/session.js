@@ -152,6 +152,11 @@ export function saveNames(user, names) {
 export const savedFavourites = (user) => read(browser, `favourites/${user}`) ?? [];
 export const saveFavourites = (user, favourites) => write(browser, `favourites/${user}`, favourites);
 
+// The choices for the last recording for others, its people included
+
+export const savedRecordChoice = (user) => read(browser, `record/${user}`) ?? {};
+export const saveRecordChoice = (user, choice) => write(browser, `record/${user}`, choice);
+
 // The end of *Do not disturb*, in ms
 
 export const savedQuietEnd = (user) => read(browser, `quiet-end/${user}`) ?? undefined;
@@ -178,7 +183,7 @@ export function forgetAll(user) {
     forgetCall(device);
     browser.removeItem(`device-name/${device}`);
   }
-  for (const key of [`devices/${user}`, `links-device/${user}`, `names/${user}`, `favourites/${user}`, `quiet-end/${user}`, 'name', 'push-sign-in']) browser.removeItem(key);
+  for (const key of [`devices/${user}`, `links-device/${user}`, `names/${user}`, `favourites/${user}`, `quiet-end/${user}`, `record/${user}`, 'name', 'push-sign-in']) browser.removeItem(key);
   for (const key of Object.keys(browser)) if (key.startsWith('setting/')) browser.removeItem(key);
   tab.clear();
 }

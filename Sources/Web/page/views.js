@@ -2,7 +2,7 @@
 
 import { byID } from './dom.js';
 
-const VIEWS = ['welcome', 'guest', 'waiting', 'farewell', 'lobby', 'call', 'unanswered', 'message', 'elsewhere'];
+const VIEWS = ['welcome', 'guest', 'waiting', 'farewell', 'lobby', 'call', 'unanswered', 'message', 'record', 'elsewhere'];
 
 export function show(view) {
   for (const name of VIEWS) byID(name).hidden = name !== view;

@@ -71,15 +71,15 @@ export async function makeGrant(identity, scalar, { id, st, to, target, at }) {
 
 const wrapKeyOf = (keys) => keys.find(({ use }) => use === 'wrap');
 
-/** The devices of `users` that get a grant, and this one. This user's others have to be paired: the server lists devices, and could list one of its own. */
-export async function holdersOf(users, { identity, directory }) {
+/** The devices of `users` that get a grant, and this one if it `isHolder`. This user's others have to be paired: the server lists devices, and could list one of its own. */
+export async function holdersOf(users, { identity, directory, isHolder = true }) {
   const devices = await directory.devicesOf([...new Set([identity.user, ...users])], { pinsNews: false });
   const isTrusted = ({ entry, keys, problem, level, isNew }) => {
     if (!keys || problem || sameDevice(entry, identity)) return false;
     return entry.user === identity.user ? SENT_TO.includes(level) : !isNew || level === 'vouched';
   };
   const trusted = devices.filter(isTrusted).map(({ entry, keys }) => ({ user: entry.user, device: entry.device, keys }));
-  return [{ user: identity.user, device: identity.device, keys: identity.keys }, ...trusted];
+  return [...(isHolder ? [{ user: identity.user, device: identity.device, keys: identity.keys }] : []), ...trusted];
 }
 
 /** `{grants, devices}`: the grants of `scalar` to `holders`, see `holdersOf`, and how many devices of each user they reach. `scalar` is wiped. */

@@ -5,5 +5,5 @@ export { countOf, grantIn, holdersOf, makeGrant, makeGrants, makeRecordingKey, o
 export {
   NOTE_INFO, REEL_KEY_INFO, idBytes, nextKeyInfo, noteBytes, noteData, reelKeyBytes, reelKeyData, segmentKeyInfo, witnessBytes,
 } from './layouts.js';
-export { makeStatement, openStatement, signed, statementIn } from './statement.js';
+export { Untimely, makeStatement, openStatement, signed, statementIn } from './statement.js';
 export { openTrackKeys, trackKeysIn } from './track-keys.js';

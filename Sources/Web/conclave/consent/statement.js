@@ -9,6 +9,9 @@ const MAX_SIGNATURE = 4_096;
 const MAX_SPKI = 256; // of P-256
 const AHEAD_MS = 10 * 60_000; // how far the starter's clock may be ahead of this one
 
+/** A statement of a time that is to come: one of the two clocks is wrong, or the signer lies about the time. */
+export class Untimely extends Refusal {}
+
 const oneOf = (table, what) => (value) => {
   if (typeof value !== 'string' || !Object.hasOwn(table, value)) throw new Refusal(`${what} of another form`);
   return value;
@@ -66,7 +69,7 @@ export async function makeStatement(identity, { id, kind, call = undefined, publ
 export async function openStatement(statement, { keys, fingerprint, now }) {
   const data = statementBytes({ ...statement, fingerprint });
   if (!(await isSignedBy(keys, statement.sigAlg, statement.signature, data))) throw new Refusal('a statement with a wrong signature');
-  if (!isWhole(statement.at, 0, now + AHEAD_MS)) throw new Refusal('a statement of a time that is to come');
+  if (!isWhole(statement.at, 0, now + AHEAD_MS)) throw new Untimely('a statement of a time that is to come');
   const curve = { name: 'ECDH', namedCurve: 'P-256' };
   await crypto.subtle.importKey('spki', statement.publicKey, curve, false, []).catch(() => {
     throw new Refusal('a recording key that is no point of P-256');

@@ -55,6 +55,11 @@ export const manifestIn = shape(
     grants: listOf(grantIn, MAX_GRANTS, 'grants'),
     notes: listOf(noteIn, MAX_NOTES, 'notes'),
     witnesses: listOf(witnessIn, MAX_ENTRIES, 'witnesses'),
+    readers: listOf(shape('a reader', { user: idIn }, { seenAt: time, alertedAt: time, reachedAt: time }), MAX_GRANTS, 'readers'),
     trackKeys: listOf(trackKeysIn, MAX_TRACK_KEYS, 'track keys'),
   },
 );
+
+const PAGE = 1_000; // segments
+/** Whether there may be another page behind this one. */
+export const pageIsFull = ({ reels }) => reels.some(({ segments }) => segments.length > 0 && segments.length % PAGE === 0);

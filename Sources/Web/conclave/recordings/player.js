@@ -7,6 +7,7 @@ const TICK_MS = 20;
 const AHEAD_US = 1_000_000; // how far ahead of the clock frames are decoded
 const STARVED_US = 100_000;
 const RETRY_S = 1; // between attempts to load a segment
+const BEHIND_US = 6_000_000; // the newest of what is being recorded: more comes every five seconds (protocol section 13.6)
 export const SPEEDS = [1, 1.5, 2];
 
 /**
@@ -27,18 +28,19 @@ export class Player extends EventTarget {
   #isReady = false; // whether the cursors stand where the clock is
   #retryAt = 0;
   #timer;
+  #wasEmpty;
 
   constructor(sources, output) {
     super();
     this.#output = output;
     this.#clock = new PlayClock(() => output.now);
     this.#lanes = sources.map((source, index) => new Lane(source, { output: output.lane(index), changed: () => this.tick(), found: () => this.#changed() }));
+    this.#wasEmpty = this.#recorded.length === 0;
     // While it stands still nothing ticks, and a picture is decoded some time after the seek.
     output.decoded = () => this.#timer === undefined && this.tick();
     this.#clock.seek(this.start);
     this.seek(this.start);
-    // A reel's end is in it.
-    for (const source of sources) if (source.length > 0) source.segment(source.length - 1).then(() => this.#changed(), () => {});
+    this.#learnEnds();
   }
 
   /** When the first reel begins, µs since 1970. */
@@ -53,6 +55,10 @@ export class Player extends EventTarget {
 
   get #recorded() {
     return this.#lanes.filter(({ source }) => source.length > 0);
+  }
+
+  get #isLive() {
+    return this.#lanes.some(({ source }) => source.isLive);
   }
 
   get #isGoing() {
@@ -118,6 +124,27 @@ export class Player extends EventTarget {
     this.tick();
   }
 
+  /** µs by which it is behind the newest that there is. */
+  get behind() {
+    return Math.max(0, this.#end - this.position);
+  }
+
+  /** Goes on close to the end of a recording that is being made. */
+  seekNewest() {
+    return this.seek(this.#end - BEHIND_US);
+  }
+
+  /** There is more of it, or nothing more will come. */
+  grown() {
+    if (this.#recorded.length === 0) return;
+    this.#learnEnds();
+    if (this.#wasEmpty) this.seek(this.start);
+    this.#wasEmpty = false;
+    for (const lane of this.#lanes) lane.retry();
+    this.tick();
+    this.#changed();
+  }
+
   close() {
     this.#halt('paused');
     this.#seeks += 1;
@@ -133,8 +160,9 @@ export class Player extends EventTarget {
     for (const lane of this.#lanes) lane.show(position, position >= lane.source.end && lane.source.end < this.#end);
     this.#noteGaps(position);
     if (!this.#isGoing) return;
-    if (this.#lanes.every(({ isAtEnd }) => isAtEnd) && position >= this.#end) this.#halt('ended');
-    else if (isStarved) {
+    const isAtEnd = this.#lanes.every((lane) => lane.isAtEnd) && position >= this.#end;
+    if (isAtEnd && !this.#isLive) this.#halt('ended');
+    else if (isStarved || isAtEnd) {
       if (this.#clock.isRunning) this.#silence();
       this.#set('waiting');
       if (this.#output.now < this.#retryAt) return;
@@ -157,6 +185,11 @@ export class Player extends EventTarget {
       lane.feedPictures(position, until);
     }
     return this.#lanes.some((lane) => lane.lacks(position + STARVED_US));
+  }
+
+  /** A reel's end is in its last segment. */
+  #learnEnds() {
+    for (const { source } of this.#recorded) source.segment(source.length - 1).then(() => this.#changed(), () => {});
   }
 
   #noteGaps(position) {

@@ -1,6 +1,6 @@
 // Opens a recording: whose it is, whether this device may read it, and its reels.
 
-import { openGrant, openStatement, openTrackKeys } from '../consent/index.js';
+import { Untimely, openGrant, openStatement, openTrackKeys } from '../consent/index.js';
 import { fingerprintOf, sameDevice } from '../trust/index.js';
 import { Refusal } from '../wire/index.js';
 import { CallContents } from './call-contents.js';
@@ -10,7 +10,10 @@ import { ReelReader } from './reel-reader.js';
 import { SealedContents } from './sealed-contents.js';
 import { isWitnessSigned } from './witnesses.js';
 
-/** A recording that cannot be read. `code` is `not-signed` (it is not from whom the server says) or `no-key` (this device has no grant that counts). */
+/**
+ * A recording that cannot be read. `code` is `not-signed` (it is not from whom the server says), `no-key` (this device has no grant that counts) or `too-early` (its time
+ * is to come: one of the two clocks is wrong).
+ */
 export class Unreadable extends Refusal {
   constructor(code, message) {
     super(message);
@@ -57,7 +60,7 @@ export class RecordingReader {
     this.#keys = found.keys;
     this.fingerprint = await fingerprintOf(starter.user, starter.device, found.keys);
     this.st = await openStatement(statement, { keys: found.keys, fingerprint: this.fingerprint, now }).catch((error) => {
-      throw new Unreadable('not-signed', error.message);
+      throw new Unreadable(error instanceof Untimely ? 'too-early' : 'not-signed', error.message);
     });
   }
 

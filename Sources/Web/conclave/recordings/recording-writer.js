@@ -28,16 +28,19 @@ function uuidOf(bytes) {
 }
 
 /**
- * Events: `sealed` with `{n, bytes}`, when a segment is in the store; `trouble` with `{reason}`, `no-room` or `store`: nothing more is recorded, and what was
+ * Events: `sealed` with `{n, bytes, end}`, `end` in µs, when a segment is in the store; `trouble` with `{reason}`, `no-room` or `store`: nothing more is recorded, and what was
  * sealed stays.
  */
 export class RecordingWriter extends EventTarget {
   row;
+  /** Whether there is room for another segment of so many bytes. */
+  hasRoomFor = (_bytes) => true;
   #identity;
   #store;
   #builder;
   #chainKey;
   #head;
+  #bytes; // of all segments
   #end; // of what was added
   #sealing = Promise.resolve();
   #waiting = 0; // bytes
@@ -47,9 +50,9 @@ export class RecordingWriter extends EventTarget {
 
   /**
    * Begins a recording of `kind`, `message` or `own`, by this device: `streams` are those of `SegmentBuilder`, `readers` are users, `at` is in ms. Its key is
-   * made here, and kept only as a grant to this device.
+   * made here, and kept only as a grant to this device. `more` are further members of its row.
    */
-  static async begin(identity, store, { kind, call = undefined, media, readers, streams, at }) {
+  static async begin(identity, store, { kind, call = undefined, media, readers, streams, at, more = {} }) {
     const id = uuidOf(random(16));
     const { publicKey, scalar } = await makeRecordingKey();
     const { statement, st } = await makeStatement(identity, { id, kind, call, publicKey, media, readers, at });
@@ -59,8 +62,8 @@ export class RecordingWriter extends EventTarget {
     const grant = await makeGrant(identity, scalar, { id, st, to: { user: identity.user, device: identity.device }, target, at });
     scalar.fill(0);
     const chainKey = await ChainKey.begin(chain, { id, reel: REEL });
-    const row = { id, owner: ownerOf(identity), kind, statement, st, reelKey, grant, streams, startedAt: at };
-    await store.put(['recordings', id, row], ['chains', id, chainRow(chainKey, NO_SEGMENT)], ['uploads', id, { stored: 0, confirmed: 0 }]);
+    const row = { id, owner: ownerOf(identity), kind, statement, st, reelKey, grant, streams, startedAt: at, ...more };
+    await store.put(['recordings', id, row], ['chains', id, chainRow(chainKey, NO_SEGMENT, 0)], ['uploads', id, { stored: 0, confirmed: 0 }]);
     return new RecordingWriter(identity, store, { row, chainKey, head: NO_SEGMENT });
   }
 
@@ -68,18 +71,19 @@ export class RecordingWriter extends EventTarget {
   static async resume(identity, store, id, time) {
     const [row, chain] = [await store.get('recordings', id), await store.get('chains', id)];
     const chainKey = new ChainKey({ id, reel: REEL, n: chain.n, key: chain.key });
-    const writer = new RecordingWriter(identity, store, { row, chainKey, head: chain.head });
+    const writer = new RecordingWriter(identity, store, { row, chainKey, head: chain.head, bytes: chain.bytes });
     if (chain.end !== undefined && chain.end < time) writer.#builder.gap('away', chain.end, time);
     return writer;
   }
 
-  constructor(identity, store, { row, chainKey, head }) {
+  constructor(identity, store, { row, chainKey, head, bytes = 0 }) {
     super();
     this.#identity = identity;
     this.#store = store;
     this.row = row;
     this.#chainKey = chainKey;
     this.#head = head;
+    this.#bytes = bytes;
     this.#builder = new SegmentBuilder(row.streams);
   }
 
@@ -141,11 +145,13 @@ export class RecordingWriter extends EventTarget {
     const { id } = this.row;
     const { n } = this.#chainKey;
     const { file, hash } = await sealSegment(this.#chainKey, records, { start, previous: this.#head, nonce: random(NONCE_BYTES) });
+    if (!this.hasRoomFor(file.length)) throw Object.assign(new Error('too much waits'), { name: NO_ROOM });
     const witness = await makeWitness(this.#identity, { st: this.row.st, reel: REEL, segments: n + 1, head: hash, at: endOf({ end }), isEnd: false });
     const next = await this.#chainKey.next();
-    await this.#store.put(['segments', [id, n], { file, hash, witness }], ['chains', id, chainRow(next, hash, end)]);
+    await this.#store.put(['segments', [id, n], { file, hash, witness }], ['chains', id, chainRow(next, hash, this.#bytes + file.length, end)]);
     [this.#chainKey, this.#head] = [next, hash];
-    this.dispatchEvent(new CustomEvent('sealed', { detail: { n, bytes: file.length } }));
+    this.#bytes += file.length;
+    this.dispatchEvent(new CustomEvent('sealed', { detail: { n, bytes: file.length, end } }));
   }
 
   /** The number may have been sealed: it is not sealed again under this key, so nothing more is recorded. */
@@ -157,7 +163,7 @@ export class RecordingWriter extends EventTarget {
   }
 }
 
-const chainRow = (chainKey, head, end = undefined) => ({ n: chainKey.n, key: chainKey.key, head, end });
+const chainRow = (chainKey, head, bytes, end = undefined) => ({ n: chainKey.n, key: chainKey.key, head, bytes, end });
 
 /** The witness that a recording ends with what was sealed, as `recordings/finish` takes it. `now` (ms) is its time if nothing was. */
 export async function endWitness(identity, store, id, now) {

@@ -4,12 +4,14 @@ import { countOf, grantIn, holdersOf, makeGrants, openGrant } from '../consent/i
 import { sameDevice } from '../trust/index.js';
 import { Refusal, callIDIn, fromBase64, idIn, listOf, numberIn, shape, wordsIn } from '../wire/index.js';
 import { draftLength, openDraft } from './draft.js';
-import { manifestIn } from './manifest.js';
+import { LiveRecording, isRunning } from './live.js';
+import { manifestIn, pageIsFull } from './manifest.js';
 import { RecordingReader, Unreadable } from './recording-reader.js';
 import { RecordingWriter, endWitness, ownerOf } from './recording-writer.js';
 import { ReelSource } from './reel-source.js';
 import { MAX_SEGMENT, REEL } from './segment.js';
 import { SegmentUploader } from './segment-uploader.js';
+import { Telling } from './telling.js';
 
 const LISTED = 200;
 const PAGES = 132; // of 1,000 segments
@@ -44,6 +46,9 @@ export class Recordings {
   #fetch;
   #now;
   #uploads = new Map(); // id -> a SegmentUploader
+  #tellings = new Map(); // id -> a promise of a Telling
+  #lives = new Map(); // id -> a LiveRecording
+  #listening = new AbortController();
 
   constructor({ connection, store, base, token, fetch = (url, options) => globalThis.fetch(url, options), now = () => Date.now() }) {
     this.#identity = connection.identity;
@@ -54,6 +59,9 @@ export class Recordings {
     this.#token = token;
     this.#fetch = fetch;
     this.#now = now;
+    const { signal } = this.#listening;
+    connection.addEventListener?.('recording-news', ({ detail }) => this.#take(detail), { signal });
+    connection.addEventListener?.('ready', () => this.hurry(), { signal });
   }
 
   // Making
@@ -63,36 +71,68 @@ export class Recordings {
    * its segments while it records. It needs no network.
    */
   async begin({ kind, call = undefined, readers = [], hasPicture, streams }) {
-    const names = [...new Set([this.#identity.user, ...readers])];
-    const writer = await RecordingWriter.begin(this.#identity, this.#store, { kind, call, media: mediaOf(hasPicture), readers: names, streams, at: this.#now() });
-    return { writer, upload: this.#uploadFor(writer) };
+    const writer = await this.#newWriter({ kind, call, readers, hasPicture, streams });
+    return { writer, upload: await this.#uploadFor(writer) };
   }
 
   /**
-   * The recordings of this device that were begun and neither sent nor deleted, `{id, kind, call?, readers, startedAt, length}`: those that a closed tab left, too.
-   * `length` is in ms, 0 if nothing was recorded.
+   * A new recording of one's own that its readers can play while it is made: `{writer, upload, telling}`, as `begin`, and a `Telling`. With `alerts` they are alerted of
+   * it. Without `keepsCopy` this device deletes what the server has, and the key once a reader has it. To be ended by `finish`.
+   */
+  async beginLive({ readers, hasPicture, streams, alerts = false, keepsCopy = true }) {
+    const writer = await this.#newWriter({ kind: 'own', readers, hasPicture, streams, more: { isLive: true, alerts, keepsCopy } });
+    const { id } = writer.row;
+    const telling = await this.#tellingOf(writer.row);
+    if (alerts) await telling.note({ kind: 'alert', at: writer.row.startedAt });
+    return { writer, upload: await this.#uploadFor(writer), telling, id };
+  }
+
+  #newWriter(/** @type {any} */ { readers, hasPicture, ...options }) {
+    const names = [...new Set([this.#identity.user, ...readers])];
+    return RecordingWriter.begin(this.#identity, this.#store, { ...options, media: mediaOf(hasPicture), readers: names, at: this.#now() });
+  }
+
+  /**
+   * The recordings of this device that were begun and neither sent nor deleted, `{id, kind, call?, readers, startedAt, length, isLive, hasPicture}`: those that a closed
+   * tab left, too. `length` is in ms, 0 if nothing was recorded; `isLive`: it was begun by `beginLive`.
    */
   async unfinished() {
     const rows = (await this.#store.all('recordings')).filter(({ owner }) => owner === ownerOf(this.#identity));
     const lengths = await Promise.all(rows.map((row) => draftLength(this.#store, row)));
-    return rows.map(({ id, kind, statement: { call, readers }, startedAt }, index) => ({ id, kind, call, readers, startedAt, length: lengths[index] }));
+    const described = ({ id, kind, statement: { call, readers, media }, startedAt, isLive = false }) => ({ id, kind, call, readers, startedAt, isLive, hasPicture: media.includes('video') });
+    return rows.map((row, index) => ({ ...described(row), length: lengths[index] }));
   }
 
-  /** `{reel, source}` of one of them, as `open`: what its readers will play. It needs no network. */
+  /** `{reels}` of one of them, as `open`: what its readers will play. It needs no network. */
   async openDraft(id) {
     return openDraft(this.#store, await this.#row(id), { identity: this.#identity, own: this.#own });
   }
 
   /** Goes on with the upload of what a closed tab left. */
   async upload(id) {
-    if (!this.#uploads.has(id)) await this.#open(await this.#row(id)).start();
+    if (!this.#uploads.has(id)) await (await this.#open(await this.#row(id))).start();
     return this.#uploads.get(id);
   }
 
-  /** Records on, after a closed tab: `{writer, upload}`, as `begin`. */
+  /** The `Telling` of a recording that was begun by `beginLive`. */
+  async telling(id) {
+    return this.#tellingOf(await this.#row(id));
+  }
+
+  /** Records on, after a closed tab: `{writer, upload}`, as `begin`, and `telling` as `beginLive`. */
   async resume(id) {
+    const row = await this.#row(id);
     const writer = await RecordingWriter.resume(this.#identity, this.#store, id, this.#now() * 1_000);
-    return { writer, upload: this.#uploadFor(writer) };
+    return { writer, upload: await this.#uploadFor(writer), telling: row.isLive ? await this.#tellingOf(row) : undefined };
+  }
+
+  /** Ends a recording that was begun by `beginLive`, whose segments were all uploaded, and forgets what is kept of it here. Throws as `send`. */
+  async finish(id) {
+    const row = await this.#row(id);
+    const telling = await this.#tellingOf(row);
+    if (!row.isFinished) await this.#finish(row).catch((error) => error?.code === 'recording.ended' || Promise.reject(error));
+    await telling.forgetKey();
+    await this.forget(id);
   }
 
   /**
@@ -137,6 +177,9 @@ export class Recordings {
   async forget(id) {
     this.#uploads.get(id)?.close();
     this.#uploads.delete(id);
+    const telling = await this.#tellings.get(id);
+    telling?.close();
+    this.#tellings.delete(id);
     await this.#store.forget(id);
   }
 
@@ -151,10 +194,22 @@ export class Recordings {
   /** The network is back, or another one. */
   hurry() {
     for (const upload of this.#uploads.values()) upload.hurry();
+    for (const telling of this.#tellings.values()) telling.then((known) => known.hurry()).catch(() => {}); // it asks again the next time
+    for (const live of this.#lives.values()) live.look();
   }
 
   close() {
+    this.#listening.abort();
     for (const upload of this.#uploads.values()) upload.close();
+    for (const telling of this.#tellings.values()) telling.then((known) => known.close(), () => {});
+    for (const live of this.#lives.values()) live.close();
+  }
+
+  /** News of the server about a recording. */
+  async #take({ news, recording: id, by, at }) {
+    if (news === 'changed') this.#lives.get(id)?.look();
+    if (news === 'removed') this.#lives.get(id)?.end();
+    if (news === 'reached' || news === 'seen') await (await this.#tellings.get(id))?.take(news, by, at);
   }
 
   // Reading
@@ -196,22 +251,69 @@ export class Recordings {
   }
 
   /**
-   * `{reader, reels, notes}` of a recording: a `RecordingReader`; for each of its reels `{number, user, device, name, level, reel, source}`, with a `ReelReader` and the
-   * `ReelSource` that a player takes, `name` as the server says; and the contents of its notes by their numbers. Throws `Unreadable` or `RequestError`.
+   * `{reader, reels, notes, live}` of a recording: a `RecordingReader`; for each of its reels `{number, user, device, name, level, reel, source}`, with a `ReelReader` and the
+   * `ReelSource` that a player takes, `name` as the server says; the contents of its notes by their numbers; and, while its device records it, a `LiveRecording`, to be
+   * closed. A call's recording is not followed. Throws `Unreadable` or `RequestError`.
    */
   async open(id) {
     const manifest = await this.#manifest(id);
     const seen = (await this.#store.get('seen', id)) ?? [];
     const reader = await this.#reader(manifest, seen);
     if (reader.reels.size === 0 && manifest.statement.kind !== 'call') throw new Unreadable('no-key', 'a recording whose reel has no key that counts');
-    await this.#store.put(['seen', id, [...reader.reels].flatMap(([number, reel]) => seenOf(number, reel, seen))]);
+    const remember = () => this.#store.put(['seen', id, [...reader.reels].flatMap(([number, reel]) => seenOf(number, reel, seen))]);
+    await remember();
     const { notes } = await reader.notes(manifest.notes ?? []);
+    const live = this.#follow(id, manifest.state, { reader, notes, seen: remember });
     const nameOf = (entry) => manifest.people.find((person) => sameDevice(person, entry))?.name;
     const reels = [...reader.reels].map(([number, reel]) => {
       const person = reader.people.get(number);
-      return { number, ...person, name: nameOf(person), reel, source: new ReelSource(reel, (n) => this.#segment(id, number, n)) };
+      return { number, ...person, name: nameOf(person), reel, source: new ReelSource(reel, (n) => this.#segment(id, number, n), () => live?.isRunning ?? false) };
     });
-    return { reader, reels, notes };
+    return { reader, reels, notes, live };
+  }
+
+  #follow(id, state, opened) {
+    this.#lives.get(id)?.close();
+    this.#lives.delete(id);
+    const { statement, reels } = opened.reader;
+    const reel = statement.kind === 'call' ? undefined : reels.get(REEL);
+    if (!isRunning(state) || !reel) return undefined;
+    const ask = async (from) => {
+      const page = await this.#page(id, from);
+      return { ...page, isFull: pageIsFull(page) };
+    };
+    const live = new LiveRecording({ ...opened, reel, state, ask });
+    this.#lives.set(id, live);
+    return live;
+  }
+
+  /**
+   * The facts to know before somebody is alarmed by a recording: `{by, name, at, level, isAlert, state}`, `by`, `at` (ms) and `isAlert` as its device has signed them.
+   * Throws as `open`.
+   */
+  async announced(id) {
+    const manifest = await this.#page(id);
+    const reader = await this.#reader(manifest, []);
+    const { by, at, kind } = reader.statement;
+    const { notes } = await reader.notes(manifest.notes ?? []);
+    const { name } = manifest.people.find((person) => sameDevice(person, by));
+    const isAlert = kind === 'own' && [...notes.values()].some((note) => note.kind === 'alert');
+    return { by, name, at, level: reader.level, isAlert, state: manifest.state };
+  }
+
+  /** Whether this device has opened, or put aside, a recording of somebody else. */
+  async isKnown(id) {
+    return (await this.#store.get('seen', id)) !== undefined;
+  }
+
+  /** The person does not want to be told of it again here. */
+  async putAside(id) {
+    if (!(await this.isKnown(id))) await this.#store.put(['seen', id, []]);
+  }
+
+  /** Tells the owner that the person has seen it. */
+  async tellSeen(id) {
+    await this.#request('recordings/seen', { id });
   }
 
   /** `seen` are the reels as they were seen here before. */
@@ -224,19 +326,34 @@ export class Recordings {
 
   // The upload
 
-  #uploadFor(writer) {
-    const upload = this.#open(writer.row);
-    writer.addEventListener('sealed', ({ detail: { n } }) => upload.add(n));
+  async #uploadFor(writer) {
+    const upload = await this.#open(writer.row);
+    writer.hasRoomFor = (bytes) => upload.hasRoomFor(bytes);
+    writer.addEventListener('sealed', ({ detail: { n, bytes } }) => upload.add(n, bytes));
     upload.start().catch(() => {}); // a store that fails ends the recording, too: the writer says so
     return upload;
   }
 
-  #open(row) {
-    const register = ({ statement, reelKey }) => this.#request('recordings/start', { statement, reelKey });
+  async #open(row) {
+    const telling = row.isLive ? await this.#tellingOf(row) : undefined;
+    const register = telling ? () => telling.register() : ({ statement, reelKey }) => this.#request('recordings/start', { statement, reelKey });
     const upload = new SegmentUploader({ store: this.#store, row, register, base: this.#base, fetch: this.#fetch, now: this.#now });
     this.#uploads.get(row.id)?.close();
     this.#uploads.set(row.id, upload);
     return upload;
+  }
+
+  #tellingOf(row) {
+    if (!this.#tellings.has(row.id)) this.#tellings.set(row.id, this.#openTelling(row));
+    return this.#tellings.get(row.id);
+  }
+
+  async #openTelling(row) {
+    const holders = () => this.#holders(row.statement.readers, { isHolder: row.keepsCopy });
+    const renew = () => this.#uploads.get(row.id)?.renew();
+    const telling = await Telling.open({ identity: this.#identity, store: this.#store, row, own: this.#own, request: this.#request, holders, renew, now: this.#now });
+    telling.plan();
+    return telling;
   }
 
   /** This device as a holder of grants. */
@@ -253,8 +370,8 @@ export class Recordings {
 
   // Grants
 
-  #holders(users) {
-    return holdersOf(users, { identity: this.#identity, directory: this.#directory });
+  #holders(users, options = {}) {
+    return holdersOf(users, { identity: this.#identity, directory: this.#directory, ...options });
   }
 
   /** Grants the recording with this private key to `holders`. Returns how many devices of each user can open it. */
@@ -266,9 +383,9 @@ export class Recordings {
 
   // The manifest and the files
 
-  /** The first page of the manifest. */
-  async #page(id) {
-    const manifest = manifestIn(await this.#request('recordings/get', { id }));
+  /** A page of the manifest: the first one, or what follows `from`, as `recordings/get` takes it. */
+  async #page(id, from = {}) {
+    const manifest = manifestIn(await this.#request('recordings/get', { id, ...from }));
     if (manifest.statement.id !== id) throw new Unreadable('not-signed', 'a manifest of another recording');
     return manifest;
   }
@@ -278,7 +395,7 @@ export class Recordings {
     const manifest = await this.#page(id);
     for (let page = manifest, count = 1; pageIsFull(page) && count < PAGES; count += 1) {
       const from = Math.max(...manifest.reels.map(({ segments }) => segments.length));
-      page = manifestIn(await this.#request('recordings/get', { id, from }));
+      page = await this.#page(id, { from });
       for (const { reel, from: first, segments } of page.reels) {
         const known = manifest.reels.find((each) => each.reel === reel);
         if (segments.length === 0 && known?.segments.length <= first) continue; // it is shorter than others
@@ -314,8 +431,6 @@ export class Recordings {
   }
 }
 
-const PAGE = 1_000;
-
 /** The memory of a reel: the longest that was seen. */
 function seenOf(number, reel, seen) {
   const before = seen.find(([other]) => other === number);
@@ -323,7 +438,6 @@ function seenOf(number, reel, seen) {
   return isLonger ? [[number, reel.seen]] : before ? [before] : [];
 }
 
-const pageIsFull = ({ reels }) => reels.some(({ segments }) => segments.length > 0 && segments.length % PAGE === 0);
 /** How long a call was recorded, in ms, but for the length of the last segments; undefined if nothing was. */
 function lengthOf(reels) {
   const recorded = reels.filter(({ segments }) => segments.length > 0);

@@ -46,7 +46,8 @@ export class ReelReader {
     if (from !== this.length) throw new Refusal('segments that do not follow those that are listed');
     if (from + segments.length > MAX_SEGMENTS) throw new Refusal('a reel of too many segments');
     this.#segments = [...this.#segments, ...segments];
-    this.#witnesses = [...this.#witnesses, ...witnesses];
+    const isKnown = (one) => this.#witnesses.some((other) => one.segments === other.segments && one.isEnd === other.isEnd && equal(one.head, other.head));
+    this.#witnesses = [...this.#witnesses, ...witnesses.filter((witness) => !isKnown(witness))];
   }
 
   /** The newest head of the list, to be remembered. */

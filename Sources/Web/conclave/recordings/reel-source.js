@@ -17,10 +17,17 @@ export class ReelSource {
   #segments = new Map(); // n -> a promise, the newest last
   #opened = new Map(); // n -> what its promise has resolved with
   #ends = new Map();
+  #isLive;
 
-  constructor(reel, fetch) {
+  /** `isLive()` says whether more of it may come. */
+  constructor(reel, fetch, isLive = () => false) {
     this.#reel = reel;
     this.#fetch = fetch;
+    this.#isLive = isLive;
+  }
+
+  get isLive() {
+    return this.#isLive();
   }
 
   /** How many segments there are. */

@@ -10,6 +10,7 @@ const ANSWER_MS = 20_000; // for an answer, and for each 8,000 bytes of a file a
 const SLOWEST = 8; // bytes per ms
 const STUCK_MS = 3_000; // when the network changes, an attempt that is older is given up
 const KEPT_BYTES = 64 * 1_048_576; // of confirmed segments, while there is room
+const UNSENT_BYTES = 2 ** 31; // that may wait here: more than five hours of picture and sound
 /** Errors of `register` after which it is not tried again. */
 const FINAL = {
   'recording.ended': 'ended', 'recording.not-found': 'ended', 'recording.not-allowed': 'refused', 'request.invalid': 'refused', 'auth.forbidden': 'refused', 'keys.not-allowed': 'refused',
@@ -47,7 +48,9 @@ export class SegmentUploader extends EventTarget {
   #attempt; // {abort, since}
   #isClosed = false;
   #sealed = 0; // on this visit
+  #sent = 0; // bytes, on all visits
   #keptBytes = 0; // of the files that were sent on this visit
+  #unsent = 0; // bytes
 
   constructor({ store, row, register, base, fetch = (url, options) => globalThis.fetch(url, options), now = () => Date.now(), jitter = Math.random }) {
     super();
@@ -71,19 +74,33 @@ export class SegmentUploader extends EventTarget {
     return { sealed, stored, confirmed };
   }
 
+  /** Whether another segment of `bytes` may wait here. */
+  hasRoomFor(bytes) {
+    return this.#unsent + bytes <= UNSENT_BYTES;
+  }
+
   /** Goes on from what is stored here, on this visit or a former one. */
   async start() {
     const { id } = this.#row;
-    const [chain, { stored, confirmed, kept = 0, ticket }] = [await this.#store.get('chains', id), await this.#store.get('uploads', id)];
+    const [chain, { stored, confirmed, kept = 0, ticket, bytes = 0 }] = [await this.#store.get('chains', id), await this.#store.get('uploads', id)];
     this.#ticket = ticket;
+    this.#sent = bytes;
+    this.#unsent = Math.max(this.#unsent, (chain.bytes ?? 0) - bytes);
     this.#upload = new Upload({ sealed: Math.max(chain.n, this.#sealed), stored, confirmed, kept, hasTicket: ticket !== undefined, jitter: this.#jitter });
     return this.#go();
   }
 
-  /** Segment `n` was put into the store. */
-  add(n) {
+  /** Segment `n` of `bytes` was put into the store. */
+  add(n, bytes = 0) {
     this.#sealed = Math.max(this.#sealed, n + 1);
+    this.#unsent += bytes;
     this.#upload?.add(n);
+    return this.#upload && this.#go();
+  }
+
+  /** Has the recording registered once more. */
+  renew() {
+    this.#upload?.renew();
     return this.#upload && this.#go();
   }
 
@@ -168,7 +185,11 @@ export class SegmentUploader extends EventTarget {
     const { status, retryAfter, body } = await this.#request(path, { method: 'PUT', headers, body: file }, file.length);
     const position = status === 409 ? await this.#positionOf(body) : undefined;
     this.#upload.put({ status, retryAfter, position }, this.#now());
-    if (this.#upload.stored > n) this.#keptBytes += file.length;
+    if (this.#upload.stored > n) {
+      this.#keptBytes += file.length;
+      this.#sent += file.length;
+      this.#unsent = Math.max(0, this.#unsent - file.length);
+    }
     return this.#store.put(this.#uploadRow);
   }
 
@@ -203,18 +224,21 @@ export class SegmentUploader extends EventTarget {
 
   get #uploadRow() {
     const { stored, confirmed, kept } = this.#upload;
-    return ['uploads', this.#row.id, { stored, confirmed, kept, ticket: this.#ticket }];
+    return ['uploads', this.#row.id, { stored, confirmed, kept, ticket: this.#ticket, bytes: this.#sent }];
   }
 
-  /** Segments that the server has shown to have are kept here as long as there is room: a server that loses them gets them again. */
+  /**
+   * Segments that the server has shown to have are kept here as long as there is room: a server that loses them gets them again. Without a copy on this device they go
+   * at once.
+   */
   async #drop() {
     const { id } = this.#row;
     const upload = this.#upload;
-    while (this.#keptBytes > KEPT_BYTES && upload.kept < upload.confirmed) {
+    while ((this.#keptBytes > KEPT_BYTES || this.#row.keepsCopy === false) && upload.kept < upload.confirmed) {
       const n = upload.kept;
       const { file, hash, witness } = await this.#store.get('segments', [id, n]);
       upload.kept += 1;
-      this.#keptBytes -= file.length;
+      this.#keptBytes -= file?.length ?? 0;
       await this.#store.put(['segments', [id, n], { hash, witness }], this.#uploadRow);
     }
   }

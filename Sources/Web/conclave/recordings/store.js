@@ -5,10 +5,10 @@ const NAME = 'conclave-recordings';
 /**
  * `recordings`: by id, what stays as it was begun. `chains`: by id, `{n, key, head, end}`, the next chain key, which replaces the one before. `uploads`: by id, how
  * far the server has it. `segments`: by `[id, n]`, `{file, hash, witness}`, without its file once the server has shown that it has it. `seen`: by id, how far each reel
- * was when it was opened here, for recordings of others, too.
+ * was when it was opened here, for recordings of others, too. `told`: by id, what the readers were told, and the notes that the server has not taken.
  */
-const STORES = ['recordings', 'chains', 'uploads', 'segments', 'seen'];
-const VERSION = 1;
+const STORES = ['recordings', 'chains', 'uploads', 'segments', 'seen', 'told'];
+const VERSION = 2;
 
 function settled(request) {
   return new Promise((resolve, reject) => {
@@ -91,8 +91,10 @@ export class MemoryStore {
 export async function openRecordings() {
   try {
     const request = indexedDB.open(NAME, VERSION);
-    request.onupgradeneeded = () => STORES.forEach((name) => request.result.createObjectStore(name));
-    const store = new DatabaseStore(await settled(request));
+    request.onupgradeneeded = () => STORES.filter((name) => !request.result.objectStoreNames.contains(name)).forEach((name) => request.result.createObjectStore(name));
+    const database = await settled(request);
+    database.onversionchange = () => database.close(); // a newer page must not wait for this one
+    const store = new DatabaseStore(database);
     globalThis.navigator?.storage?.persist?.().catch(() => {}); // not waited for: a prompt may stay unanswered
     return store;
   } catch {

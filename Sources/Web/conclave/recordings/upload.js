@@ -70,6 +70,11 @@ export class Upload {
     this.#succeeded();
   }
 
+  /** It is to be registered once more: there is more to be said with it. */
+  renew() {
+    this.#hasTicket = false;
+  }
+
   /** The server has refused to register it, for good. */
   refuse(state = 'refused') {
     this.state = state;
