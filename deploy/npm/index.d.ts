@@ -285,7 +285,7 @@ export interface Tile {
 
 export type Medium = 'audio' | 'video' | 'screen';
 
-/** By what this device has handed out, by the starter's signature, or, of others, as the server says. */
+/** Known from the keys that this device has handed out, from the starter's signature, or, for others, from the server. */
 export type Recorded = 'exported' | 'signed' | 'told';
 
 /** A recording of a call that runs. All but `since` is signed by its starter's device. */

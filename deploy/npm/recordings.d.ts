@@ -194,7 +194,7 @@ export interface Gap {
   from: number;
   to: number;
   why: 'network' | 'server' | 'disk' | 'restart' | 'no-key' | 'away' | 'unknown' | 'missing' | 'refused' | number;
-  /** Of which of the player's sources. */
+  /** The source of the player that it belongs to. */
   lane: number;
 }
 
