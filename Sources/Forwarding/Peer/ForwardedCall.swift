@@ -58,8 +58,7 @@ final class ForwardedCall: Scheduled {
     speakers.arrive(peer, peers: peers.count + pinnedPeers.count)
   }
 
-  func remove(_ peer: Peer, now: Instant) {
-    speakers.depart(peer, now: now)
+  func remove(_ peer: Peer) {
     if peer.isPinned { pinnedPeers.removeAll { $0 === peer } } else { peers.removeAll { $0 === peer } }
     recountVoices()
     isRankingStale = true

@@ -37,9 +37,11 @@ extension SFU {
     paths.removeAll(of: peer)
     if peer.home == nil { peers.removeAll { $0 === peer } }
     let call = peer.call
+    // Before its tracks go: how long it has spoken counts if it comes again.
+    call.speakers.depart(peer, now: now)
     for down in peer.downTracks { down.setSource(nil, now: now) }
     for track in peer.upTracks { detach(track, now: now) }
-    call.remove(peer, now: now)
+    call.remove(peer)
     if peer.isPinned { slots.pins.remove(peer) }
     if call.isEmpty {
       calls[call.id] = nil
