@@ -56,7 +56,6 @@ let package = Package(
     .target(name: "PeopleMachine", dependencies: ["Octets", "MediaModel", "Contract", "Recording", "CallMessages"]),
     .target(name: "CallMachine", dependencies: ["Octets", "MediaModel", "Contract", "Recording", "CallMessages"]),
     .target(name: "Calls", dependencies: ["MediaModel", "CallMessages", "PeopleMachine", "CallMachine"]),
-    .target(name: "Cluster", dependencies: ["MediaModel", "CallMessages"]),
     .target(name: "STOMP", dependencies: [.product(name: "NIOCore", package: "swift-nio")]),
     .target(name: "JSON", dependencies: ["CJansson"]),
 
@@ -195,8 +194,6 @@ let package = Package(
         "MediaModel", "Recording", "Simulation",
       ],
       exclude: ["Golden"]),
-    .testTarget(
-      name: "ClusterTests", dependencies: ["Seeded", "MediaModel", "CallMessages", "Cluster"], exclude: ["Model", "kept-seeds"]),
     .testTarget(
       name: "EncryptedWorldTests",
       dependencies: [
@@ -365,7 +362,7 @@ for target in package.targets where target.type != .system {
 // Optimizing the code of tests takes half of their compilers' time. These measure time, count allocations or simulate for long.
 let fast: Set = [
   "CallsTests", "EncryptedWorldTests", "CongestionControlTests", "ForwardingTests", "LinuxIOTests", "TransportTests",
-  "MediaPlaneTests", "ReelsTests", "ClusterTests",
+  "MediaPlaneTests", "ReelsTests",
 ]
 for target in package.targets where target.type == .test && !fast.contains(target.name) {
   target.swiftSettings?.append(.unsafeFlags(["-Onone"]))

@@ -6,7 +6,7 @@ swift_test_packages="libsrtp2-dev postgresql-15"
 test_packages="$swift_test_packages chromium chromium-driver firefox-esr xvfb xauth nodejs node-typescript esbuild python3-venv python3-gi python3-gst-1.0 gir1.2-gst-plugins-bad-1.0
   gstreamer1.0-nice gstreamer1.0-plugins-bad gstreamer1.0-plugins-good gstreamer1.0-plugins-base fonts-dejavu-core coturn
   pgbouncer ruby-stomp libnet-stomp-perl php-cli php-stomp python3-stomper prometheus
-  debootstrap systemd systemd-container umoci skopeo dpkg-dev nginx-light libnginx-mod-stream caddy certbot pebble docker-compose gnupg minisign binutils valgrind janus spin"
+  debootstrap systemd systemd-container umoci skopeo dpkg-dev nginx-light libnginx-mod-stream caddy certbot pebble docker-compose gnupg minisign binutils valgrind janus"
 
 # For deploy/package.
 package_packages="binutils dpkg-dev esbuild umoci skopeo python3 ca-certificates"

@@ -21,7 +21,6 @@ private let arrows: [(target: String, imports: Set<String>)] = [
   ("PeopleMachine", ["Octets", "MediaModel", "Contract", "Recording", "CallMessages"]),
   ("CallMachine", ["Octets", "MediaModel", "Contract", "Recording", "CallMessages"]),
   ("Calls", ["MediaModel", "CallMessages", "PeopleMachine", "CallMachine"]),
-  ("Cluster", ["MediaModel", "CallMessages"]),
   ("STOMP", []),
   ("JSON", ["CJansson"]),
   ("LinuxIO", ["MediaModel", "CLinux"]),
@@ -64,7 +63,7 @@ private let arrows: [(target: String, imports: Set<String>)] = [
 private let pure: [String: Set<String>] = [
   "Octets": [], "MediaModel": [], "Contract": [], "Recording": [], "RTP": [], "Reels": [],
   "CongestionControl": [], "SDP": [], "Transport": [],
-  "Forwarding": [], "CallMessages": [], "PeopleMachine": [], "CallMachine": [], "Calls": [], "Cluster": [], "STOMP": ["NIOCore"],
+  "Forwarding": [], "CallMessages": [], "PeopleMachine": [], "CallMachine": [], "Calls": [], "STOMP": ["NIOCore"],
   "JSON": [], "Cryptography": [],
   "SFrame": ["Crypto"],
 ]

@@ -198,7 +198,7 @@ struct RecordingLiesTests {
       let header = try SegmentHeader(parsing: file.span.bytes)
       let records = try #require(SegmentSealing.open(file, under: chain, header))
       let damaged = Array(records.dropLast(17)) + [2, 255, 255, 255, 0]
-      world.files.files[1]?[0] = SegmentSealing.seal(damaged, under: chain, header)
+      world.files.files[1]?[0] = try #require(SegmentSealing.seal(damaged, under: chain, header))
       chain.advance()
       world.relist()
       world.files.manifest.witnesses = []

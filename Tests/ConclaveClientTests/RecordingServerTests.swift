@@ -1,7 +1,6 @@
 import ConclaveServer
 import Foundation
 import MediaModel
-import NIOCore
 import Octets
 import Testing
 
@@ -69,8 +68,7 @@ import Testing
     try await expectAgreement([call, joined])
     let id = try await call.startRecording([.audio], readers: ["alice", "bob"])
     try await eventually { await joined.recording?.id == id }
-    let asked = await joined.recording
-    #expect(asked?.user == "alice" && asked?.answer == nil)
+    #expect(await joined.recording?.user == "alice" && joined.recording?.answer == nil)
     #expect(await call.recording?.answer == [.audio])
     let before = joined.cipher.sendingEpoch ?? 0
     try await joined.agreeToRecording(id, [.audio])

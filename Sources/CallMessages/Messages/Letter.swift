@@ -2,16 +2,16 @@
 /// one sender to one receiver, which begins at 1.
 ///
 /// A `Node` passes messages as values and needs no letters: within a process nothing is lost, repeated or overtaken.
-package struct Letter<Message: Sendable>: Sendable {
-  package let number: UInt64
-  package let message: Message
+struct Letter<Message: Sendable>: Sendable {
+  let number: UInt64
+  let message: Message
 }
 
 extension Letter: Codable where Message: Codable {
   private enum CodingKeys: String, CodingKey { case version, number, message }
 
   /// Refuses another version.
-  package init(from decoder: any Decoder) throws {
+  init(from decoder: any Decoder) throws {
     let container = try decoder.container(keyedBy: CodingKeys.self)
     let version = try container.decode(Int.self, forKey: .version)
     guard version == LetterVersion.current else {
@@ -24,7 +24,7 @@ extension Letter: Codable where Message: Codable {
     message = try container.decode(Message.self, forKey: .message)
   }
 
-  package func encode(to encoder: any Encoder) throws {
+  func encode(to encoder: any Encoder) throws {
     var container = encoder.container(keyedBy: CodingKeys.self)
     try container.encode(LetterVersion.current, forKey: .version)
     try container.encode(number, forKey: .number)
@@ -38,21 +38,18 @@ enum LetterVersion {
 }
 
 /// The sender's end: numbers the messages to one receiver.
-package struct OutgoingLink: Sendable {
-  /// The number of the newest letter.
-  package private(set) var last: UInt64 = 0
+struct OutgoingLink: Sendable {
+  private var last: UInt64 = 0
 
-  package init() {}
-
-  package mutating func letter<Message>(_ message: Message) -> Letter<Message> {
+  mutating func letter<Message>(_ message: Message) -> Letter<Message> {
     last += 1
     return Letter(number: last, message: message)
   }
 }
 
 /// The receiver's end: takes the messages of one sender in their order, each once, however often and in whichever order they arrive.
-package struct IncomingLink<Message: Sendable>: Sendable {
-  package enum Arrival {
+struct IncomingLink<Message: Sendable>: Sendable {
+  enum Arrival {
     /// The message, and those that waited for it: they can be handled, in this order.
     case next([Message])
     /// It arrived before, and is dropped.
@@ -62,18 +59,15 @@ package struct IncomingLink<Message: Sendable>: Sendable {
   }
 
   /// The maximum of messages that wait for an earlier one.
-  package static var capacity: Int { 1_024 }
+  static var capacity: Int { 1_024 }
 
-  /// The number of the letter that is handled next.
-  package private(set) var next: UInt64 = 1
+  private var next: UInt64 = 1
   private var early: [UInt64: Message] = [:]
 
   /// Messages that wait for an earlier one.
   var waiting: Int { early.count }
 
-  package init() {}
-
-  package mutating func take(_ letter: Letter<Message>) -> Arrival {
+  mutating func take(_ letter: Letter<Message>) -> Arrival {
     guard letter.number >= next, early[letter.number] == nil else { return .repeated }
     guard letter.number == next else {
       if early.count < Self.capacity { early[letter.number] = letter.message }
