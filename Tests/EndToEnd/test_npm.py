@@ -68,14 +68,14 @@ const browser = {
   },
 };
 const source = { length: 0, start: 0, end: 0, indexAt: () => 0 };
-const output = { now: 0, reset() {}, silence() {}, show() {} };
+const output = { now: 0, lane: () => output, reset() {}, silence() {}, show() {} };
 const made = { Recordings: new recordings.Recordings({ connection: {} }), Player: new recordings.Player([source], output),
   DeviceRecorder: new recordings.DeviceRecorder({ tracks: [], writer: new EventTarget(), browser }), WebOutput: new recordings.WebOutput({ draw() {}, browser }) };
 const membersOf = (object) => [...new Set([...Object.getOwnPropertyNames(object), ...Object.getOwnPropertyNames(Object.getPrototypeOf(object))])].filter((name) => name !== 'constructor');
 console.log(JSON.stringify({ exports: Object.keys(recordings), ...Object.fromEntries(Object.entries(made).map(([name, object]) => [name, membersOf(object)])) }));
 process.exit();
 """
-OF_PLAYERS = {"Player": {"tick"}, "WebOutput": {"decoded", "now", "picturesAhead", "picture", "sound", "show", "blank", "silence", "reset", "close"}}
+OF_PLAYERS = {"Player": {"tick"}, "WebOutput": {"lane", "decoded", "now", "picturesAhead", "picture", "sound", "show", "blank", "silence", "reset", "close"}}
 
 # A message, from the camera to its playback.
 MESSAGE = """
