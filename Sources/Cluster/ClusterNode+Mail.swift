@@ -59,10 +59,11 @@ extension ClusterNode {
   /// It can neither be delivered nor kept. A session ends with its mail; a user and a call meet again.
   mutating func lose(_ mail: Mail, from origin: Incarnation) {
     switch mail {
-    case .session(let session, let user, _, _):
-      if origin == id { close(session) } else { hold(.mail(.closed(session), to: origin), for: .user(user)) }
+    case .session(let session, _, _, _):
+      if origin == id { close(session) } else { hold(.mail(.closed(session), to: origin)) }
     case .words(_, .user(let user), _, .call(let call)):
-      if origin == id { meet(Pair(user: user, call: call)) } else { bounce(mail, to: origin) }
+      // Later, when there may be room again.
+      if origin == id { meet(Pair(user: user, call: call), after: times.meeting) } else { bounce(mail, to: origin) }
     case .words(_, let from, let term, let to):
       // The user shall come by himself when his owner is found.
       let isKept =
@@ -87,8 +88,7 @@ extension ClusterNode {
 
   private mutating func bounce(_ mail: Mail, to node: Incarnation) {
     if case .session(_, _, _, .disconnect) = mail { return }
-    guard !dead.contains(node), let entity = mail.addressee else { return }
-    hold(.mail(.bounced(mail), to: node), for: entity)
+    if !dead.contains(node) { hold(.mail(.bounced(mail), to: node)) }
   }
 
   mutating func handleInbox() {
@@ -252,9 +252,21 @@ extension ClusterNode {
       guard case .connect = event else { return close(session) }
       sessions[session]?.owner = nil
       route(mail, claims: true, from: id)
-    case .words(_, let from, _, _):
+    case .words(let words, let from, _, let to):
       forget(entity, at: node)
-      if here.contains(from) { route(mail, from: id) }
+      guard here.contains(from) else { return }
+      switch (words, from, to) {
+      case (.note, .call, _):
+        // Others have overtaken it. So the two meet, and the user takes no news before.
+        say(.here, from: from, to: to)
+        route(mail, from: id)
+      case (.note, .user(let user), .call(let call)):
+        route(mail, from: id)
+        meet(Pair(user: user, call: call))
+      case (.attach, .user(let user), .call(let call)): meet(Pair(user: user, call: call))
+      case (.here, _, _), (.attached, _, _): say(.here, from: from, to: to)
+      default: break
+      }
     case .answer, .closed, .bounced, .dead: break
     }
   }
@@ -265,12 +277,6 @@ extension ClusterNode {
 }
 
 extension ClusterMail {
-  /// The entity for which it speaks: it is void if that turns out to be another node's.
-  var speaker: EntityID {
-    switch self {
-    case .session(_, let user, _, _): .user(user)
-    case .words(_, let from, _, _): from
-    case .answer, .closed, .bounced, .dead: .user(UserID(unchecked: ""))
-    }
-  }
+  /// The entity that speaks; nil: a node.
+  var speaker: EntityID? { if case .words(_, let from, _, _) = self { from } else { nil } }
 }

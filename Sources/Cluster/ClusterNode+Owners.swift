@@ -119,7 +119,6 @@ extension ClusterNode {
 
   /// Another node owns it.
   private mutating func drop(_ entity: EntityID) {
-    writer.forget(entity)
     dismissReaders(of: entity)
     leave(entity)
   }

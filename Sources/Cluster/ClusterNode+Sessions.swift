@@ -14,7 +14,7 @@ extension ClusterNode {
     if owner.node == id {
       inbox.append((mail, id))
     } else if !dead.contains(owner.node) {
-      hold(.mail(mail, to: owner.node), for: .user(known.user))
+      hold(.mail(mail, to: owner.node))
     }
   }
 
@@ -78,7 +78,7 @@ extension ClusterNode {
     if session.edge == id {
       close(session)
     } else if !dead.contains(session.edge) {
-      hold(.mail(.closed(session), to: session.edge), for: .user(user))
+      hold(.mail(.closed(session), to: session.edge))
     }
   }
 

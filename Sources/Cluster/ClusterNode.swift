@@ -212,7 +212,7 @@ package struct ClusterNode<Machines: ClusterMachines> {
     route(.words(words, from: entity, places[entity]?.term ?? Term(0), to: to), claims: claims, from: id)
   }
 
-  mutating func hold(_ effect: Writer<Machines>.Held.Effect, for entity: EntityID) {
+  mutating func hold(_ effect: Writer<Machines>.Held.Effect, for entity: EntityID? = nil) {
     work.held.append(.init(entity: entity, effect: effect))
   }
 

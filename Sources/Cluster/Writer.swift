@@ -10,8 +10,8 @@ struct Writer<Machines: ClusterMachines> {
       case answer(SessionID, number: UInt64?, Machines.Answer)
     }
 
-    /// The effect's entity. The effect is void when that turns out to be another node's.
-    var entity: EntityID
+    /// The entity that speaks; nil: the node itself. The effect is void when that turns out to be another node's.
+    var entity: EntityID?
     var effect: Effect
   }
 
@@ -100,7 +100,12 @@ struct Writer<Machines: ClusterMachines> {
     case (.committed(let number, let claims, let adopted, let found), .writing(let since)) where number == firstNumber:
       renewed = since
       let batch = unsettled[0].batch
-      let owners = zip(batch.claims, claims).map { Output.owns($0, $1, batch: number) }
+      for (entity, owner) in zip(batch.claims, claims) where owner.node != node { forget(entity) }
+      // A claim that is sent again is not the answer to a later one: the changes between the two are not in yet.
+      let later = Set(unsettled.dropFirst().flatMap { $0.batch.owners.map(\.entity) })
+      let owners = zip(batch.claims, claims).filter { $0.1.node != node || !later.contains($0.0) }.map {
+        Output.owns($0, $1, batch: number)
+      }
       let calls = adopted.map { Output.adopted(from: $0.key, $0.value, batch: number) }
       let answers = batch.questions.map { Output.found($0, found[$0]) }
       return owners + calls + answers + settle(now: now, times)
@@ -122,8 +127,8 @@ struct Writer<Machines: ClusterMachines> {
     }
   }
 
-  /// The entity is another node's: nothing of it is written, and nobody hears of it.
-  mutating func forget(_ entity: EntityID) {
+  /// A store that went back in time has given the entity to another node: nothing of it is written, and nobody hears of it.
+  private mutating func forget(_ entity: EntityID) {
     for index in unsettled.indices {
       unsettled[index].batch.changes.removeAll { $0.entity == entity }
       let before = unsettled[index].held.count

@@ -96,6 +96,7 @@ struct ModelMachines: ClusterMachines, Sendable {
   var mutation: Mutation?
 
   mutating func adopt(_ entity: EntityID, _ records: Records, term: Term) -> [Result] {
+    print("ADOPT", entity == .user(UserID(unchecked: "u2")), entity == .user(UserID(unchecked: "u1")), entity == .call(CallID(unchecked: "c1")), term.rawValue)
     switch (entity, records) {
     case (.user(let user), .user(let notes, let memberships)):
       let unknown = memberships.map { ($0, CallState?.none) }
@@ -136,6 +137,7 @@ struct ModelMachines: ClusterMachines, Sendable {
 
   private mutating func handle(_ event: MachineEvent<ModelMachines>, of user: UserID) -> [Result] {
     guard let known = users[user] else { return [] }
+    print("MM", user.text, known.seq >> 20, known.sessions.count, event)
     switch event {
     case .connect(let session):
       users[user]?.sessions.insert(session)
@@ -222,6 +224,7 @@ struct ModelMachines: ClusterMachines, Sendable {
 
   private mutating func handle(_ event: MachineEvent<ModelMachines>, of call: CallID) -> [Result] {
     guard let known = calls[call]?.stored else { return [] }
+    if case .note(_, .user(let u)) = event { print("CC", call, u.text, known.rev, event) } else if case .attach(_, let u) = event { print("CC", call, u.text, known.rev, event) }
     switch event {
     case .note(.request(let session, let number, let request), .user(let user)):
       func answer(_ answer: Answer) -> Result {

@@ -5,9 +5,9 @@ enum Mutation: String, CaseIterable, Sendable {
   // In the shell of a node.
   case answerBeforeCommit, unclearIsCommitted, incarnationForgotten, closeForgotten
   case loadedBehind, adoptedEmpty, lastChangesLeftOut, nothingReplayed
-  case oldStreamAccepted, formerOwnerAccepted, gapIgnored, numberIgnored
+  case oldStreamAccepted, gapIgnored, numberIgnored
   // In the times.
-  case leaseTrusted, deadlineForgotten, slowPollCounts
+  case deadlineForgotten
   // In the machines.
   case meetingIgnored, noJump
 }

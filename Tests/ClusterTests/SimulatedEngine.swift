@@ -133,8 +133,10 @@ struct SimulatedEngine {
   /// A standby that had not received the transactions since then is the primary now.
   mutating func goBack(to time: Instant) {
     guard let earlier = history.last(where: { $0.at <= time })?.rows else { return }
-    for (entity, owner) in rows.owners where earlier.owners[entity] != owner { exempt.insert(entity) }
-    for (entity, owner) in earlier.owners where rows.owners[entity] != owner { exempt.insert(entity) }
+    for (at, lost) in history where at > time {
+      for (entity, owner) in lost.owners where earlier.owners[entity] != owner { exempt.insert(entity) }
+      for (entity, owner) in earlier.owners where lost.owners[entity] != owner { exempt.insert(entity) }
+    }
     for (id, node) in rows.nodes where node.isDead && earlier.nodes[id]?.isDead == false {
       for (entity, owner) in earlier.owners where owner.node == id { exempt.insert(entity) }
     }
