@@ -51,6 +51,7 @@ let package = Package(
     .target(
       name: "Forwarding", dependencies: ["Octets", "MediaModel", "RTP", "CongestionControl", "Transport"]),
     .target(name: "Calls", dependencies: ["Octets", "MediaModel", "Contract", "Recording"]),
+    .target(name: "JanusAPI", dependencies: ["Octets", "MediaModel"]),
     .target(name: "STOMP", dependencies: [.product(name: "NIOCore", package: "swift-nio")]),
     .target(name: "JSON", dependencies: ["CJansson"]),
 
@@ -206,6 +207,7 @@ let package = Package(
         "StoreWriting", "DatabaseServers",
         .product(name: "GRDB", package: "GRDB.swift"),
       ]),
+    .testTarget(name: "JanusAPITests", dependencies: ["Seeded", "Octets", "MediaModel", "JanusAPI"]),
     .testTarget(
       name: "STOMPTests", dependencies: ["Seeded", "STOMP", .product(name: "NIOCore", package: "swift-nio")]),
     .testTarget(name: "JSONTests", dependencies: ["Seeded", "JSON", "LinuxIO"]),

@@ -17,6 +17,7 @@ private let arrows: [(target: String, imports: Set<String>)] = [
   ("SFrame", ["Octets"]),
   ("Forwarding", ["Octets", "MediaModel", "RTP", "CongestionControl", "Transport"]),
   ("Calls", ["Octets", "MediaModel", "Contract", "Recording"]),
+  ("JanusAPI", ["Octets", "MediaModel"]),
   ("STOMP", []),
   ("JSON", ["CJansson"]),
   ("LinuxIO", ["MediaModel", "CLinux"]),
@@ -57,7 +58,7 @@ private let arrows: [(target: String, imports: Set<String>)] = [
 private let pure: [String: Set<String>] = [
   "Octets": [], "MediaModel": [], "Contract": [], "Recording": [], "RTP": [], "Reels": [],
   "CongestionControl": [], "SDP": [], "Transport": [],
-  "Forwarding": [], "Calls": [], "STOMP": ["NIOCore"], "JSON": [], "Cryptography": [],
+  "Forwarding": [], "Calls": [], "JanusAPI": [], "STOMP": ["NIOCore"], "JSON": [], "Cryptography": [],
   "SFrame": ["Crypto"],
 ]
 
