@@ -26,7 +26,7 @@ package struct UpTrackDescription: Sendable, Hashable {
   }
 }
 
-/// A recvonly m-line: a place that the SFU fills with one track at a time, under one SSRC for its whole life (protocol
+/// An m-line in which the server sends: a place that the SFU fills with one track at a time, under one SSRC for its whole life (protocol
 /// section 6).
 package struct SlotDescription: Sendable, Hashable {
   package var mid: String
@@ -61,19 +61,24 @@ package struct PeerConfiguration: Sendable, Hashable {
   /// Identifies the user in the call across its participants, of which there are several if it leaves and joins again. It changes
   /// when a member's data is deleted.
   package var member: Int
+  /// The first configuration of a peer decides.
+  package var filling: SlotFilling
   package var local: ICECredentials
   package var remote: ICECredentials
   package var fingerprint: CertificateFingerprint
   package var extensions: HeaderExtensionIDs
   package var tracks: [UpTrackDescription]
   package var slots: [SlotDescription]
+  /// The SSRCs of slots whose m-lines are inactive. A slot that comes back continues its stream.
+  package var restingSlots: [UInt32]
 
   package init(
     peer: PeerID, call: CallID, participant: ParticipantNumber, isOnKeyList: Bool, isGuest: Bool = false,
-    member: Int? = nil, local: ICECredentials, remote: ICECredentials, fingerprint: CertificateFingerprint,
+    member: Int? = nil, filling: SlotFilling = .ranked, local: ICECredentials, remote: ICECredentials,
+    fingerprint: CertificateFingerprint,
     extensions: HeaderExtensionIDs,
     tracks: [UpTrackDescription],
-    slots: [SlotDescription]
+    slots: [SlotDescription], restingSlots: [UInt32] = []
   ) {
     self.peer = peer
     self.call = call
@@ -81,12 +86,14 @@ package struct PeerConfiguration: Sendable, Hashable {
     self.isOnKeyList = isOnKeyList
     self.isGuest = isGuest
     self.member = member ?? Int(participant)
+    self.filling = filling
     self.local = local
     self.remote = remote
     self.fingerprint = fingerprint
     self.extensions = extensions
     self.tracks = tracks
     self.slots = slots
+    self.restingSlots = restingSlots
   }
 }
 
@@ -111,6 +118,9 @@ package enum MediaCommand: Sendable {
   case hold(PeerID, Bool)
   /// The peer's wishes, which replace its earlier ones. Ignored or kept like `hold`.
   case receive(PeerID, Wishes)
+  /// The pins of a pinned peer, which replace its earlier ones; slots that are not named are empty. A slot is filled as soon as its call has
+  /// the track, and emptied when the track ends. Ignored or kept like `hold`.
+  case pin(PeerID, [SlotPin])
   /// Add or change a peer that is on another worker, which relays its tracks to this one. Its tracks and extensions count, its slots and credentials do not.
   case mirror(PeerConfiguration, worker: WorkerAddress)
   /// The workers that have peers of the call, in the order in which they came. The first of them reports who speaks. Ignored by a worker without a peer of the
@@ -123,7 +133,7 @@ package enum MediaCommand: Sendable {
     case .share: nil
     case .configure(let configuration, _), .mirror(let configuration, _): configuration.peer
     case .remove(let peer), .mute(let peer, _, _), .removeTrack(let peer, _), .hold(let peer, _),
-      .receive(let peer, _):
+      .receive(let peer, _), .pin(let peer, _):
       peer
     }
   }

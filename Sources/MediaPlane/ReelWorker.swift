@@ -110,7 +110,7 @@ final class ReelWorker {
     case .mute(let peer, let track, let isMuted): table.mute(peer, track, isMuted, now: now)
     case .hold(let peer, let isHeld): table.hold(peer, isHeld, now: now)
     case .removeTrack(let peer, let track): table.removeTrack(peer, track, now: now)
-    case .remove, .receive, .mirror, .share: break
+    case .remove, .receive, .pin, .mirror, .share: break
     }
   }
 

@@ -10,7 +10,7 @@ extension CertificateFingerprint {
     var lines = section.attributes.all("fingerprint")
     if lines.isEmpty { lines = description.attributes.all("fingerprint") }
     guard let first = lines.first else {
-      throw SDPError(line: section.line, "it has no a=fingerprint: media must be offered with DTLS-SRTP")
+      throw SDPError(line: section.line, "it has no a=fingerprint: media needs DTLS-SRTP")
     }
     for (hash, length) in Self.hashes {
       for line in lines {

@@ -7,7 +7,7 @@ extension ICECredentials {
       let fragment = section.attributes.first("ice-ufrag") ?? description.attributes.first("ice-ufrag"),
       let password = section.attributes.first("ice-pwd") ?? description.attributes.first("ice-pwd")
     else {
-      throw SDPError(line: section.line, "it has no a=ice-ufrag and a=ice-pwd: send the offer that createOffer() made")
+      throw SDPError(line: section.line, "it has no a=ice-ufrag and a=ice-pwd: send the whole description")
     }
     guard (4...256).contains(fragment.value.utf8.count), fragment.value.isICEText else {
       throw SDPError(line: fragment.line, "an ice-ufrag must be 4 to 256 letters, digits, + or /")

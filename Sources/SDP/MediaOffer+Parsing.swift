@@ -7,11 +7,11 @@ extension MediaOffer {
     guard let first = description.sections.first else {
       throw SDPError(line: 1, "there is no m= line: add a track or a transceiver before createOffer()")
     }
-    let bundle = try Self.bundle(of: description, before: first)
-    var sections = try Self.sections(of: description, bundle: bundle)
+    let bundle = try description.bundle(before: first)
+    var sections = try description.mediaSections(in: bundle)
     let extensions = try Self.unite(&sections, of: description)
     try Self.checkStreams(of: sections, in: description)
-    let living = Self.living(of: bundle, sections)
+    let living = sections.living(of: bundle)
     guard let tag = sections.firstIndex(where: { $0.mid == living.first && !$0.isRejected }) else {
       throw SDPError(line: first.line, "every m= line is rejected (port 0): leave one that is not")
     }
@@ -21,48 +21,9 @@ extension MediaOffer {
       credentials: try ICECredentials(of: tagged, in: description),
       fingerprint: try CertificateFingerprint(of: tagged, in: description),
       extensions: extensions,
-      allowsMixedExtensions: description.attributes.contains("extmap-allow-mixed")
-        || zip(description.sections, sections).allSatisfy {
-          $1.isRejected || $1.kind == .application || $0.attributes.contains("extmap-allow-mixed")
-        },
+      allowsMixedExtensions: description.allowsMixedExtensions(in: sections),
       sections: sections, bundle: living)
     try Self.checkTransport(of: tagged, in: description, sections)
-  }
-
-  /// The mids of the only BUNDLE group, in its order.
-  private static func bundle(
-    of description: SessionDescription, before first: SessionDescription.Section
-  ) throws(SDPError) -> [Substring] {
-    for group in description.attributes.all("group") {
-      let words = group.value.split(separator: " ")
-      if words.first == "BUNDLE" { return Array(words.dropFirst()) }
-    }
-    throw SDPError(
-      line: first.line, "there is no a=group:BUNDLE above it: use bundlePolicy max-bundle, one transport carries all")
-  }
-
-  private static func sections(
-    of description: SessionDescription, bundle: [Substring]
-  ) throws(SDPError) -> [Section] {
-    var sections: [Section] = []
-    var mids: Set<String> = []
-    for section in description.sections {
-      let read = try Section(parsing: section, in: description)
-      if !read.mid.isEmpty, !mids.insert(read.mid).inserted {
-        throw SDPError(line: section.line, "its a=mid is another m= line's too: each needs its own")
-      }
-      guard read.isRejected || bundle.contains(where: { $0 == read.mid }) else {
-        throw SDPError(line: section.line, "its a=mid is not in a=group:BUNDLE: bundle every m= line")
-      }
-      sections.append(read)
-    }
-    return sections
-  }
-
-  /// The group's mids with a section that is not rejected, each once.
-  private static func living(of bundle: [Substring], _ sections: [Section]) -> [String] {
-    var left = Set(sections.lazy.filter { !$0.isRejected }.map(\.mid))
-    return bundle.lazy.map(String.init).filter { left.remove($0) != nil }
   }
 
   private static func checkTransport(
@@ -72,11 +33,7 @@ extension MediaOffer {
     if let setup, setup.value != "actpass", setup.value != "active" {
       throw SDPError(line: setup.line, "the server waits for the DTLS handshake: offer a=setup:actpass")
     }
-    // One in the bundle suffices: rtcp-mux is of the category IDENTICAL (RFC 8859), so the others need not repeat it.
-    let media = zip(description.sections, sections).filter { !$1.isRejected && $1.kind != .application }
-    if let first = media.first, !media.contains(where: { $0.0.attributes.contains("rtcp-mux") }) {
-      throw SDPError(line: first.0.line, "it has no a=rtcp-mux: use rtcpMuxPolicy require")
-    }
+    try description.requireMultiplexing(of: sections)
   }
 
   /// Gives each extension one id in the bundle, and each id one extension (RFC 8285 section 5): the first m-line's. A later sending m-line that

@@ -26,11 +26,6 @@ package struct Negotiation: Sendable {
     }
   }
 
-  struct SSRCs: Sendable, Hashable {
-    var primary: UInt32
-    var rtx: UInt32
-  }
-
   /// The CNAME of every stream that the server sends, in a=ssrc and in RTCP's SDES: they share one clock.
   package static let cname = "conclave"
 
@@ -54,9 +49,14 @@ package struct Negotiation: Sendable {
   /// first.
   ///
   /// An m-line without a common codec is answered as rejected and appears neither in the configuration's tracks nor in its slots.
+  /// - Parameters:
+  ///   - isOnKeyList: in a call, whether its device has keys. In a room it is false: the server knows nothing about the encryption of frames there.
+  ///   - filling: `.pinned` in a room.
+  ///   - hasSlots: whether the peer receives. Otherwise its recvonly m-lines are inactive, as for a publisher in a room.
   package mutating func apply(
     _ offer: MediaOffer, tracks: [NamedTrack], codecs: [String], peer: PeerID, call: CallID,
-    participant: ParticipantNumber, isOnKeyList: Bool, using generator: inout some RandomNumberGenerator
+    participant: ParticipantNumber, isOnKeyList: Bool, filling: SlotFilling = .ranked, hasSlots: Bool = true,
+    using generator: inout some RandomNumberGenerator
   ) -> PeerConfiguration {
     if let remote, remote != offer.credentials { local = ICECredentials(using: &generator) }
     remote = offer.credentials
@@ -65,20 +65,23 @@ package struct Negotiation: Sendable {
     bundle = offer.bundle
     keepSources(of: offer)
     var configuration = PeerConfiguration(
-      peer: peer, call: call, participant: participant, isOnKeyList: isOnKeyList, local: local,
+      peer: peer, call: call, participant: participant, isOnKeyList: isOnKeyList, filling: filling, local: local,
       remote: offer.credentials, fingerprint: offer.fingerprint, extensions: HeaderExtensionIDs(), tracks: [], slots: []
     )
     lines = []
     for section in offer.sections {
-      let line = line(for: section, tracks: tracks, codecs: codecs, offer: offer, using: &generator)
+      let line = line(
+        for: section, tracks: tracks, codecs: codecs, offer: offer, hasSlots: hasSlots, using: &generator)
       lines.append(line)
       add(line, tracks: tracks, to: &configuration)
     }
+    let sending = Set(configuration.slots.map(\.ssrc))
+    configuration.restingSlots = sources.values.map(\.primary).filter { !sending.contains($0) }.sorted()
     return configuration
   }
 
   private mutating func line(
-    for section: MediaOffer.Section, tracks: [NamedTrack], codecs: [String], offer: MediaOffer,
+    for section: MediaOffer.Section, tracks: [NamedTrack], codecs: [String], offer: MediaOffer, hasSlots: Bool,
     using generator: inout some RandomNumberGenerator
   ) -> Line {
     let formats = section.formats(acceptedOf: codecs)
@@ -87,11 +90,11 @@ package struct Negotiation: Sendable {
     }
     var line = Line(offered: section, formats: formats, role: .idle)
     switch section.direction {
-    case .recvonly:
+    case .recvonly where hasSlots:
       line.role = .send(sources(for: section.mid, avoiding: offer, using: &generator))
     case .sendonly, .sendrecv:
       if tracks.contains(where: { $0.mid == section.mid }) { line.role = .receive }
-    case .inactive: break
+    case .recvonly, .inactive: break
     }
     return line
   }
@@ -128,15 +131,10 @@ package struct Negotiation: Sendable {
     for mid: String, avoiding offer: MediaOffer, using generator: inout some RandomNumberGenerator
   ) -> SSRCs {
     if let known = sources[mid] { return known }
-    var taken: Set<UInt32> = [0]
+    var taken: Set<UInt32> = []
     for section in offer.sections { taken.formUnion(section.ssrcs + section.rtx.values) }
     for ssrcs in sources.values { taken.formUnion([ssrcs.primary, ssrcs.rtx]) }
-    func fresh() -> UInt32 {
-      var ssrc = UInt32.random(in: 1 ... .max, using: &generator)
-      while !taken.insert(ssrc).inserted { ssrc &+= 1 }
-      return ssrc
-    }
-    let new = SSRCs(primary: fresh(), rtx: fresh())
+    let new = SSRCs(avoiding: taken, using: &generator)
     sources[mid] = new
     return new
   }

@@ -42,7 +42,7 @@ package struct SessionDescription: Sendable {
     for (index, line) in lines.enumerated() {
       try read(Substring(line.last == UInt8(ascii: "\r") ? line.dropLast() : line), number: index + 1)
     }
-    guard !lines.isEmpty else { throw SDPError(line: 1, "the description is empty: send the offer's sdp") }
+    guard !lines.isEmpty else { throw SDPError(line: 1, "the description is empty: send its sdp") }
   }
 
   private mutating func read(_ line: Substring, number: Int) throws(SDPError) {
@@ -109,8 +109,8 @@ extension StringProtocol {
   }
 }
 
-/// A fault of an offer. The text is for the client's developer and says what to do. It never contains text of the offer, which is personal
-/// data.
+/// A fault of an offer or an answer. The text is for the client's developer and says what to do. It never contains text of the
+/// description, which is personal data.
 package struct SDPError: Error, Hashable, Sendable {
   /// Starting at 1.
   package var line: Int

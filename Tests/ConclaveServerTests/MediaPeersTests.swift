@@ -67,6 +67,7 @@ struct MediaPeersTests {
       case .mute(let peer, _, let isMuted): "mute \(peer.rawValue) \(isMuted)"
       case .removeTrack(let peer, _): "end a track of \(peer.rawValue)"
       case .receive(let peer, _): "receive \(peer.rawValue)"
+      case .pin(let peer, let pins): "pin \(peer.rawValue) \(pins.map(\.mid))"
       }
     return "\(routed.worker.worker): \(what)"
   }

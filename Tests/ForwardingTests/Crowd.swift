@@ -16,10 +16,11 @@ final class Crowd {
 
   func join(
     _ number: UInt32, _ sources: [TrackSource], audioSlots: Int = 8, videoSlots: Int = 12, codec: String = "VP8",
-    isGuest: Bool = false, member: Int? = nil
+    isGuest: Bool = false, member: Int? = nil, filling: SlotFilling = .ranked
   ) {
     var configuration = TestPeer.configuration(number, sources, audioSlots, videoSlots, false, true, codec)
     configuration.isGuest = isGuest
+    configuration.filling = filling
     if let member { configuration.member = member }
     handle(.configure(configuration, request: UInt64(number)))
     let peer = sfu.peersByID[configuration.peer]!

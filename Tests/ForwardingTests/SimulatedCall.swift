@@ -19,6 +19,8 @@ final class SimulatedCall {
   var network: SimulatedNetwork
   var peers: [TestPeer] = []
   var events: [MediaEvent] = []
+  /// How the slots of the peers that join are filled.
+  var filling = SlotFilling.ranked
   /// The messages that were sent to the recorder.
   private var recorded: [SimulatedRelays.Relayed] = []
   private(set) var millisecond: UInt64 = 1000
@@ -76,9 +78,14 @@ final class SimulatedCall {
       number: UInt32(peers.count + 1), sources: sources, audioSlots: audioSlots, videoSlots: videoSlots,
       muted: muted, announcesSSRCs: announcesSSRCs, codec: codec)
     peer.configuration.call = name
+    add(peer)
+    return peer
+  }
+
+  private func add(_ peer: TestPeer) {
+    peer.configuration.filling = filling
     peers.append(peer)
     configure(peer)
-    return peer
   }
 
   /// A participant with a simulcast camera of these layers, the lowest first.
@@ -97,8 +104,7 @@ final class SimulatedCall {
         peer.configuration.tracks[0], ssrc: number + UInt32(rank), rtxSSRC: number + 500 + UInt32(rank), rank: rank,
         camera: camera)
     }
-    peers.append(peer)
-    configure(peer)
+    add(peer)
     return peer
   }
 
@@ -108,8 +114,7 @@ final class SimulatedCall {
       number: UInt32(peers.count + 1), sources: [], audioSlots: 0, videoSlots: 1, muted: false,
       announcesSSRCs: false, codec: "VP8")
     if descriptors { peer.configuration.extensions.dependencyDescriptor = 12 }
-    peers.append(peer)
-    configure(peer)
+    add(peer)
     return peer
   }
 
@@ -132,7 +137,7 @@ final class SimulatedCall {
     sfus[home].handle(command, now: now, into: outbox)
     for (other, sfu) in sfus.enumerated() where other != home {
       switch command {
-      case .receive: break
+      case .receive, .pin: break
       case .configure(let configuration, _):
         sfu.handle(.mirror(configuration, worker: Self.address(home)), now: now, into: outbox)
       default: sfu.handle(command, now: now, into: outbox)

@@ -183,7 +183,7 @@ private final class SFUWorld {
     case 4: command = .remove(peer)
     default:
       var configuration = sender.configuration
-      if argument & 1 != 0 { configuration.slots.removeLast() }
+      if argument & 1 != 0 { configuration.restingSlots = [configuration.slots.removeLast().ssrc] }
       if argument & 2 != 0, !configuration.tracks.isEmpty { configuration.tracks.removeFirst() }
       if argument & 4 != 0 { configuration.extensions = HeaderExtensionIDs() }
       command = .configure(configuration, request: 2)

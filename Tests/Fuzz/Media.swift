@@ -88,6 +88,34 @@ func readSDP(_ offer: UnsafeMutableRawBufferPointer) {
   guard (try? SessionDescription(parsing: answer)) != nil else { fatalError("the answer cannot be read") }
 }
 
+/// An answer that is read fits an offer of three streams or is refused, and the next offer can be read.
+func readAnswer(_ input: UnsafeMutableRawBufferPointer) {
+  guard let answer = try? SubscriberAnswer(parsing: input.text) else { return }
+  var random = SystemRandomNumberGenerator()
+  var offering = Offering(using: &random)
+  for (number, codec) in ["opus", "VP8", "H264"].enumerated() {
+    let kind = codec == "opus" ? MediaKind.audio : .video
+    let format = PayloadFormat(
+      payloadType: 100, codec: codec, clockRate: kind == .audio ? 48_000 : 90_000, channels: kind == .audio ? 2 : nil)
+    let source = TrackPin(
+      peer: PeerID(rawValue: 1), track: TrackID(participant: 1, index: UInt8(number + 1)))
+    let label = OfferedStream.Label(stream: "1", track: codec)
+    let stream = OfferedStream(source: source, kind: kind, formats: [format], label: label)
+    guard (try? offering.add(stream, using: &random)) != nil else { fatalError("three streams have no room") }
+  }
+  _ = offering.offer(fingerprint: fingerprint, candidates: [server], tcp: true)
+  do {
+    let configuration = try offering.apply(
+      answer, peer: PeerID(rawValue: 2), call: CallID("c1")!, participant: ParticipantNumber(2))
+    precondition(configuration.slots.count + configuration.restingSlots.count <= 3)
+    precondition(configuration.slots.allSatisfy { !$0.formats.isEmpty })
+  } catch { precondition(offering.isPending) }
+  let next = offering.offer(fingerprint: fingerprint, candidates: [server], tcp: true)
+  guard let sections = (try? SessionDescription(parsing: next))?.sections, sections.count == 3 else {
+    fatalError("the next offer cannot be read")
+  }
+}
+
 func readSFrame(_ frame: UnsafeMutableRawBufferPointer) {
   _ = try? SFrameHeader(parsingEscaped: frame.bytes)
   guard let header = try? SFrameHeader(parsing: frame.bytes) else { return }

@@ -8,6 +8,7 @@ nonisolated(unsafe) var run: FuzzTarget = { _ in }
 
 nonisolated(unsafe) let targets: [String: FuzzTarget] = [
   "admin": readAdmin,
+  "answer": readAnswer,
   "authorize": readAuthorizeAnswer,
   "base64": readBase64,
   "dependencies": readDependencies,

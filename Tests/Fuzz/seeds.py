@@ -196,6 +196,8 @@ def seeds(target):
             groups += [each for command in commands for each in steps(0x24, rtp[:4], [command])]
             groups += steps(0x18, [bytes([place]) for place in (0, 129, 255)]) + steps(0x03, [CLIENT_HELLO, STUN_REQUEST, rtp[0]])
             return groups
+        case "answer":
+            return [file.read_bytes() for file in (TESTS / "SDPTests/Vectors").glob("*answer*.sdp")]
         case "sdp":
             own = list((TESTS / "SDPTests/Vectors").glob("*.sdp"))
             return [file.read_bytes() for file in own + list((SHARED / "sdp").glob("*.sdp"))]

@@ -69,6 +69,43 @@ struct MediaPlaneTests {
     withExtendedLifetime(clients) {}
   }
 
+  /// A room: two publishers and two subscribers, on one worker or on two threads. Each subscriber gets what its slots are pinned to.
+  @Test(arguments: 1...2) func pinnedTracksReachTheirSubscribers(workers: Int) throws {
+    let plane = try makePlane(workers: workers)
+    let clients = try (1...4).map {
+      try TestClient(UInt32($0), server: certificate, slots: $0 > 2 ? 1 : 0, isSender: $0 <= 2, filling: .pinned)
+    }
+    try plane.connect(clients, log)
+    func pin(_ subscriber: Int, to publisher: Int) {
+      let (tracks, slots) = (clients[publisher].configuration.tracks, clients[subscriber].configuration.slots)
+      let pins = zip(slots, tracks).map { slot, track in
+        SlotPin(mid: slot.mid, source: TrackPin(peer: clients[publisher].configuration.peer, track: track.track))
+      }
+      plane.submit(.pin(clients[subscriber].configuration.peer, pins), worker: subscriber % workers)
+    }
+    // The third client has the first's worker, and the fourth the second's: each gets the publisher of the other one.
+    pin(2, to: 1)
+    pin(3, to: 0)
+    try #require(eventually { [2, 3].allSatisfy { log.filledSlots(of: clients[$0].configuration.peer) == 2 } })
+    // A worker's wish for a track reaches the publisher's worker by itself, and what comes before it goes nowhere.
+    for (subscriber, publisher) in [(2, 1), (3, 0)] {
+      let flows = eventually({ clients[subscriber].audio.count >= 20 && clients[subscriber].video.count >= 12 }) {
+        clients[publisher].sendAudio([UInt8(publisher)])
+        clients[publisher].sendVideo(packets: 4, byte: UInt8(publisher))
+        clients[subscriber].receive(waiting: 1_000_000)
+      }
+      #expect(flows)
+    }
+    plane.stop()
+    for (subscriber, publisher) in [(2, 1), (3, 0)] {
+      clients[subscriber].receive()
+      #expect(clients[subscriber].audio.allSatisfy { $0 == [UInt8(publisher)] })
+      #expect(clients[subscriber].video.allSatisfy { $0.last == UInt8(publisher) })
+    }
+    #expect((plane.statistics().reduce(0) { $0 + $1.forwarding.relayed } > 0) == (workers > 1))
+    #expect(clients[0].received == clients[0].audio.count && clients[0].audio.isEmpty, "publishers receive nothing")
+  }
+
   @Test func aPeerThatLosesTheConnectionComesByAnother() throws {
     let plane = try makePlane()
     let clients = try join(plane, clients: 2, overTCP: 1)

@@ -42,7 +42,7 @@ final class TestClient {
 
   init(
     _ number: UInt32, server certificate: DTLSCertificate, slots: Int, call: String = "call", overTCP: Bool = false,
-    isSender: Bool = true
+    isSender: Bool = true, filling: SlotFilling = .ranked
   ) throws {
     self.number = number
     isOverTCP = overTCP
@@ -68,7 +68,7 @@ final class TestClient {
     }
     configuration = PeerConfiguration(
       peer: PeerID(rawValue: UInt64(number)), call: try #require(CallID(call)), participant: number, isOnKeyList: false,
-      local: local,
+      filling: filling, local: local,
       remote: remote, fingerprint: own.fingerprint, extensions: HeaderExtensionIDs(),
       tracks: isSender ? [track(1, .microphone, Self.opus, rtx: false), track(2, .camera, Self.vp8, rtx: true)] : [],
       slots: (0..<slots).flatMap { [slot($0, .audio, Self.opus), slot(100 + $0, .video, Self.vp8)] })

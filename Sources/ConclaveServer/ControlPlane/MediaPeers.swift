@@ -119,8 +119,10 @@ struct MediaPeers {
       return []
     }
     note(command, of: id)
-    if case .receive = command { return [(command, worker)] }
-    return placement.workers(of: call).map { (command, $0) }
+    switch command {
+    case .receive, .pin: return [(command, worker)]
+    default: return placement.workers(of: call).map { (command, $0) }
+    }
   }
 
   private mutating func note(_ command: MediaCommand, of peer: PeerID) {
@@ -130,7 +132,7 @@ struct MediaPeers {
       peers[peer]?.configuration?.tracks[index].muted = isMuted
     case .removeTrack(_, let track): peers[peer]?.configuration?.tracks.removeAll { $0.track == track }
     case .hold(_, let isHeld): peers[peer]?.isHeld = isHeld
-    case .configure, .remove, .receive, .mirror, .share: break
+    case .configure, .remove, .receive, .pin, .mirror, .share: break
     }
   }
 

@@ -35,7 +35,7 @@ extension DownTrack {
     return StreamWish(
       isScreen: source.isScreen, priority: priority, height: slot.pointee.layers.maxHeight ?? .max,
       // The latest speaker comes first.
-      speakerRank: -Int(clamping: source.peer.voice.spokeAt.nanoseconds), steps: source.ladder())
+      speakerRank: -Int(clamping: source.peer.voice.spokeAt.nanoseconds), steps: source.ladder(within: ceiling))
   }
 
   /// The smaller of the two.
@@ -71,7 +71,7 @@ extension DownTrack {
     return source.encodings[spatial]
   }
 
-  /// Passes the limits on to the path of the packets. A layer below the allotted one is sent whole.
+  /// Passes the limits on to the path of the packets. A layer below the allotted one is sent whole, up to the ceiling.
   func limitLayers() {
     var limits = LayerLimits(isSteppingDown: slot.pointee.state.isSteppingDown)
     if case .upTo(let spatial, let temporal) = allotment {
@@ -79,6 +79,8 @@ extension DownTrack {
       if !isLayered { limits.spatial = spatial }
       if !isLayered || slot.pointee.state.rank ?? 0 >= spatial { limits.temporal = temporal }
     }
+    if let spatial = ceiling.spatial, source?.isLayered == false { limits.spatial = min(limits.spatial, spatial) }
+    if let temporal = ceiling.temporal { limits.temporal = min(limits.temporal, temporal) }
     slot.pointee.layers.limit(to: limits)
   }
 }

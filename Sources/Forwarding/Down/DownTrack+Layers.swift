@@ -7,6 +7,19 @@ extension DownTrack {
   func setMaxHeight(_ height: Int?) -> Encoding? {
     guard height != slot.pointee.layers.maxHeight else { return nil }
     slot.pointee.layers.wish(height)
+    return wishChanged()
+  }
+
+  /// The receiver gets no more than this of the source.
+  /// - Returns: as `setMaxHeight`.
+  func setCeiling(_ new: LayerCeiling) -> Encoding? {
+    guard new != ceiling else { return nil }
+    ceiling = new
+    limitLayers()
+    return wishChanged()
+  }
+
+  private func wishChanged() -> Encoding? {
     if let next = chooseLayer() { return next }
     guard slot.pointee.layers.needsKeyFrame else { return nil }
     noteAwaiting()
@@ -17,7 +30,7 @@ extension DownTrack {
   /// - Returns: the encoding whose key frame is needed now; nil if none is needed.
   func chooseLayer() -> Encoding? {
     guard let source, source.isLayered, let encoding else { return nil }
-    guard let wanted = source.layer(for: slot.pointee.layers.maxHeight) else { return nil }
+    guard let wanted = source.layer(for: slot.pointee.layers.maxHeight, within: ceiling) else { return nil }
     // If the path has no room for the wish, the lower layers must be sent, too, so that the best one that fits can be
     // found.
     let lowest = rateAllotment == .everything ? wanted.rank : 0

@@ -17,6 +17,8 @@ final class DownTrack {
   private(set) var source: UpTrack?
   /// For a track with several layers: those that the receiver should get.
   var claimed: ArraySlice<Encoding> = []
+  /// The most that the slot's pin allows.
+  var ceiling = LayerCeiling()
   /// How much of the source the receiver's rate and the worker's time have room for.
   var rateAllotment = Allotment.everything
   var loadAllotment = Allotment.everything
@@ -81,6 +83,16 @@ final class DownTrack {
     noteAwaiting()
   }
 
+  /// The slot's m-line is inactive. Only its numbers are kept: the receiver may have forgotten which stream the SSRC belongs to.
+  func rest(now: Instant) {
+    setSource(nil, now: now)
+    slot.pointee.number = nil
+    slot.pointee.stream.sentDatagrams = nil
+    sentDatagrams = nil
+    copies = nil
+    isKnown = false
+  }
+
   /// A receiver without RTX gets the same datagram again. It needs fewer kept packets than a source whose packets are
   /// requested by many.
   private func keepSent(_ configuration: SFUConfiguration, _ histories: HistoryBudget) {
@@ -106,6 +118,7 @@ final class DownTrack {
     loadAllotment = .everything
     picture = nil
     judgedPicture = nil
+    ceiling = LayerCeiling()
     slot.pointee.layers.wish(nil)
     if let track {
       if track.isLayered { claim(track.encodings.suffix(1)) }

@@ -1,6 +1,6 @@
 import MediaModel
 
-/// The peers of one call: those on this worker, and those on other workers that send tracks.
+/// The peers of one call: those on this worker, and those on other workers that send tracks. A room is a call of pinned peers.
 final class ForwardedCall: Scheduled {
   /// Distinct formats of one call's tracks. No slot supports a track in one format more.
   static let maximumFormats = 64
@@ -10,7 +10,10 @@ final class ForwardedCall: Scheduled {
   let number: UInt64
   /// The workers that have peers of the call; empty while all are on this one.
   var workers: [WorkerAddress] = []
+  /// Those with ranked slots, and whose tracks are ranked.
   var peers: ContiguousArray<Peer> = []
+  /// Those with pinned slots. No ranking, voice or need depends on them.
+  var pinnedPeers: ContiguousArray<Peer> = []
   let speakers = CallSpeakers()
   /// The number of voice slots of the peer that has most; nil until they are counted again.
   private var mostVoices: Int?
@@ -41,6 +44,25 @@ final class ForwardedCall: Scheduled {
   init(_ id: CallID, number: UInt64 = 0) {
     self.id = id
     self.number = number
+  }
+
+  /// Both kinds.
+  var allPeers: ContiguousArray<Peer> {
+    pinnedPeers.isEmpty ? peers : peers.isEmpty ? pinnedPeers : peers + pinnedPeers
+  }
+
+  var isEmpty: Bool { peers.isEmpty && pinnedPeers.isEmpty }
+
+  func add(_ peer: Peer) {
+    if peer.isPinned { pinnedPeers.append(peer) } else { peers.append(peer) }
+    speakers.arrive(peer, peers: peers.count + pinnedPeers.count)
+  }
+
+  func remove(_ peer: Peer, now: Instant) {
+    speakers.depart(peer, now: now)
+    if peer.isPinned { pinnedPeers.removeAll { $0 === peer } } else { peers.removeAll { $0 === peer } }
+    recountVoices()
+    isRankingStale = true
   }
 
   /// A peer's slots changed, or it was removed.

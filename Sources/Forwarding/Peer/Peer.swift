@@ -25,6 +25,10 @@ final class Peer: Scheduled {
   /// The worker that has the peer and relays its tracks; nil for a peer of this worker.
   let home: RelayEnd?
   unowned let call: ForwardedCall
+  /// Its slots are filled by `pins`, and no ranking contains its tracks.
+  let isPinned: Bool
+  /// The pin of each slot, by its mid. Set by `PinFiller`.
+  var pins: [String: SlotPin] = [:]
   var configuration: PeerConfiguration
   let transport = SendTransport()
   var connectionState = ConnectionState.waiting
@@ -52,6 +56,8 @@ final class Peer: Scheduled {
   /// Those of `downTracks` for each kind.
   private(set) var audioSlots: [DownTrack] = []
   private(set) var videoSlots: [DownTrack] = []
+  /// Slots whose m-lines are inactive: if one comes back, its numbers must continue. SRTP never accepts a number twice, nor one from far behind.
+  private(set) var restingSlots: [DownTrack] = []
   /// The bits of the call's format keys that the slots carry, and how many keys there were.
   private var carried: (audio: UInt64, video: UInt64, keys: Int) = (0, 0, -1)
   /// Its slots must be filled at the next allocation, whatever else changed.
@@ -108,6 +114,7 @@ final class Peer: Scheduled {
     controlled = PublishingBudget(limits.control)
     self.home = home
     self.call = call
+    isPinned = configuration.filling == .pinned
     self.configuration = configuration
   }
 
@@ -125,7 +132,8 @@ final class Peer: Scheduled {
 
   func downTrack(_ ssrc: UInt32) -> DownTrack? { downTracks.first { $0.description.ssrc == ssrc } }
 
-  func setSlots(_ slots: [DownTrack]) {
+  func setSlots(_ slots: [DownTrack], resting: [DownTrack]) {
+    restingSlots = resting
     // Waiting packets are identified by their slots' numbers.
     if !slots.starts(with: downTracks, by: ===) { for down in downTracks { down.forgetWaiting() } }
     downTracks = slots

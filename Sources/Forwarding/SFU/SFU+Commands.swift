@@ -37,13 +37,11 @@ extension SFU {
     paths.removeAll(of: peer)
     if peer.home == nil { peers.removeAll { $0 === peer } }
     let call = peer.call
-    call.speakers.depart(peer, now: now)
     for down in peer.downTracks { down.setSource(nil, now: now) }
     for track in peer.upTracks { detach(track, now: now) }
-    call.peers.removeAll { $0 === peer }
-    call.recountVoices()
-    call.isRankingStale = true
-    if call.peers.isEmpty {
+    call.remove(peer, now: now)
+    if peer.isPinned { pins.remove(peer) }
+    if call.isEmpty {
       calls[call.id] = nil
       output.unschedule(call)
     } else {
@@ -65,6 +63,10 @@ extension SFU {
     peer.needsSlots = true
     peer.call.isRankingStale = true
     for track in peer.upTracks { silence(track, isMuted: track.isMuted, now: now) }
+    if peer.isPinned {
+      peer.call.enqueue(peer)
+      pins.enqueueSubscribers(of: peer)
+    }
     slots.noteChange(of: peer.call)
   }
 
@@ -76,6 +78,14 @@ extension SFU {
     // The number of wishes of a peer decides how far down the ranking matters.
     peer.call.isRankingStale = true
     slots.fillSoon(peer.call, now: now)
+  }
+
+  /// Not delayed: filling the slots of one peer costs no more than reading the command.
+  func pin(_ id: PeerID, _ new: [SlotPin], now: Instant) {
+    guard let peer = peersByID[id], peer.isPinned, peer.home == nil else { return }
+    pins.pin(new, of: peer)
+    peer.call.enqueue(peer)
+    slots.noteChange(of: peer.call)
   }
 
   func removeTrack(_ id: PeerID, _ name: TrackID, now: Instant) {
@@ -112,8 +122,8 @@ extension SFU {
   private func addPeer(_ configuration: PeerConfiguration, home: RelayEnd? = nil) -> Peer {
     let call = calls[configuration.call] ?? beginCall(configuration.call)
     let peer = Peer(configuration, home: home, call: call, limits: self.configuration)
-    call.peers.append(peer)
-    call.speakers.arrive(peer, peers: call.peers.count)
+    call.add(peer)
+    if peer.isPinned { pins.add(peer) }
     peersByID[configuration.peer] = peer
     return peer
   }
@@ -146,15 +156,18 @@ extension SFU {
       return track
     }
     peer.announceStreams()
+    if peer.isPinned { pins.enqueueSubscribers(of: peer) }
   }
 
   private func describeSlots(of peer: Peer, now: Instant) {
     let extensions = peer.configuration.extensions
     let slots = peer.configuration.slots
-    for old in peer.downTracks where !slots.contains(where: { $0.ssrc == old.description.ssrc }) {
-      old.setSource(nil, now: now)
+    let leaving = peer.downTracks.filter { old in !slots.contains { $0.ssrc == old.description.ssrc } }
+    for old in leaving { old.rest(now: now) }
+    let known = peer.downTracks + peer.restingSlots
+    let resting = (peer.restingSlots + leaving).filter { old in
+      peer.configuration.restingSlots.contains(old.description.ssrc)
     }
-    let known = peer.downTracks
     peer.setSlots(
       slots.map { slot in
         guard let down = known.first(where: { $0.description.ssrc == slot.ssrc }) else {
@@ -162,7 +175,7 @@ extension SFU {
         }
         down.describe(slot, extensions: extensions, configuration, histories)
         return down
-      })
+      }, resting: resting)
   }
 
   private func silence(_ track: UpTrack, isMuted: Bool, now: Instant) {

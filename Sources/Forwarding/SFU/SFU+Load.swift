@@ -26,7 +26,7 @@ extension SFU {
     let isEnd = share == 0 || share == 1
     guard share != call.videoShare, isEnd || abs(share - call.videoShare) >= Self.leastChange else { return }
     call.videoShare = share
-    for peer in call.peers where !peer.videoSlots.isEmpty {
+    for peer in call.allPeers where !peer.videoSlots.isEmpty {
       peer.load?.nextPass = now
       output.schedule(peer, now)
     }

@@ -30,6 +30,7 @@ package final class SFU {
   let counts: UnsafeMutablePointer<SFUCounters>
   let paths: PeerPaths
   let slots: SlotFiller
+  let pins: PinFiller
   let feedback: Feedback
   let relays: RelaySender
   /// Runs the arithmetic of handshakes; nil if this SFU does so itself.
@@ -68,7 +69,8 @@ package final class SFU {
     histories = HistoryBudget(limit: configuration.historyBudget)
     counts = output.counts
     paths = PeerPaths(configuration, seed: random.next(), output: output)
-    slots = SlotFiller(configuration, of: address, histories: histories, output: output)
+    pins = PinFiller(output: output)
+    slots = SlotFiller(configuration, of: address, histories: histories, output: output, pins: pins)
     relays = RelaySender(relay, output: output)
     feedback = Feedback(relays: relays, output: output)
   }
@@ -139,6 +141,7 @@ package final class SFU {
       case .removeTrack(let id, let track): removeTrack(id, track, now: now)
       case .hold(let id, let isHeld): hold(id, isHeld, now: now)
       case .receive(let id, let wishes): receive(id, wishes, now: now)
+      case .pin(let id, let new): pin(id, new, now: now)
       case .mirror(let configuration, let worker): mirror(configuration, home: .worker(worker), now: now)
       case .share(let id, let workers): calls[id]?.workers = workers
       }
@@ -146,7 +149,7 @@ package final class SFU {
       isOver = isSpent()
       if isOver { break }
     }
-    for call in slots.takeChanged() where !call.peers.isEmpty {
+    for call in slots.takeChanged() where !call.isEmpty {
       if isOver {
         slots.fillAfterBurst(call, now: now)
       } else {

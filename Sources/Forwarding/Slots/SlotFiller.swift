@@ -1,6 +1,6 @@
 import MediaModel
 
-/// Finds the peers whose slots may change, and fills their slots by the ranking of their call's tracks.
+/// Finds the peers whose slots may change, and fills their slots by the ranking of their call's tracks. Hands peers with pinned slots to `PinFiller`.
 final class SlotFiller {
   /// Peers whose slots are filled in one pass. The rest follows in the next passes, so that packets do not wait for a large
   /// call.
@@ -11,14 +11,19 @@ final class SlotFiller {
   private let configuration: SFUConfiguration
   private let histories: HistoryBudget
   private let output: SFUOutput
+  private let pins: PinFiller
   /// Calls whose peers or tracks were changed by the current commands.
   private var changed: [ForwardedCall] = []
 
-  init(_ configuration: SFUConfiguration, of address: WorkerAddress, histories: HistoryBudget, output: SFUOutput) {
+  init(
+    _ configuration: SFUConfiguration, of address: WorkerAddress, histories: HistoryBudget, output: SFUOutput,
+    pins: PinFiller
+  ) {
     self.configuration = configuration
     self.address = address
     self.histories = histories
     self.output = output
+    self.pins = pins
   }
 
   /// The slots of the call's peers are filled once all current commands have been carried out.
@@ -84,11 +89,11 @@ final class SlotFiller {
     output.schedule(call)
   }
 
-  /// Determines who speaks. A call has at most as many speakers as any of its peers has voice slots.
+  /// Determines who speaks. A call has at most as many speakers as any of its peers has voice slots; without such peers, as many as it may have voices.
   func updateSpeakers(of call: ForwardedCall, now: Instant) {
+    let most = call.peers.isEmpty ? configuration.voices : call.countVoices()
     let isChanged = call.speakers.update(
-      call.peers, most: call.countVoices(), places: configuration.voices, interval: configuration.speakersInterval,
-      now: now)
+      call.allPeers, most: most, places: configuration.voices, interval: configuration.speakersInterval, now: now)
     output.counts.pointee.visits &+= call.speakers.takeVisits()
     if isChanged {
       if call.workers.first ?? address == address { output.events.append(.speakers(call.id, call.speakers.current)) }
@@ -126,6 +131,7 @@ final class SlotFiller {
   /// Returns whether the peer's map changed.
   private func fillSlots(of peer: Peer, now: Instant, into outbox: Outbox) -> Bool {
     peer.needsSlots = false
+    if peer.isPinned { return pins.fillSlots(of: peer, now: now) }
     peer.lacksFormats = false
     peer.heldUntil = nil
     let call = peer.call
@@ -135,12 +141,7 @@ final class SlotFiller {
     if let until = peer.heldUntil { call.allocationDue = min(call.allocationDue ?? until, until) }
     if !peer.isHeld { updateNeed(of: peer, now: now) }
     output.counts.pointee.visits &+= call.ranking.takeVisits()
-    let slots = peer.assignments
-    guard slots != peer.slotMap.slots || unsupported != peer.slotMap.unsupported || peer.slotMap.revision == 0 else {
-      return false
-    }
-    peer.slotMap = SlotMap(revision: peer.slotMap.revision + 1, slots: slots, unsupported: unsupported)
-    return true
+    return peer.updateSlotMap(unsupported: unsupported)
   }
 
   /// Reports the peer's map if some of its videos are shown in another quality than it says. Called with each report to
@@ -206,6 +207,15 @@ final class SlotFiller {
 }
 
 extension Peer {
+  /// Takes over what the slots show now. Returns whether the map changed.
+  /// - Parameter unsupported: the tracks that no slot carries.
+  func updateSlotMap(unsupported: [TrackID]) -> Bool {
+    let slots = assignments
+    guard slots != slotMap.slots || unsupported != slotMap.unsupported || slotMap.revision == 0 else { return false }
+    slotMap = SlotMap(revision: slotMap.revision + 1, slots: slots, unsupported: unsupported)
+    return true
+  }
+
   fileprivate var assignments: [SlotAssignment] {
     downTracks.compactMap { down in
       down.source.map { source in

@@ -1,4 +1,5 @@
 import CongestionControl
+import MediaModel
 import RTP
 
 extension UpTrack {
@@ -6,9 +7,14 @@ extension UpTrack {
   ///
   /// Above the lowest spatial layer no step looks choppy or has less than half of the layer's pictures, unless the layer has no better step: 30
   /// pictures a second of a small size are better than 7.5 of a large one.
-  func ladder() -> [LayerStep] {
+  /// - Parameter ceiling: steps above it are left out, unless all are.
+  func ladder(within ceiling: LayerCeiling = LayerCeiling()) -> [LayerStep] {
     var steps: [(layer: LayerStep, isChoppy: Bool)] = []
     for encoding in encodings where !isLayered || encoding.isAlive { encoding.addSteps(to: &steps) }
+    if ceiling != LayerCeiling() {
+      let allowed = steps.filter { ceiling.allows($0.layer) }
+      steps = allowed.isEmpty ? Array(steps.prefix(1)) : allowed
+    }
     guard let lowest = steps.map(\.layer.spatial).min() else { return [] }
     let chosen = steps.filter { step, isChoppy in
       let omitted: UInt8 = isChoppy ? 0 : 1
@@ -16,6 +22,12 @@ extension UpTrack {
         || !steps.contains { $0.layer.spatial == step.spatial && $0.layer.temporal > step.temporal + omitted }
     }
     return LayerStep.ladder(chosen.map(\.layer))
+  }
+}
+
+extension LayerCeiling {
+  fileprivate func allows(_ step: LayerStep) -> Bool {
+    (spatial.map { step.spatial <= $0 } ?? true) && (temporal.map { step.temporal <= $0 } ?? true)
   }
 }
 

@@ -11,9 +11,10 @@ extension UpTrack {
 
   /// The layer for a receiver that wants `height` pixels: the lowest that is at least as high, or the highest; nil also means the
   /// highest.
-  func layer(for height: Int?) -> Encoding? {
-    guard let height else { return encodings.last }
-    return encodings.first { $0.height >= height } ?? encodings.last
+  func layer(for height: Int?, within ceiling: LayerCeiling) -> Encoding? {
+    let allowed = encodings.prefix(ceiling.spatial.map { $0 &+ 1 } ?? encodings.count)
+    guard let height else { return allowed.last }
+    return allowed.first { $0.height >= height } ?? allowed.last
   }
 
   /// The best encoding that flows for a receiver of `wanted`: `wanted` itself, the next lower or the next higher; `wanted` also if none
