@@ -207,7 +207,8 @@ let package = Package(
         "StoreWriting", "DatabaseServers",
         .product(name: "GRDB", package: "GRDB.swift"),
       ]),
-    .testTarget(name: "JanusAPITests", dependencies: ["Seeded", "Octets", "MediaModel", "JanusAPI"]),
+    .testTarget(
+      name: "JanusAPITests", dependencies: ["Seeded", "Octets", "MediaModel", "JanusAPI"], exclude: ["Vectors"]),
     .testTarget(
       name: "STOMPTests", dependencies: ["Seeded", "STOMP", .product(name: "NIOCore", package: "swift-nio")]),
     .testTarget(name: "JSONTests", dependencies: ["Seeded", "JSON", "LinuxIO"]),

@@ -25,7 +25,7 @@ extension JanusGateway {
     }
     let lines = subscription.lines.map { line in
       SubscriberOffer.Line(
-        mid: line.mid, kind: line.kind, pin: line.pin(isPaused: subscription.isPaused),
+        mid: line.mid, kind: line.kind, format: line.format, pin: line.pin(isPaused: subscription.isPaused),
         label: line.label(usingIDs: subscription.usesMediaStreamIDs))
     }
     let offer = SubscriberOffer(

@@ -155,9 +155,10 @@ extension JanusGateway {
     }
     changeStreams(of: participant.id, in: room.id) { if $0.mid == mid { $0.isModerated = isMuted } }
     tell(
-      participant.handle,
+      room: room.id, except: nil,
       [
-        "videoroom": "event", "room": room.id.tree, "mid": .text(mid), "moderation": isMuted ? "muted" : "unmuted",
+        "videoroom": "event", "room": room.id.tree, "id": participant.id.tree, "mid": .text(mid),
+        "moderation": isMuted ? "muted" : "unmuted",
       ])
     return ["videoroom": "success"]
   }

@@ -18,7 +18,7 @@ extension JanusGateway {
       guard isKnown else { throw unauthorized("this room requires the private_id of a participant") }
     }
     let isLegacy = elements["streams"] == nil
-    let wishes = isLegacy ? [try legacyWish(elements)] : try streamWishes(elements, "streams")
+    let wishes = isLegacy ? [try legacyWish(elements)] : try feedWishes(elements, "streams")
     guard !wishes.isEmpty else { throw elements.missing("feed") }
     try checkPeers(in: room)
     var subscription = RoomSubscription(room: room.id, usesMediaStreamIDs: usesIDs, followsPublishers: follows)
@@ -40,23 +40,23 @@ extension JanusGateway {
       handle, name: request.name, transaction: request.transaction, event, isFirst: true)
   }
 
-  private func legacyWish(_ elements: Elements) throws(JanusError) -> StreamWish {
-    var wish = try StreamWish(elements, configuration.ids)
+  private func legacyWish(_ elements: Elements) throws(JanusError) -> FeedWish {
+    var wish = try FeedWish(elements, configuration.ids)
     wish.mid = nil
     wish.takesAudio = try elements.first(of: ["offer_audio", "audio"], Elements.boolean) ?? true
     wish.takesVideo = try elements.first(of: ["offer_video", "video"], Elements.boolean) ?? true
     return wish
   }
 
-  private func streamWishes(_ elements: Elements, _ name: String) throws(JanusError) -> [StreamWish] {
-    var wishes: [StreamWish] = []
-    for entry in try elements.objects(name) ?? [] { wishes.append(try StreamWish(entry, configuration.ids)) }
+  private func feedWishes(_ elements: Elements, _ name: String) throws(JanusError) -> [FeedWish] {
+    var wishes: [FeedWish] = []
+    for entry in try elements.objects(name) ?? [] { wishes.append(try FeedWish(entry, configuration.ids)) }
     return wishes
   }
 
   /// The streams of a wish, with the feed that has them.
   private func sources(
-    _ wish: StreamWish, in room: PluginID
+    _ wish: FeedWish, in room: PluginID
   ) throws(JanusError) -> (feed: RoomParticipant, sources: [SubscribedLine.Source]) {
     guard let feed = rooms[room]?[wish.feed], feed.isPublic, let publication = feed.publication else {
       throw JanusError(.roomNoSuchFeed, "No such feed (\(wish.feed.description))")
@@ -75,7 +75,7 @@ extension JanusGateway {
   }
 
   /// Shows streams that are not shown yet.
-  private mutating func show(_ wishes: [StreamWish], in subscription: inout RoomSubscription) throws(JanusError) {
+  private mutating func show(_ wishes: [FeedWish], in subscription: inout RoomSubscription) throws(JanusError) {
     for wish in wishes {
       let (feed, sources) = try sources(wish, in: subscription.room)
       for source in sources where !subscription.shows(feed: feed.id, mid: source.stream.mid) {
@@ -125,7 +125,7 @@ extension JanusGateway {
       succeed("pause", request.transaction, event(subscription.room, "paused", "ok"), handle)
     case "subscribe":
       guard elements["streams"] != nil else { throw elements.missing("streams") }
-      try change(handle, request, unsubscribe: [], subscribe: streamWishes(elements, "streams"))
+      try change(handle, request, unsubscribe: [], subscribe: feedWishes(elements, "streams"))
     case "unsubscribe":
       guard elements["streams"] != nil else { throw elements.missing("streams") }
       try change(handle, request, unsubscribe: choices(elements, "streams"), subscribe: [])
@@ -135,7 +135,7 @@ extension JanusGateway {
       }
       try change(
         handle, request, unsubscribe: choices(elements, "unsubscribe"),
-        subscribe: streamWishes(elements, "subscribe"))
+        subscribe: feedWishes(elements, "subscribe"))
     case "configure": try configureLines(request, handle, subscription)
     case "switch": try switchLines(request, handle, subscription)
     case "leave":
@@ -182,7 +182,7 @@ extension JanusGateway {
 
   /// Changes which streams the lines show: all that the request names, or nothing.
   private mutating func change(
-    _ handle: UInt64, _ request: PluginRequest, unsubscribe: [LineChoice], subscribe: [StreamWish]
+    _ handle: UInt64, _ request: PluginRequest, unsubscribe: [LineChoice], subscribe: [FeedWish]
   ) throws(JanusError) {
     guard var subscription = handles[handle]?.subscription else { return }
     let wasOutdated = subscription.isOutdated
@@ -275,7 +275,7 @@ extension JanusGateway {
       changes += 1
     }
     if elements["streams"] != nil {
-      for wish in try streamWishes(elements, "streams") {
+      for wish in try feedWishes(elements, "streams") {
         guard wish.mid != nil else { throw elements.missing("mid") }
         guard let line = wish.line else { throw elements.missing("sub_mid") }
         let (feed, sources) = try sources(wish, in: subscription.room)

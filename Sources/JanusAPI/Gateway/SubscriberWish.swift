@@ -1,5 +1,5 @@
 /// A stream, or all streams of a feed, that a subscriber names.
-struct StreamWish: Sendable {
+struct FeedWish: Sendable {
   var feed: PluginID
   /// nil for all of the feed.
   var mid: String?

@@ -41,6 +41,8 @@ package struct SubscriberOffer: Sendable, Hashable {
   package struct Line: Sendable, Hashable {
     package var mid: String
     package var kind: MediaKind
+    /// The format of the first stream that it had.
+    package var format: PayloadFormat
     /// nil for an inactive line.
     package var pin: LinePin?
     /// The words of a=msid.
