@@ -77,7 +77,7 @@ let package = Package(
         .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "Logging", package: "swift-log"),
       ]),
-    // One front; another one would stand beside it.
+    // The fronts stand side by side.
     .target(
       name: "STOMPFront",
       dependencies: [
@@ -85,6 +85,13 @@ let package = Package(
         .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "NIOWebSocket", package: "swift-nio"),
         .product(name: "Logging", package: "swift-log"),
+      ]),
+    .target(
+      name: "JanusFront",
+      dependencies: [
+        "Octets", "JanusAPI", "JSON", "Listening",
+        .product(name: "NIOCore", package: "swift-nio"),
+        .product(name: "NIOWebSocket", package: "swift-nio"),
       ]),
     .target(name: "PostgreSQL", dependencies: ["MediaModel", "LinuxIO", "CPostgreSQL"]),
     .target(
@@ -103,8 +110,9 @@ let package = Package(
     .target(
       name: "ConclaveServer",
       dependencies: [
-        "Octets", "MediaModel", "Contract", "SDP", "Calls", "Listening", "Connections", "STOMPFront", "Persistence",
-        "PostgreSQL", "Recording", "Reels", "ReelStore", "MediaPlane", "Forwarding", "LinuxIO", "OutboundHTTP",
+        "Octets", "MediaModel", "Contract", "SDP", "Calls", "Listening", "Connections", "STOMPFront", "JanusAPI",
+        "JanusFront", "Persistence", "PostgreSQL", "Recording", "Reels", "ReelStore", "MediaPlane", "Forwarding",
+        "LinuxIO", "OutboundHTTP",
         "JSON", "Transport", "Cryptography", "CZlib", "Web",
         .product(name: "NIOSSL", package: "swift-nio-ssl"),
         .product(name: "NIOHTTP1", package: "swift-nio"),
@@ -264,6 +272,14 @@ let package = Package(
         .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "NIOPosix", package: "swift-nio"),
         .product(name: "NIOSSL", package: "swift-nio-ssl"),
+        .product(name: "Logging", package: "swift-log"),
+      ]),
+    .testTarget(
+      name: "JanusFrontTests",
+      dependencies: [
+        "Octets", "MediaModel", "JanusAPI", "Listening", "JanusFront", "WireClients",
+        .product(name: "NIOCore", package: "swift-nio"),
+        .product(name: "NIOPosix", package: "swift-nio"),
         .product(name: "Logging", package: "swift-log"),
       ]),
     .testTarget(

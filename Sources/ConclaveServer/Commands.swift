@@ -78,7 +78,7 @@ package enum Commands {
   /// The call that an operator names: by its id, or by the first characters of the id of a running call.
   /// - Throws: `ConfigurationError` if no running call's id begins like this, or several calls' ids do, in words for the operator.
   package static func call(_ text: String, configuration: Configuration) throws(ConfigurationError) -> CallID {
-    if let call = CallID(text), text.utf8.count == 36 { return call }
+    if let call = CallID(text), text.utf8.count == 36 || call.isOfRoom { return call }
     let reply = try AdminClient(folder: configuration.state).ask(AdminRequest(.calls))
     let running = try readable { () throws(JSONError) in try JSONCoding.decode(AdminCalls.self, from: reply) }
     return try running.call(beginningWith: text.lowercased())

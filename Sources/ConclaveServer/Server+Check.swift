@@ -76,6 +76,7 @@ extension Server {
     func take(_ check: () throws(ConfigurationError) -> Void) { faults.take(check) }
     take { () throws(ConfigurationError) in _ = try AnnouncedAddresses(configuration.media.announce) }
     take { () throws(ConfigurationError) in _ = try configuration.turn.map(TURNCredentials.init) }
+    take { () throws(ConfigurationError) in try configuration.janus?.check() }
     take { () throws(ConfigurationError) in _ = try configuration.webhooks?.secret?.bytes("webhooks", minimum: 32) }
     take { () throws(ConfigurationError) in _ = try configuration.authorize?.secret?.bytes("authorize", minimum: 32) }
     if let push = configuration.webPush {

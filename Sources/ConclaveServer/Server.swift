@@ -16,6 +16,8 @@ package final class Server: Sendable {
   private let control: ControlPlane
   private let guests: GuestEntry?
   private let recordings: RecordingFiles?
+  /// nil without rooms.
+  private let rooms: RoomService?
   /// The service of recordings at work without being asked.
   private let upkeep: Task<Void, Never>?
   private let ports: ServerPorts
@@ -45,7 +47,8 @@ package final class Server: Sendable {
     let (orders, ordering) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
     drainOrders = orders
     do {
-      ports = try await ServerPorts(parts, control, guests, recordings) { ordering.yield() }
+      rooms = try parts.rooms()
+      ports = try await ServerPorts(parts, control, guests, recordings, rooms) { ordering.yield() }
     } catch {
       upkeep?.cancel()
       await services.stop()
@@ -92,6 +95,7 @@ package final class Server: Sendable {
     parts.links.isDraining.set(true)
     let (rest, waiting) = AsyncStream.makeStream(of: Void.self)
     control.drain { waiting.finish() }
+    rooms?.plane.drain()
     let timeout = seconds.map { parts.services.group.next().scheduleTask(in: .seconds(Int64($0))) { waiting.finish() } }
     for await _ in rest {}
     timeout?.cancel()
@@ -102,6 +106,7 @@ package final class Server: Sendable {
     upkeep?.cancel()
     await ports.admin.stop()
     await ports.monitoring?.stop()
+    await rooms?.plane.stop()
     await ports.signaling.stop()
     await control.stop()
     await parts.services.stop()
@@ -118,6 +123,10 @@ package final class Server: Sendable {
     let plain = configuration.listen.stomp == nil ? "" : "stomp://localhost:\(stompPort), "
     let secured = ports.signaling.stompTLSPort.map { "stomps://localhost:\($0), " } ?? ""
     lines.append("  STOMP        \(plain)\(secured)\(socket)://localhost:\(httpPort)/stomp")
+    if rooms != nil {
+      let own = ports.signaling.roomPort.map { ", \(socket)://localhost:\($0)/" } ?? ""
+      lines.append("  rooms        \(socket)://localhost:\(httpPort)/janus\(own)")
+    }
     let last = media.workers > 1 ? " to \(mediaPort(of: media.workers - 1))" : ""
     if let port = metricsPort { lines.append("  metrics      http://localhost:\(port)/metrics") }
     lines.append("  media        \(media.hasTCP ? "UDP, TCP" : "UDP") \(mediaPort(of: 0))\(last)")

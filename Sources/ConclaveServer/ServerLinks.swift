@@ -3,6 +3,8 @@
 struct ServerLinks: Sendable {
   let control = SetOnce<ControlPlane>()
   let signaling = SetOnce<Signaling>()
+  /// Stays nil without rooms.
+  let rooms = SetOnce<RoomPlane>()
   /// Stays nil if calls are not recorded.
   let recordings = SetOnce<CallRecordings>()
   /// Set once the server drains.

@@ -78,6 +78,14 @@ struct ServerParts: Sendable {
     }
   }
 
+  /// nil if the configuration has none.
+  func rooms() throws(ConfigurationError) -> RoomService? {
+    guard let settings = configuration.janus else { return nil }
+    let rooms = try RoomService(settings, state, services)
+    links.rooms.set(rooms.plane)
+    return rooms
+  }
+
   /// nil if the server stores no recordings.
   func recordingFiles() -> RecordingFiles? {
     state.recordings.map {
@@ -104,7 +112,7 @@ struct ServerParts: Sendable {
           store: health.statistics, recordings: recorded, reels: services.media.reelStatistics,
           backEnd: services.backEnd,
           webPush: services.webPush, spans: services.spans,
-          measured: measurements.values, process: ProcessFacts())
+          measured: measurements.values, rooms: await links.rooms.value?.counts, process: ProcessFacts())
       })
   }
 
@@ -118,7 +126,7 @@ struct ServerParts: Sendable {
       media: services.media, logger: logger,
       startedAt: MonotonicClock.now(),
       signaling: { links.signaling.value?.statistics }, unready: unready,
-      isDraining: { links.isDraining.value != nil }, drain: drain)
+      isDraining: { links.isDraining.value != nil }, drain: drain, rooms: { links.rooms.value })
   }
 
   /// - Parameter configuration: that of the start, or as last read.

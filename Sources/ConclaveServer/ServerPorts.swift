@@ -10,6 +10,7 @@ struct ServerPorts: Sendable {
   /// - Throws: `ConfigurationError` if a port cannot be opened.
   init(
     _ parts: ServerParts, _ control: ControlPlane, _ guests: GuestEntry?, _ recordings: RecordingFiles?,
+    _ rooms: RoomService?,
     drain: @escaping @Sendable () -> Void
   )
     async throws
@@ -32,7 +33,7 @@ struct ServerPorts: Sendable {
     signaling = try await Signaling.open(
       parts.signaling(configuration), incarnation: parts.state.incarnation, group: group,
       authenticator: parts.state.authenticator, clock: parts.state.clock,
-      sink: control, routes: (recordings.map { [$0.route] } ?? []) + [pages.route],
+      sink: control, rooms: rooms, routes: (recordings.map { [$0.route] } ?? []) + [pages.route],
       logger: parts.logger)
   }
 }

@@ -35,6 +35,7 @@ struct ServerServices: Sendable {
         return log.log(
           .mediaFlood, .warning, "participants send more media than media.publishing lets them; the rest is dropped")
       }
+      if links.rooms.value?.submit(event) ?? false { return }
       links.control.value?.submit(.media(event))
     }
     recordings = configuration.recordings.flatMap { recordings in

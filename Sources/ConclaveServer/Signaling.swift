@@ -1,4 +1,5 @@
 import Connections
+import JanusFront
 import Listening
 import Logging
 import MediaModel
@@ -20,6 +21,8 @@ struct Signaling: Sendable {
   let stompTLSPort: Int?
   private let listeners: Listeners
   private let stomp: STOMPServer
+  /// The port that the rooms have to themselves; nil without one.
+  let roomPort: Int?
 
   /// Opens all ports.
   /// - Parameters:
@@ -29,18 +32,24 @@ struct Signaling: Sendable {
   /// - Throws: `ConfigurationError`. Nothing is left open then.
   static func open(
     _ configuration: Configuration, incarnation: Incarnation, group: MultiThreadedEventLoopGroup,
-    authenticator: any Authenticator, clock: WallClock, sink: any SignalingSink, routes: [Route], logger: Logger
+    authenticator: any Authenticator, clock: WallClock, sink: any SignalingSink, rooms: RoomService? = nil,
+    routes: [Route],
+    logger: Logger
   ) async throws(ConfigurationError) -> Signaling {
     let listeners = Listeners(configuration.listening, group: group, logger: logger) { clock.machineTime() }
     let clients = ConnectedClients(configuration.clients, of: incarnation, listeners, on: group.next())
     let stomp = STOMPServer(
       configuration.stomp, listeners, clients, group: group, authenticator: authenticator, sink: sink)
+    let front = rooms?.front(listeners)
     do {
-      let (http, tcp) = try await listeners.open(webSockets: [stomp.webSocket], tcp: stomp.ports, routes: routes)
+      let (http, tcp, others) = try await listeners.open(
+        webSockets: [stomp.webSocket] + (front.map { [$0.webSocket] } ?? []), tcp: stomp.ports,
+        routes: (front.map { [$0.route] } ?? []) + routes, others: front.flatMap { rooms?.ports(of: $0) } ?? [])
       let hasPlain = configuration.stomp.port != nil
       return Signaling(
         clients: clients, httpPort: http, stompPort: hasPlain ? tcp[0] : 0,
-        stompTLSPort: tcp.dropFirst(hasPlain ? 1 : 0).first, listeners: listeners, stomp: stomp)
+        stompTLSPort: tcp.dropFirst(hasPlain ? 1 : 0).first, listeners: listeners, stomp: stomp,
+        roomPort: others.first)
     } catch {
       stomp.stop()
       clients.stop(message: "")
@@ -72,7 +81,7 @@ struct Signaling: Sendable {
 }
 
 extension SignalingStatistics.Drop {
-  static let all = ofPorts + ofClients + ofSTOMP
+  static let all = ofPorts + ofClients + ofSTOMP + ofJanus
 }
 
 extension SignalingStatistics.Ending {

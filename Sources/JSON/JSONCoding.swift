@@ -16,6 +16,17 @@ package enum JSONCoding {
   package static func decode<Value: Decodable>(
     _ type: Value.Type, from bytes: UnsafeRawBufferPointer
   ) throws(JSONError) -> Value {
+    let root = try root(of: bytes)
+    defer { json_decref(root) }
+    do {
+      return try type.init(from: ValueDecoder(value: root, codingPath: []))
+    } catch {
+      throw JSONError(error)
+    }
+  }
+
+  /// - Returns: the parsed text, which the caller releases.
+  static func root(of bytes: UnsafeRawBufferPointer) throws(JSONError) -> UnsafeMutablePointer<json_t> {
     guard depth(of: bytes) <= maximumDepth else {
       throw JSONError(reason: "nested deeper than \(maximumDepth); flatten it")
     }
@@ -24,12 +35,7 @@ package enum JSONCoding {
     guard let root = json_loadb(bytes.baseAddress, bytes.count, flags, &failure) else {
       throw JSONError(refusal: failure)
     }
-    defer { json_decref(root) }
-    do {
-      return try type.init(from: ValueDecoder(value: root, codingPath: []))
-    } catch {
-      throw JSONError(error)
-    }
+    return root
   }
 
   package static func decode<Value: Decodable>(_ type: Value.Type, from bytes: [UInt8]) throws(JSONError) -> Value {

@@ -59,12 +59,12 @@ package final class Listeners: Sendable {
   /// The client of this connection has logged in, so no other connection takes its place. False if it was evicted meanwhile.
   package func logIn(_ channel: any Channel) -> Bool { admission.logIn(channel) }
 
-  /// Opens the HTTP port, and the TCP ports of fronts. Call it once.
-  /// - Returns: the port numbers that are really bound, those of `tcp` in their order.
+  /// Opens the HTTP port, and the ports that fronts have to themselves. Call it once.
+  /// - Returns: the port numbers that are really bound, those of `tcp` and `others` in their order.
   /// - Throws: `ListenError`. Nothing is left open then.
   package func open(
-    webSockets: [WebSocketEndpoint], tcp: [TCPEndpoint], routes: [Route]
-  ) async throws -> (http: Int, tcp: [Int]) {
+    webSockets: [WebSocketEndpoint], tcp: [TCPEndpoint], routes: [Route], others: [HTTPEndpoint] = []
+  ) async throws -> (http: Int, tcp: [Int], others: [Int]) {
     let configuration = configuration
     let files = configuration.tls
     let tls = try files.map { files in
@@ -73,13 +73,22 @@ package final class Listeners: Sendable {
     certificates.withLock { $0 = tls }
     do {
       let http = try await open(
-        HTTPService(listeners: self, webSockets: webSockets, routes: routes), configuration,
+        HTTPService(listeners: self, webSockets: webSockets, routes: routes),
+        configuration.httpHost ?? configuration.host, port: configuration.httpPort,
         tls: configuration.httpUsesTLS ? tls : nil)
       var numbers: [Int] = []
       for endpoint in tcp { numbers.append(try await open(endpoint, configuration, tls: endpoint.usesTLS ? tls : nil)) }
+      var otherNumbers: [Int] = []
+      for endpoint in others {
+        otherNumbers.append(
+          try await open(
+            HTTPService(listeners: self, webSockets: endpoint.webSockets, routes: endpoint.routes),
+            endpoint.host ?? configuration.host, port: endpoint.port,
+            tls: endpoint.usesTLS && configuration.httpUsesTLS ? tls : nil))
+      }
       let chores = tls.map { watch($0, every: configuration.choreInterval) }
       ports.withLock { $0.chores = chores }
-      return (http, numbers)
+      return (http, numbers, otherNumbers)
     } catch {
       await close()
       throw error
@@ -118,11 +127,9 @@ package final class Listeners: Sendable {
 
   // MARK: Ports
 
-  private func open(_ service: HTTPService, _ configuration: ListeningConfiguration, tls: Certificates?) async throws
-    -> Int
-  {
+  private func open(_ service: HTTPService, _ host: String?, port: Int, tls: Certificates?) async throws -> Int {
     let bootstrap = bootstrap(tls: tls, for: .http) { channel in try HTTPHandler.add(to: channel, service) }
-    return try await bind(bootstrap, configuration.httpHost ?? configuration.host, port: configuration.httpPort)
+    return try await bind(bootstrap, host, port: port)
   }
 
   private func open(_ endpoint: TCPEndpoint, _ configuration: ListeningConfiguration, tls: Certificates?) async throws
@@ -194,6 +201,26 @@ package final class Listeners: Sendable {
 }
 
 private struct TooManyConnections: Error {}
+
+/// Another HTTP port, with the WebSockets and routes of one front.
+package struct HTTPEndpoint: Sendable {
+  /// The address on which to listen; nil is the configuration's `host`.
+  let host: String?
+  /// 0 lets the system choose.
+  let port: Int
+  /// Whether it speaks TLS if the HTTP port does.
+  let usesTLS: Bool
+  let webSockets: [WebSocketEndpoint]
+  let routes: [Route]
+
+  package init(host: String?, port: Int, usesTLS: Bool, webSockets: [WebSocketEndpoint], routes: [Route]) {
+    self.host = host
+    self.port = port
+    self.usesTLS = usesTLS
+    self.webSockets = webSockets
+    self.routes = routes
+  }
+}
 
 /// A TCP port that a front has to itself.
 package struct TCPEndpoint: Sendable {

@@ -84,6 +84,27 @@ package struct Offering: Sendable {
     return lines[index].mid
   }
 
+  /// Shows a stream in the line that the caller chose: one that there is, or the next one.
+  package mutating func show(
+    _ stream: OfferedStream, in mid: String, using generator: inout some RandomNumberGenerator
+  ) throws(OfferingError) {
+    guard mid == "\(lines.count)" else { return try replace(mid, with: stream) }
+    let index = try begin(stream.kind, try formats(of: stream), using: &generator)
+    lines[index].stream = stream
+    isDue = true
+  }
+
+  /// Leaves a line without a stream: one that there is, or the next one, whose stream ended before it was offered.
+  package mutating func idle(
+    _ mid: String, _ kind: MediaKind, formats: [PayloadFormat], using generator: inout some RandomNumberGenerator
+  ) throws(OfferingError) {
+    guard mid == "\(lines.count)" else { return remove(mid) }
+    let formats = formats.compactMap { payloadTypes.format(for: $0, of: kind) }
+    guard !formats.isEmpty else { throw .noFormat }
+    _ = try begin(kind, formats, using: &generator)
+    isDue = true
+  }
+
   /// Empties a line.
   package mutating func remove(_ mid: String) {
     guard let index = index(of: mid), lines[index].stream != nil else { return }

@@ -52,6 +52,15 @@ struct ShowCall: ParsableCommand {
   func run() throws { try admin.ask(.call, about: call) }
 }
 
+struct ListRooms: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "rooms", abstract: "List the rooms of clients of Janus. `conclave end` takes their names, too.")
+
+  @OptionGroup var admin: AdminOptions
+
+  func run() throws { try admin.ask(AdminRequest(.rooms)) }
+}
+
 struct Users: ParsableCommand {
   static let configuration = CommandConfiguration(abstract: "List the users that are connected.")
 

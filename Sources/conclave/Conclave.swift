@@ -10,7 +10,7 @@ struct Conclave: AsyncParsableCommand {
     subcommands: [
       Serve.self, Token.self, Forget.self, Migrate.self, CheckConfig.self, ConfigSchema.self, CheckTURN.self,
       Status.self,
-      ListCalls.self, ShowCall.self, Users.self,
+      ListCalls.self, ShowCall.self, ListRooms.self, Users.self,
       Reports.self, ShowReport.self, RecordingCommands.self, End.self, Disconnect.self, Drain.self, ShowVersion.self,
     ])
 

@@ -2,11 +2,12 @@ import Calls
 import Contract
 import Forwarding
 import JSON
+import JanusAPI
 import LinuxIO
+import Listening
 import Logging
 import MediaModel
 import MediaPlane
-import Listening
 import Recording
 import ReelStore
 
@@ -28,6 +29,8 @@ struct AdminCommands: Sendable {
   let isDraining: @Sendable () -> Bool
   /// Begins to drain, unless the server drains already.
   let drain: @Sendable () -> Void
+  /// nil without rooms.
+  let rooms: @Sendable () -> RoomPlane?
 
   func answer(_ request: AdminRequest, from user: UInt32) async -> [UInt8] {
     do {
@@ -56,6 +59,13 @@ struct AdminCommands: Sendable {
         throw AdminFailure(error: "there is no report of this id: it was kept long enough, or forgotten with a user")
       }
       return try JSONCoding.encode(report)
+    case .rooms: return try JSONCoding.encode(try await listRooms())
+    case .end where request.call?.isOfRoom ?? false:
+      guard let room = request.call, await rooms()?.end(room) ?? false else {
+        throw AdminFailure(error: "there is no such room: `conclave rooms` lists them")
+      }
+      note("an operator ended a room", ["room": "\(room.text)", "uid": "\(user)"])
+      return try JSONCoding.encode(AdminDone(done: "the room is ended"))
     case .end:
       guard let call = request.call, try await inspection(of: call).ended == nil else {
         throw AdminFailure(error: "this call has ended already")
@@ -82,6 +92,19 @@ struct AdminCommands: Sendable {
       drain()
       return try JSONCoding.encode(AdminDone(done: "no new calls; the server ends with the last call"))
     }
+  }
+
+  private func listRooms() async throws(AdminFailure) -> AdminRooms {
+    guard let rooms = rooms() else {
+      throw AdminFailure(error: "this server has no rooms: its configuration has no `janus`")
+    }
+    let summaries = await rooms.summaries
+    let rows = summaries.prefix(Self.maximumRows).map { room in
+      AdminRooms.Row(
+        room: "room~" + room.id.description, isPreset: room.isPreset, participants: room.participants,
+        publishers: room.publishers, subscribers: room.subscribers, peers: room.peers)
+    }
+    return AdminRooms(rooms: rows, total: summaries.count)
   }
 
   private func inspection(of call: CallID?) async throws -> CallInspection {

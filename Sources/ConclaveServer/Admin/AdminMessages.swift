@@ -5,7 +5,7 @@ package import MediaModel
 /// A request on the admin socket: one JSON object and a line end. One connection carries one request and one reply.
 package struct AdminRequest: Codable, Sendable, Hashable {
   package enum Command: String, Codable, Sendable {
-    case status, calls, call, users, reports, report, end, disconnect, drain, recordings
+    case status, calls, call, users, reports, report, end, disconnect, drain, recordings, rooms
     case deleteRecording = "delete-recording"
   }
 
@@ -34,6 +34,22 @@ package struct AdminRequest: Codable, Sendable, Hashable {
     self.since = since
     self.recording = recording
   }
+}
+
+/// The rooms, at most `AdminCommands.maximumRows`.
+struct AdminRooms: Codable {
+  struct Row: Codable {
+    /// As `conclave end` takes it.
+    var room: String
+    var isPreset: Bool
+    var participants: Int
+    var publishers: Int
+    var subscribers: Int
+    var peers: Int
+  }
+
+  var rooms: [Row]
+  var total: Int
 }
 
 /// The answer to a refused request.

@@ -16,6 +16,7 @@ enum AdminTables {
     case .reports: return text(try JSONCoding.decode(AdminReports.self, from: reply))
     case .report: return text(try JSONCoding.decode(StoredReport.self, from: reply))
     case .recordings: return text(try JSONCoding.decode(AdminRecordings.self, from: reply))
+    case .rooms: return text(try JSONCoding.decode(AdminRooms.self, from: reply))
     case .end, .disconnect, .drain, .deleteRecording: return try JSONCoding.decode(AdminDone.self, from: reply).done
     }
   }
@@ -41,6 +42,17 @@ enum AdminTables {
       ]
     }
     let head = ["CALL", "STATE", "MEDIA", "FOR", "MEMBERS", "RINGING", "JOINED", "CONNECTED", "EPOCH"]
+    return table([head] + rows) + rest(of: reply.total, shown: rows.count)
+  }
+
+  private static func text(_ reply: AdminRooms) -> String {
+    let rows = reply.rooms.map { room in
+      [
+        room.room, room.isPreset ? "configuration" : "client", "\(room.participants)", "\(room.publishers)",
+        "\(room.subscribers)", "\(room.peers)",
+      ]
+    }
+    let head = ["ROOM", "MADE BY", "PARTICIPANTS", "PUBLISHERS", "SUBSCRIBERS", "CONNECTIONS"]
     return table([head] + rows) + rest(of: reply.total, shown: rows.count)
   }
 

@@ -28,6 +28,7 @@ extension Configuration: ConfigurationSection, Decodable {
         "store", \.store, "A PostgreSQL database for calls, keys and history, in place of a file in the state folder."),
       .section("history", \.history, "The history of calls."),
       .section("recordings", \.recordings, "Where recordings are stored, and for how long; without it there are none."),
+      .section("janus", \.janus, "Rooms for clients that speak the API of Janus; without it there are none."),
       .section("page", \.page, "The settings of the web client that hold until the person chooses otherwise."),
       .integer("drain", \.drain, 0...3_600, "Seconds that SIGTERM waits for the calls to end; 0 ends at once.").live,
       .choice("log", \.log, "The least level of the log's lines.").live,

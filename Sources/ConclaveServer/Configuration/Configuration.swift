@@ -32,6 +32,8 @@ package struct Configuration: Sendable {
   package var store: Store?
   package var history = History()
   package var recordings: Recordings?
+  /// Rooms for clients of Janus; nil: there are none.
+  package var janus: Janus?
   package var page = Page()
   /// How long SIGTERM waits for the calls to end, in seconds.
   package var drain = 30

@@ -16,7 +16,7 @@ enum Metrics {
     store: StoreHealth.Statistics, recordings: (RecordingStatistics, AlertCounts)?, reels: ReelStatistics? = nil,
     backEnd: BackEnd?, webPush: WebPush?,
     spans: SpanExporter?,
-    measured: Measurements.Values, process: ProcessFacts
+    measured: Measurements.Values, rooms: RoomCounts? = nil, process: ProcessFacts
   ) -> String {
     var page = Page()
     page.add(workers)
@@ -49,6 +49,7 @@ enum Metrics {
     if let webPush { page.add(webPush.statistics) }
     if let spans { page.add(spans.statistics) }
     page.add(measured)
+    if let rooms { page.add(rooms) }
     page.add(process)
     return page.text
   }

@@ -75,6 +75,7 @@ final class WebSocketFraming: ChannelDuplexHandler {
     guard reason.isUTF8 else { return fail(context, .dataInconsistentWithMessage) }
     ignoresInput = true
     if !hasSentClose { sendClose(code ?? .normalClosure, context) }
+    context.fireUserInboundEventTriggered(WebSocketClosed())
     context.close(promise: nil)
   }
 
@@ -154,6 +155,9 @@ package struct WebSocketEnd: Sendable {
 
   package init(_ code: WebSocketErrorCode) { self.code = code }
 }
+
+/// The client sent a valid Close frame: it wanted to leave, and was not cut off.
+package struct WebSocketClosed: Sendable { package init() {} }
 
 extension ByteBuffer {
   fileprivate var isUTF8: Bool { (try? UTF8Span(validating: readableBytesUInt8Span)) != nil }
