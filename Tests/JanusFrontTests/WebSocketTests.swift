@@ -1,10 +1,11 @@
 import JanusAPI
+import JanusFront
 import Testing
 import WireClients
 
 @Suite struct WebSocketTests {
   private func text(_ socket: TestWebSocket) async throws -> String {
-    guard case .text(let text) = try await socket.next() else { throw UnexpectedAnswer() }
+    guard case .text(let text) = try await socket.next() else { throw NoText() }
     return text
   }
 
@@ -85,3 +86,5 @@ import WireClients
     }
   }
 }
+
+private struct NoText: Error {}
