@@ -187,7 +187,8 @@ let package = Package(
       ],
       exclude: ["Golden"]),
     .testTarget(
-      name: "ClusterTests", dependencies: ["Seeded", "MediaModel", "Calls", "Cluster"], exclude: ["Model", "kept-seeds"]),
+      name: "ClusterTests", dependencies: ["Seeded", "MediaModel", "Calls", "Cluster"],
+      exclude: ["Model", "kept-seeds"]),
     .testTarget(
       name: "EncryptedWorldTests",
       dependencies: [

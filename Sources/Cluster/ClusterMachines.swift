@@ -33,7 +33,8 @@ package enum MachineEvent<Machines: ClusterMachines> {
   case disconnect(SessionID)
   case request(SessionID, number: UInt64, Machines.Request)
   case note(Machines.Note, from: EntityID)
-  /// The user and the call may know different things: say to the call what it has to know, and take no news of it before `attached`.
+  /// The user and the call may know different things: say to the call what it has to know, also when that
+  /// changes meanwhile, and take no news of it before `attached`.
   case meet(CallID)
   case attach(Machines.Holding, from: UserID)
   case attached(Machines.Standing, from: CallID)

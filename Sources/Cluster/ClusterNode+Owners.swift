@@ -64,7 +64,8 @@ extension ClusterNode {
     let state = state(of: entity)
     if owner.node == id {
       switch state {
-      case .claiming: load(entity, owner.term, batch)
+      // It is this node's, whatever an earlier answer said.
+      case .claiming, .unknown, .finding, .at: load(entity, owner.term, batch)
       case .loading:
         if places[entity]?.term != owner.term { load(entity, owner.term, batch) }
       case .here:
@@ -72,7 +73,6 @@ extension ClusterNode {
         // The store had lost the claim and has it again. Sessions name the term, and so they end.
         places[entity]?.term = owner.term
         dismissReaders(of: entity)
-      case .unknown, .finding, .at: break
       }
     } else {
       switch state {

@@ -56,7 +56,7 @@ struct ClusterNodeTests {
       return effects
     }
     _ = mail(.session(far, of: user, Term(3), .connect), 1)
-    // A member of a call hears of it; a device that knows nothing of the session is told to go.
+    // A session that the owner does not know is told to go.
     let unknown = SessionID(2, of: Incarnation(2))
     let effects = mail(.session(unknown, of: user, Term(3), .request(number: 1, .read(call))), time)
     let hasLeft = effects.contains {

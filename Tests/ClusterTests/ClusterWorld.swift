@@ -302,7 +302,7 @@ final class ClusterWorld {
       return
     }
     var delay = random.below(5)
-    if storeSlow > .zero, random.chance(60) { delay += random.below(Int(storeSlow.nanoseconds / 1_000_000)) }
+    if !isQuiet, storeSlow > .zero, random.chance(60) { delay += random.below(Int(storeSlow.nanoseconds / 1_000_000)) }
     queue.add(.arrive(node, host, request, isLate: false), at: after(delay))
   }
 

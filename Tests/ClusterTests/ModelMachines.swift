@@ -96,7 +96,6 @@ struct ModelMachines: ClusterMachines, Sendable {
   var mutation: Mutation?
 
   mutating func adopt(_ entity: EntityID, _ records: Records, term: Term) -> [Result] {
-    print("ADOPT", entity == .user(UserID(unchecked: "u2")), entity == .user(UserID(unchecked: "u1")), entity == .call(CallID(unchecked: "c1")), term.rawValue)
     switch (entity, records) {
     case (.user(let user), .user(let notes, let memberships)):
       let unknown = memberships.map { ($0, CallState?.none) }
@@ -137,7 +136,6 @@ struct ModelMachines: ClusterMachines, Sendable {
 
   private mutating func handle(_ event: MachineEvent<ModelMachines>, of user: UserID) -> [Result] {
     guard let known = users[user] else { return [] }
-    print("MM", user.text, known.seq >> 20, known.sessions.count, event)
     switch event {
     case .connect(let session):
       users[user]?.sessions.insert(session)
@@ -160,7 +158,12 @@ struct ModelMachines: ClusterMachines, Sendable {
     case .note(.answer(let session, let number, let answer), .call(let call)):
       var results: [Result] = []
       switch answer {
-      case .joined(let state, _): results = learn(state, user, but: session)
+      case .joined(let state, _):
+        results = learn(state, user, but: session)
+        // The connection may have ended, or begun, since the request, as in `People.follow`.
+        if known.calls[call] == nil {
+          results.append(.note(.connected(!known.sessions.isEmpty), to: .call(call), claims: false))
+        }
       case .left: users[user]?.calls[call] = nil
       default: break
       }
@@ -215,7 +218,8 @@ struct ModelMachines: ClusterMachines, Sendable {
 
   private func tellCalls(of user: UserID) -> [Result] {
     guard let known = users[user] else { return [] }
-    return known.calls.keys.sorted().map {
+    // A call that is about to answer `attach` may count the user as a member although he does not know it yet.
+    return known.meeting.union(known.calls.keys).sorted().map {
       .note(.connected(!known.sessions.isEmpty), to: .call($0), claims: false)
     }
   }
@@ -224,7 +228,6 @@ struct ModelMachines: ClusterMachines, Sendable {
 
   private mutating func handle(_ event: MachineEvent<ModelMachines>, of call: CallID) -> [Result] {
     guard let known = calls[call]?.stored else { return [] }
-    if case .note(_, .user(let u)) = event { print("CC", call, u.text, known.rev, event) } else if case .attach(_, let u) = event { print("CC", call, u.text, known.rev, event) }
     switch event {
     case .note(.request(let session, let number, let request), .user(let user)):
       func answer(_ answer: Answer) -> Result {

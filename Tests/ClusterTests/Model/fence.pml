@@ -118,11 +118,9 @@ proctype Node(byte me) {
      fi;
      atomic { ownerLock == NOBODY -> ownerLock = me };
      holds[me] = false;
-#ifdef MUTANT_RELEASE_OF_OTHERS
+     /* Nobody else can have it while this transaction holds the row of a node that lives. */
+     assert(owner == me);
      owner = NOBODY;
-#else
-     if :: owner == me -> owner = NOBODY :: else fi;
-#endif
      commit(me)
   :: break   /* it stops for ever */
   od
