@@ -8,6 +8,7 @@ import subprocess
 import time
 
 import pytest
+from build_scripts import debian_with_all_packages
 
 ROOT = pathlib.Path(__file__).parents[2]
 TABLE = """
@@ -108,8 +109,7 @@ class Repository:
             shutil.copy(ROOT / path, self.folder / path)
         files = {
             "Tests/groups": TABLE,
-            # All packages are installed.
-            "deploy/debian.sh": "build_packages= swift_test_packages= test_packages= swift_flags= test_flags=\ninstall() { :; }\n",
+            "deploy/debian.sh": debian_with_all_packages(),
             "Tests/EndToEnd/conftest.py": "",
             "Tests/EndToEnd/kit/hands.py": "",
             "Tests/EndToEnd/requirements.txt": "",

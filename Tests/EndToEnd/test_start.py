@@ -8,6 +8,7 @@ import re
 import subprocess
 
 import pytest
+from build_scripts import debian_with_all_packages
 
 ROOT = pathlib.Path(__file__).parents[2]
 COMPILER = """#!/bin/sh
@@ -21,7 +22,7 @@ def folder(tmp_path):
     files = {
         "bin/swift": COMPILER,
         ".build/release/conclave": '#!/bin/sh\necho "served $*"\n',
-        "deploy/debian.sh": "build_packages= swift_flags=\ninstall() { :; }\n",
+        "deploy/debian.sh": debian_with_all_packages(),
         "deploy/start": (ROOT / "deploy/start").read_text(),
     }
     for path, text in files.items():
